@@ -97,7 +97,7 @@ async def _plan(settings: "Settings", path: "LedgerPlace", to: str, least_usd: i
     from toolserver.money.purchases.sqlite_store import read_deposits
 
     known = read_deposits(path)
-    return await sweep_plan(settings.payments, known=known, clock=SystemClock(), to=to, least_usd=least_usd)
+    return await sweep_plan(settings.payments, addresses=known, clock=SystemClock(), to=to, least_usd=least_usd)
 
 
 def _purchases(path: "LedgerPlace", state: str | None, limit: int) -> list[dict[str, Any]]:

@@ -73,7 +73,7 @@ async def _plan(settings: "Settings", path: "LedgerPlace", given: dict[str, Any]
 
     known, states = read_deposits(path), dict(read_deposit_states(path))
     issued = find_marks(settings, patient=True).read(MARK) or 0
-    facts: dict[str, Any] = {"known": known, "states": states, "issued": issued}
+    facts: dict[str, Any] = {"issued_addresses": known, "states": states, "issued": issued}
     return await plan_worthwhile_sweep(settings.payments, **facts, clock=SystemClock(), **given)
 
 

@@ -82,7 +82,7 @@ class ServiceStatus:
 
     def _describe_chain(self) -> dict[str, int] | None:
         servers = self._money.count_chain_servers()
-        return None if servers is None else {"servers": servers.known, "usable": servers.usable}
+        return None if servers is None else {"servers": servers.configured, "usable": servers.usable}
 
     def _describe(self, name: str, now: float, changes: list[SourceChange]) -> dict[str, Any]:
         rows = self._fetcher.history.quarters(name)

@@ -18,10 +18,10 @@ async def test_a_sweep_names_what_is_worth_collecting(tmp_path):
         fake.pay(address_of(quotes[2]), 7, TX2)
         fake.now += 20
         given = settings(rpc_urls=[fake.url])
-        before = await sweep_plan(given, known=await d.store.list_deposits(), clock=d.clock, to=SHARED)
+        before = await sweep_plan(given, addresses=await d.store.list_deposits(), clock=d.clock, to=SHARED)
         assert before["authorizations"] == []  # not final yet
         fake.now += 2000
-        made = await sweep_plan(given, known=await d.store.list_deposits(), clock=d.clock, to=SHARED)
+        made = await sweep_plan(given, addresses=await d.store.list_deposits(), clock=d.clock, to=SHARED)
         assert (made["total"], made["to"]) == (7_000_000, checksum_address(bytes([0xD0]) * 20))
         (one,) = made["authorizations"]
         assert (one["path"], one["typed_data"]["message"]["from"]) == ("0/2", checksum_address(address(2)))
@@ -31,14 +31,14 @@ async def test_a_sweep_names_what_is_worth_collecting(tmp_path):
 async def test_a_sweep_goes_to_an_address(tmp_path, to):
     async with desk(tmp_path, [Server()]) as d:
         with pytest.raises(ValueError, match="0x and 40"):
-            await sweep_plan(settings(), known=await d.store.list_deposits(), clock=d.clock, to=to)
+            await sweep_plan(settings(), addresses=await d.store.list_deposits(), clock=d.clock, to=to)
 
 
 async def test_a_sweep_needs_the_key_that_addresses_come_from(tmp_path):
     shared = settings(binding="shared_wallet", shared_wallet=SHARED, xpub=None)
     async with desk(tmp_path, [Server()]) as d:
         with pytest.raises(ValueError, match=r"payments\.xpub"):
-            await sweep_plan(shared, known=await d.store.list_deposits(), clock=d.clock, to=SHARED)
+            await sweep_plan(shared, addresses=await d.store.list_deposits(), clock=d.clock, to=SHARED)
 
 
 async def test_a_sweep_signs_nothing_for_addresses_of_another_key(tmp_path):
@@ -47,7 +47,7 @@ async def test_a_sweep_signs_nothing_for_addresses_of_another_key(tmp_path):
         fake.pay(address_of(await d.quote()), 7, TX)
         fake.now += 2000
         made = await sweep_plan(
-            settings(rpc_urls=[fake.url], xpub=other), known=await d.store.list_deposits(), clock=d.clock, to=SHARED
+            settings(rpc_urls=[fake.url], xpub=other), addresses=await d.store.list_deposits(), clock=d.clock, to=SHARED
         )
     assert (made["total"], made["authorizations"]) == (0, [])
     assert [(one["index"], one["value"]) for one in made["of_other_keys"]] == [(0, 7_000_000)]
@@ -58,7 +58,7 @@ async def test_a_sweep_needs_the_chain(tmp_path):
         with pytest.raises(ChainDown):
             await sweep_plan(
                 settings(rpc_urls=["http://127.0.0.1:9/"]),
-                known=await d.store.list_deposits(),
+                addresses=await d.store.list_deposits(),
                 clock=d.clock,
                 to=SHARED,
             )
@@ -70,7 +70,7 @@ async def test_a_sweep_weighs_costs_and_finds_purchases_that_a_backup_forgot(tmp
         for number, usd, tx in ((0, 7, TX), (1, 5, TX2), (3, 9, bytes([3]) * 32)):
             fake.pay(address(number), usd, tx)
         fake.now += 2000
-        facts = {"known": await d.store.list_deposits(), "states": {0: "credited", 1: "quoted"}, "issued": 5}
+        facts = {"issued_addresses": await d.store.list_deposits(), "states": {0: "credited", 1: "quoted"}, "issued": 5}
         given = settings(rpc_urls=[fake.url])
         made = await plan_worthwhile_sweep(given, **facts, clock=d.clock, to=SHARED, least=1, eth_usd=3000.0)
         whole = await plan_worthwhile_sweep(given, **facts, clock=d.clock, to=SHARED, least=1, uncredited=True)

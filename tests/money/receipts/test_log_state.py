@@ -122,13 +122,13 @@ def test_a_day_is_described_by_its_sums_the_most_frequent_first():
 def test_a_state_that_is_kept_outside_the_database_is_led_on_from_too():
     nodes = nodes_of(5)
     root = SIGN.on(3, None, nodes).root
-    kept = replace(SIGN, kept=LogMark(3, root))
+    kept = replace(SIGN, marked=LogMark(3, root))
     needed = {place: nodes[place] for place in kept.nodes(5, None)}
     assert kept.on(5, None, needed).size == 5
     for wrong in (LogMark(3, bytes(32)), LogMark(6, root)):
         with pytest.raises(LogForked, match=f"{wrong.size} "):
-            replace(SIGN, kept=wrong).on(5, None, nodes)
-    assert replace(SIGN, kept=LogMark(6, root)).nodes(5, None) == SIGN.nodes(5, None)
+            replace(SIGN, marked=wrong).on(5, None, nodes)
+    assert replace(SIGN, marked=LogMark(6, root)).nodes(5, None) == SIGN.nodes(5, None)
 
 
 def test_the_same_state_may_be_signed_again_and_the_name_is_signed_with_it():

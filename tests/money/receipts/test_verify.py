@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.money.receipts.test_sign import JWS, KEY, OBJECT, SALE, core, signed
 from toolserver.money.receipts.keys import b64, make_key, unb64
 from toolserver.money.receipts.sign import SAFE, compact, encode, signing_input
-from toolserver.money.receipts.verify import CHECKS, Known, Unreadable, parse_receipt, verdict
+from toolserver.money.receipts.verify import CHECKS, IssuerRecord, Unreadable, parse_receipt, verdict
 
 KEYS = {KEY.kid: KEY}
 ISSUED_AT = 1_800_000_001
@@ -233,22 +233,22 @@ def test_a_key_vouches_only_for_its_own_time(times, valid):
 @pytest.mark.parametrize(
     ("known", "revoked_at", "valid"),
     [
-        (Known(), ISSUED_AT + 100, False),  # nobody saw it before the key was stolen
-        (Known(None, ISSUED_AT + 1), ISSUED_AT + 100, True),
-        (Known(True, ISSUED_AT + 1), ISSUED_AT + 100, True),
-        (Known(None, ISSUED_AT + 200), ISSUED_AT + 100, False),  # recorded too late
-        (Known(None, ISSUED_AT - 50), ISSUED_AT - 10, False),  # dated after the revocation
+        (IssuerRecord(), ISSUED_AT + 100, False),  # nobody saw it before the key was stolen
+        (IssuerRecord(None, ISSUED_AT + 1), ISSUED_AT + 100, True),
+        (IssuerRecord(True, ISSUED_AT + 1), ISSUED_AT + 100, True),
+        (IssuerRecord(None, ISSUED_AT + 200), ISSUED_AT + 100, False),  # recorded too late
+        (IssuerRecord(None, ISSUED_AT - 50), ISSUED_AT - 10, False),  # dated after the revocation
     ],
 )
 def test_of_a_revoked_key_only_what_was_recorded_before_counts(known, revoked_at, valid):
     keys = {KEY.kid: replace(KEY, revoked_at=revoked_at)}
-    found = said(JWS, keys, known=lambda parsed: known)
+    found = said(JWS, keys, recall=lambda parsed: known)
     assert found["valid"] is valid
     assert valid or "revoked" in found["error"]
 
 
 def test_a_log_that_has_something_else_in_its_place_is_a_failure():
-    found = said(JWS, known=lambda parsed: Known(False, ISSUED_AT))
+    found = said(JWS, recall=lambda parsed: IssuerRecord(False, ISSUED_AT))
     assert failed(found) == ["in_log"]
 
 
@@ -326,14 +326,14 @@ def test_each_failure_is_explained():
     early = said(JWS, {KEY.kid: replace(KEY, nbf=ISSUED_AT + 1)})
     assert early["error"] == "The key was not in use when the receipt says it was issued."
     assert said(JWS, body_sha256="0" * 64)["error"] == "The receipt is for a different body."
-    other = said(JWS, known=lambda parsed: Known(False))
+    other = said(JWS, recall=lambda parsed: IssuerRecord(False))
     assert other["error"] == "The log has a different entry at the place that the receipt names."
 
 
 def test_a_receipt_on_record_counts_only_if_both_its_dates_are_before_the_revocation():
     def valid(recorded_at, revoked_at):
         keys = {KEY.kid: replace(KEY, revoked_at=revoked_at)}
-        return said(JWS, keys, known=lambda parsed: Known(None, recorded_at))["valid"]
+        return said(JWS, keys, recall=lambda parsed: IssuerRecord(None, recorded_at))["valid"]
 
     assert [valid(ISSUED_AT, ISSUED_AT + late) for late in (0, 1)] == [False, True]
     assert [valid(ISSUED_AT + 5, ISSUED_AT + late) for late in (5, 6)] == [False, True]

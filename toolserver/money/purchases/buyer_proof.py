@@ -44,8 +44,8 @@ def new_nonce(kind: str) -> str:
 
 def refund_text(host: str, fingerprint: str, credits: int, payee: bytes, nonce: str, until: int) -> str:
     """Return the text to sign for a refund. `until` is in epoch milliseconds."""
-    asked = f"refund {credits} credits of token {fingerprint} to {checksum_address(payee)}"
-    return f"{host} {asked} {_end(nonce, until)}"
+    request = f"refund {credits} credits of token {fingerprint} to {checksum_address(payee)}"
+    return f"{host} {request} {_end(nonce, until)}"
 
 
 def reissue_text(host: str, fingerprint: str, nonce: str, until: int) -> str:
@@ -69,14 +69,14 @@ async def find_payers(chain: RpcPool, payments: TokenPayments) -> list[frozenset
         ChainDown: too few servers answer.
         ProofMissing: a transaction is not on the chain.
     """
-    found = [frozenset([signer]) for signer in payments.signers]
+    payers_by_payment = [frozenset([signer]) for signer in payments.signers]
     for paid in payments.transfers:
         seen = await chain.observe(paid.tx_hash, agreeing=min(2, len(chain)))
         payers = frozenset(t.payer for t in transfers(seen.receipt) if t.payee == paid.address) if seen else frozenset()
         if not payers:
             raise ProofMissing(f"the payment 0x{paid.tx_hash.hex()} is not seen on the chain, so its payer is unknown")
-        found.append(payers)
-    return found
+        payers_by_payment.append(payers)
+    return payers_by_payment
 
 
 async def find_signer(chain: RpcPool, text: str, signature: str, accounts: Sequence[bytes]) -> bytes:

@@ -181,10 +181,10 @@ class ChainNode:
             receipt = _receipt(await web3.eth.get_transaction_receipt(HexBytes(tx_hash)), tx_hash)
             if receipt is None:
                 return None
-            found: dict[str, Any] = {}
+            answers: dict[str, Any] = {}
 
-            async def fetch(name: str, question: Callable[..., Awaitable[Any]], *given: Any) -> None:
-                found[name] = await question(*given)
+            async def fetch(name: str, question: Callable[..., Awaitable[Any]], *arguments: Any) -> None:
+                answers[name] = await question(*arguments)
 
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(fetch, "sent", web3.eth.get_transaction, HexBytes(tx_hash))
@@ -197,13 +197,15 @@ class ChainNode:
             if group.subgroup((TransactionNotFound, BlockNotFound)) is None:
                 raise
             return None  # the chain was reorganised between two requests, or another server of a cluster answered
-        sent, block = found["sent"], found["block"]
+        sent, block = answers["sent"], answers["block"]
         return ObservedTransaction(
             receipt,
             Transaction(_address(sent["to"]) if sent["to"] else None, bytes(sent["input"])),
             _bytes(block["hash"], 32),
             _count(block["timestamp"]),
-            *(found[name] for name in ("latest", "safe", "finalized")),
+            latest=answers["latest"],
+            safe=answers["safe"],
+            finalized=answers["finalized"],
         )
 
     async def _call(self, web3: "AsyncWeb3[Any]", to: bytes, data: bytes, at: BlockIdentifier = "latest") -> bytes:
@@ -246,18 +248,18 @@ def _address(text: str) -> bytes:
 
 
 def _bytes(value: Any, length: int) -> bytes:
-    found = bytes(value)
-    if len(found) != length:
+    octets = bytes(value)
+    if len(octets) != length:
         raise ValueError(f"not {length} bytes")
-    return found
+    return octets
 
 
 def _count(value: Any) -> int:
     """Return a height or a time in seconds, small enough to be stored in milliseconds. Raises ValueError."""
-    found = int(value)
-    if not 0 <= found < 2**53 // 1000:
+    count = int(value)
+    if not 0 <= count < 2**53 // 1000:
         raise ValueError("no such number")
-    return found
+    return count
 
 
 def _number(word: bytes) -> int:

@@ -50,29 +50,29 @@ class ChainFindings(NamedTuple):
 async def compare_with_chain(claimed: ClaimedMoney, chain: RpcPool) -> ChainFindings:
     """Compare all payments, of which at most `MOST_LOOKED_UP` are looked up one by one. Raises ChainDown."""
     unexplained = await _find_unexplained(claimed, chain)
-    asked = [*unexplained, *claimed.refunds, *claimed.signed]
-    looked_up, notes = asked[:MOST_LOOKED_UP], []
+    to_look_up = [*unexplained, *claimed.refunds, *claimed.signed]
+    looked_up, notes = to_look_up[:MOST_LOOKED_UP], []
     said = [await _find_difference(one, chain) for one in looked_up]
     differences = [why for why in said if why is not None]
     moved = [one for one in unexplained if one in looked_up]
     if moved:
         usd = show_usd(sum(one.amount for one in moved))
         notes.append(f"{len(moved)} deposits of {usd} USDC were moved by other means than `sweep submit`")
-    if len(asked) > len(looked_up):
-        notes.append(f"{len(asked) - len(looked_up)} older payments were not looked up")
+    if len(to_look_up) > len(looked_up):
+        notes.append(f"{len(to_look_up) - len(looked_up)} older payments were not looked up")
     compared = len(claimed.deposits) - len(unexplained) + len(looked_up)
     return ChainFindings(differences, compared, notes)
 
 
 async def _find_unexplained(claimed: ClaimedMoney, chain: RpcPool) -> list[ClaimedTransfer]:
     """Return the deposits whose addresses hold less than was paid, even after what was swept is added."""
-    found: list[ClaimedTransfer] = []
+    short: list[ClaimedTransfer] = []
     for at in range(0, len(claimed.deposits), BATCH):
         part = claimed.deposits[at : at + BATCH]
         amounts = await chain.balances([one.payee or bytes(20) for one in part])
         pairs = zip(part, amounts, strict=True)
-        found += [one for one, held in pairs if held + claimed.swept.get(one.payee or b"", 0) < one.amount]
-    return found
+        short += [one for one, held in pairs if held + claimed.swept.get(one.payee or b"", 0) < one.amount]
+    return short
 
 
 async def _find_difference(one: ClaimedTransfer, chain: RpcPool) -> str | None:
@@ -81,8 +81,8 @@ async def _find_difference(one: ClaimedTransfer, chain: RpcPool) -> str | None:
     if seen is None or not seen.is_canonical:
         return f"0x{one.tx_hash.hex()}: {show_usd(one.amount)} USDC are booked, but the chain does not have them"
     if one.nonce is not None and one.payer is not None and one.payee is not None:
-        terms = (one.payer, one.payee, one.amount, one.nonce)
-        return None if is_authorized_transfer(seen.receipt, *terms) else _name(one, 0)
+        is_made = is_authorized_transfer(seen.receipt, one.payer, one.payee, one.amount, one.nonce)
+        return None if is_made else _name(one, 0)
     paid = sum(t.amount for t in transfers(seen.receipt) if _fits(one, t.payer, t.payee))
     return None if paid >= one.amount and seen.receipt.status == 1 else _name(one, paid)
 

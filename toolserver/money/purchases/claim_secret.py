@@ -23,8 +23,8 @@ def tx_hash_of(text: str) -> bytes | None:
     """Return the 32 bytes of a transaction hash in any spelling, so that one transaction is one key; None if the text
     is not such a hash.
     """
-    found = TX_HASH.fullmatch(text.strip())
-    return bytes.fromhex(found[1]) if found else None
+    match = TX_HASH.fullmatch(text.strip())
+    return bytes.fromhex(match[1]) if match else None
 
 
 def sealing_key(memo: str, tx_hash: bytes) -> bytes:

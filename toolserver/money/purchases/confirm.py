@@ -87,7 +87,7 @@ class _Case(NamedTuple):
     purchase: Purchase
 
 
-class _Found(NamedTuple):
+class _SightedPayment(NamedTuple):
     """A payment as the chain shows it now."""
 
     seen: ObservedTransaction
@@ -116,11 +116,11 @@ class Confirmations:
         case = await self._read_claim(claim)
         if case.purchase.state == "credited":
             return await self._give_again(case)
-        found = await self._wait_until_settled(case)
+        sighting = await self._wait_until_settled(case)
         async with self._one_at_a_time:  # two purchases that each fit under a ceiling may not fit together
             if self._ceilings is not None:
-                await self._ceilings.hold_excess(case.tx_hash, case.purchase.id, found.paid.amount)
-            return await self._credit_purchase(case, found)
+                await self._ceilings.hold_excess(case.tx_hash, case.purchase.id, sighting.paid.amount)
+            return await self._credit_purchase(case, sighting)
 
     async def has_token(self, token: str) -> None:
         """Record that the buyer has the token, because a request carried it. It is not given out again."""
@@ -139,15 +139,15 @@ class Confirmations:
         purchase = await self._store.find_purchase(memo_hash(claim.memo))
         if purchase is None:
             raise NotFound("There is no purchase with this memo.")
-        given = challenge_of(claim.verifier) if claim.verifier else ""
-        if purchase.challenge is not None and not hmac.compare_digest(given, purchase.challenge):
+        challenge = challenge_of(claim.verifier) if claim.verifier else ""
+        if purchase.challenge is not None and not hmac.compare_digest(challenge, purchase.challenge):
             raise PayerProofRequired("The quote has a claim_challenge. Send the claim_verifier that matches it.")
         return _Case(claim, tx_hash, purchase)
 
-    async def _wait_until_settled(self, case: _Case) -> _Found:
+    async def _wait_until_settled(self, case: _Case) -> _SightedPayment:
         """Return the payment once it may be credited; poll for `wait_s`. Raises PaymentRefused, ChainUnavailable."""
         rules = self._rules
-        last: _Found | ChainDown | None = ChainDown("no answer in time")
+        last: _SightedPayment | ChainDown | None = ChainDown("no answer in time")
         with anyio.move_on_after(rules.wait_s + rules.answer_s):
             for turn in range(1 + int(rules.wait_s / rules.poll_s)):
                 if turn:
@@ -156,14 +156,14 @@ class Confirmations:
                     last = await self._look(case)
                 except ChainDown as down:
                     last = down
-                if isinstance(last, _Found) and last.progress.enough:
+                if isinstance(last, _SightedPayment) and last.progress.enough:
                     return last
         if isinstance(last, ChainDown):
             log.warning("the chain cannot be read", extra={"reason": str(last)})
             raise unavailable()
         raise _pending(last.progress if last else Progress(0, rules.policy.blocks, False))
 
-    async def _look(self, case: _Case) -> _Found | None:
+    async def _look(self, case: _Case) -> _SightedPayment | None:
         """Return the payment, or None if it is not on the chain yet. Raises ChainDown, or PaymentRefused for good."""
         policy = self._rules.policy
         seen = await self._chain.observe(case.tx_hash)
@@ -172,12 +172,12 @@ class Confirmations:
         paid = await self._match_payment(case, seen)
         progress = policy.progress(seen, paid.amount)
         if not progress.enough or not policy.needs_agreement(paid.amount):
-            return _Found(seen, paid, progress)
+            return _SightedPayment(seen, paid, progress)
         agreed = await self._chain.observe(case.tx_hash, agreeing=2)
         if agreed is None or not agreed.is_canonical:
-            return _Found(seen, paid, Progress(progress.confirmations, progress.confirmations + 1, False))
+            return _SightedPayment(seen, paid, Progress(progress.confirmations, progress.confirmations + 1, False))
         paid = await self._match_payment(case, agreed)
-        return _Found(agreed, paid, policy.progress(agreed, paid.amount))
+        return _SightedPayment(agreed, paid, policy.progress(agreed, paid.amount))
 
     async def _match_payment(self, case: _Case, seen: ObservedTransaction) -> MatchedPayment:
         """Return the part of the transaction that counts for this purchase. Raises PaymentRefused."""
@@ -217,8 +217,8 @@ class Confirmations:
         paid = match_with_proof(receipt, seen.transaction, address, Proofs(commitment(case.claim.memo), signers))
         if paid is None:
             text = payer_signature.text_to_sign(self._rules.host, "<nonce>", case.tx_hash)
-            asked = f"Send payer_signature: the signature (EIP-191) by the account that paid of the text “{text}”,"
-            raise PayerProofRequired(f"{asked} with the memo in place of <nonce>.")
+            request = f"Send payer_signature: the signature (EIP-191) by the account that paid of the text “{text}”,"
+            raise PayerProofRequired(f"{request} with the memo in place of <nonce>.")
         return paid
 
     async def _find_signers(self, case: _Case, payers: frozenset[bytes]) -> frozenset[bytes]:
@@ -240,21 +240,21 @@ class Confirmations:
         except ChainDown:
             return False
 
-    async def _credit_purchase(self, case: _Case, found: _Found) -> CreditedPurchase:
+    async def _credit_purchase(self, case: _Case, sighting: _SightedPayment) -> CreditedPurchase:
         """Credit it in one transaction, or return what a concurrent call credited. Raises AlreadyCredited."""
-        purchase, seen, policy = case.purchase, found.seen, self._rules.policy
+        purchase, seen, policy = case.purchase, sighting.seen, self._rules.policy
         token, now = f"svc_live_{secrets.token_hex(32)}", int(self._clock.time() * 1000)
         public = says_memo(seen.transaction, case.claim.memo) and purchase.challenge is None
-        asked_again = not public or await self._is_signed(case, found.paid)
+        asked_again = not public or await self._is_signed(case, sighting.paid)
         key = sealing_key(case.claim.memo, case.tx_hash)
         credit = TransferCredit(
             purchase.id,
             case.tx_hash,
             token_hash(token).hex(),
             seen,
-            found.paid,
-            credits_for(found.paid.amount),
-            policy.finality(found.paid.amount),
+            sighting.paid,
+            credits_for(sighting.paid.amount),
+            policy.finality(sighting.paid.amount),
             self._is_late(seen, purchase),
             public,
             encrypt_token(token, key) if asked_again else None,
@@ -264,18 +264,18 @@ class Confirmations:
         try:
             credits = await self._store.credit_transfer(credit)
         except NotCreditable:
-            return await self._give_again(case, found)
-        facts = {"amount": found.paid.amount, "credits": credits, "tx": f"0x{case.tx_hash.hex()}"}
+            return await self._give_again(case, sighting)
+        facts = {"amount": sighting.paid.amount, "credits": credits, "tx": f"0x{case.tx_hash.hex()}"}
         log.info("purchase credited", extra=facts | {"late": credit.late, "memo_public": public})
         return CreditedPurchase(token, credits, credit.late)
 
-    async def _give_again(self, case: _Case, found: _Found | None = None) -> CreditedPurchase:
+    async def _give_again(self, case: _Case, sighting: _SightedPayment | None = None) -> CreditedPurchase:
         """Return the same token again, for the same memo and transaction. Raises AlreadyCredited."""
         before = await self._store.find_credit(case.purchase.id)
         if before is not None and before.tx_hash == case.tx_hash and (token := self._unseal_token(case, before)):
             return CreditedPurchase(token, before.credits, before.late)
         if before is None or before.tx_hash != case.tx_hash:
-            await self._record_second(case, found, "transaction_used" if before is None else "second_transfer")
+            await self._record_second(case, sighting, "transaction_used" if before is None else "second_transfer")
         raise AlreadyCredited("This purchase or transaction was already credited, and its token was given out then.")
 
     def _unseal_token(self, case: _Case, before: StoredCredit) -> str | None:
@@ -284,10 +284,10 @@ class Confirmations:
             return None
         return decrypt_token(before.sealed, sealing_key(case.claim.memo, case.tx_hash))
 
-    async def _record_second(self, case: _Case, found: _Found | None, reason: Reason) -> None:
+    async def _record_second(self, case: _Case, sighting: _SightedPayment | None, reason: Reason) -> None:
         """Record money that arrived a second time for one purchase or transaction, if it did arrive."""
-        if found is not None:
-            await self._record_unapplied(case, found.seen, found.paid.amount, reason)
+        if sighting is not None:
+            await self._record_unapplied(case, sighting.seen, sighting.paid.amount, reason)
             return
         try:
             seen = await self._chain.observe(case.tx_hash)

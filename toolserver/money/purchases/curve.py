@@ -58,10 +58,10 @@ def _affine(points: Sequence[_Jacobian]) -> list[Point]:
     for _, _, z in points:
         before.append(product)
         product = product * z % SECPK1_P
-    inverse, found = pow(product, -1, SECPK1_P), []
+    inverse, points_reversed = pow(product, -1, SECPK1_P), []
     for (x, y, z), others in zip(reversed(points), reversed(before), strict=True):
         own = inverse * others % SECPK1_P
         inverse = inverse * z % SECPK1_P
         square = own * own % SECPK1_P
-        found.append((x * square % SECPK1_P, y * square * own % SECPK1_P) if y else _NO_POINT)
-    return found[::-1]
+        points_reversed.append((x * square % SECPK1_P, y * square * own % SECPK1_P) if y else _NO_POINT)
+    return points_reversed[::-1]

@@ -35,7 +35,7 @@ class DepositSearch:
         if (credit := await self._store.find_credit(purchase.id)) is not None:
             return f"0x{credit.tx_hash.hex()}"
         try:
-            found = await self._chain.find_transfer(purchase.address, purchase.created_at // 1000)
+            tx_hash = await self._chain.find_transfer(purchase.address, purchase.created_at // 1000)
         except ChainDown:
             raise unavailable() from None
-        return None if found is None else f"0x{found.hex()}"
+        return None if tx_hash is None else f"0x{tx_hash.hex()}"

@@ -16,11 +16,11 @@ from toolserver.settings import PaymentSettings as Settings
 
 
 async def sweep_plan(
-    settings: Settings, *, known: Iterable[tuple[int, bytes]], clock: Clock, to: str, least_usd: int = 1
+    settings: Settings, *, addresses: Iterable[tuple[int, bytes]], clock: Clock, to: str, least_usd: int = 1
 ) -> dict[str, Any]:
     """Return the plan to sign offline that collects every deposit of at least `least_usd`: see `sweep.plan`.
 
-    `known` holds the deposit addresses that were given out, each with its index.
+    `addresses` holds the deposit addresses that were given out, each with its index.
 
     Raises:
         ValueError: there is no account key, or `to` is not an address.
@@ -28,14 +28,14 @@ async def sweep_plan(
     """
     collector, key = address_from(to), _find_key(settings)
     async with _asking(settings, clock) as chain:
-        deposits = await sweep.find_funded(known, chain.balances, least=least_usd * ATOMIC)
+        deposits = await sweep.find_funded(addresses, chain.balances, least=least_usd * ATOMIC)
     return sweep.plan(deposits, collector, key, now=int(clock.time()))
 
 
 async def plan_worthwhile_sweep(
     settings: Settings,
     *,
-    known: Iterable[tuple[int, bytes]],
+    issued_addresses: Iterable[tuple[int, bytes]],
     states: Mapping[int, str],
     issued: int,
     clock: Clock,
@@ -55,12 +55,12 @@ async def plan_worthwhile_sweep(
         ChainDown, RelayDown: no server answers.
     """
     collector, key = address_from(to), _find_key(settings)
-    addresses = dict(known)
+    addresses = dict(issued_addresses)
     lost = (number for number in range(settings.first_index, issued) if number not in addresses)
     addresses |= {number: key.address(number) for number in lost}
     async with _asking(settings, clock) as chain:
-        found = await sweep.find_funded(sorted(addresses.items()), chain.balances)
-    deposits = [one._replace(purchase=states.get(one.hd_index, "lost")) for one in found]
+        deposits = await sweep.find_funded(sorted(addresses.items()), chain.balances)
+    deposits = [one._replace(purchase=states.get(one.hd_index, "lost")) for one in deposits]
     async with open_relay(settings.rpc_urls[0].get_secret_value(), clock) as relay:
         prices = await relay.read_prices()
     cost = sweep.SubmissionCost.of(*prices, eth_usd)
@@ -82,9 +82,9 @@ async def find_unclaimed(
     """
     key, waiting, taken = _find_key(settings), set(quoted), set(used)
     lost = set(range(settings.first_index, issued)) - waiting - taken
-    known = [(index, key.address(index)) for index in sorted(waiting | lost)]
+    addresses = [(index, key.address(index)) for index in sorted(waiting | lost)]
     async with _asking(settings, clock) as chain:
-        found = await sweep.find_funded(known, chain.balances)
+        deposits = await sweep.find_funded(addresses, chain.balances)
     return [
         {
             "index": one.hd_index,
@@ -92,7 +92,7 @@ async def find_unclaimed(
             "amount_usd": show_usd(one.amount),
             "purchase": "lost" if one.hd_index in lost else "quoted",
         }
-        for one in found
+        for one in deposits
     ]
 
 

@@ -24,17 +24,17 @@ class ListedPurchase(NamedTuple):
     tx: bytes | None
 
 
-def show_purchase(found: ListedPurchase) -> dict[str, Any]:
+def show_purchase(purchase: ListedPurchase) -> dict[str, Any]:
     """Return a purchase as JSON, with the amount in USD, times in ISO 8601 and the address with its checksum."""
     return {
-        "id": found.id,
-        "state": found.state,
-        "amount_usd": show_usd(found.amount),
-        "credits": found.credits,
-        "address": checksum_address(found.address),
-        "created": show_time(found.created),
-        "expires": show_time(found.expires),
-        "tx": None if found.tx is None else f"0x{found.tx.hex()}",
+        "id": purchase.id,
+        "state": purchase.state,
+        "amount_usd": show_usd(purchase.amount),
+        "credits": purchase.credits,
+        "address": checksum_address(purchase.address),
+        "created": show_time(purchase.created),
+        "expires": show_time(purchase.expires),
+        "tx": None if purchase.tx is None else f"0x{purchase.tx.hex()}",
     }
 
 

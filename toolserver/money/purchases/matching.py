@@ -109,10 +109,10 @@ def match_with_proof(
     The last does not prove which of several payers is meant, so it counts only if there is one.
     """
     ours = [t for t in transfers(receipt) if t.payee == address]
-    known = _authorizers(receipt, proofs.commitment) | proofs.signers
+    proven = _authorizers(receipt, proofs.commitment) | proofs.signers
     if len({t.payer for t in ours}) == 1 and _carries(transaction, address, proofs.commitment):
         return _sum(ours)
-    return _sum(t for t in ours if t.payer in known)
+    return _sum(t for t in ours if t.payer in proven)
 
 
 def says_memo(transaction: Transaction, memo: str) -> bool:
@@ -133,12 +133,12 @@ def authorized_transfers(receipt: Receipt) -> list[AuthorizedTransfer]:
     was used.
     """
     logs = sorted({log.log_index: log for log in receipt.logs if log.address == USDC}.items())
-    found = []
+    authorized = []
     for (_, mark), (_, log) in pairwise(logs if receipt.status == 1 else []):
         if _is_mark(mark) and _is_transfer(log) and mark.topics[1] == log.topics[1]:
             moved = _transfer(log)
-            found.append(AuthorizedTransfer(moved.payer, moved.payee, moved.amount, mark.topics[2]))
-    return found
+            authorized.append(AuthorizedTransfer(moved.payer, moved.payee, moved.amount, mark.topics[2]))
+    return authorized
 
 
 def _is_transfer(log: Log) -> bool:
@@ -160,8 +160,8 @@ def _transfer(log: Log) -> UsdcTransfer:
     return UsdcTransfer(log.topics[1][12:], log.topics[2][12:], int.from_bytes(log.data, "big"), log.log_index)
 
 
-def _sum(found: Iterable[UsdcTransfer]) -> MatchedPayment | None:
-    counted = {t.log_index: t for t in found}  # a log that is listed twice counts once
+def _sum(transfers: Iterable[UsdcTransfer]) -> MatchedPayment | None:
+    counted = {t.log_index: t for t in transfers}  # a log that is listed twice counts once
     if not counted:
         return None
     amount = sum(t.amount for t in counted.values())

@@ -52,12 +52,12 @@ class ExtendedKey(NamedTuple):
     def find_key(self, path: str | None) -> PrivateKey:
         if path is None:
             raise KeyRefused("the paying account is not a deposit address: sign with the private key of that account")
-        found = self
+        key = self
         for part in path.split("/"):
             if not part.isdecimal() or len(part) > 10 or int(part) >= HARDENED:
                 raise KeyRefused(f"{path[:40]!r} is not a path below an account")
-            found = found.child(int(part))
-        return PrivateKey(found.key)
+            key = key.child(int(part))
+        return PrivateKey(key.key)
 
     def child(self, index: int) -> "ExtendedKey":
         """Return the child key at an index (BIP-32 CKDpriv). Raises KeyRefused for one index in 2^127."""
@@ -120,7 +120,7 @@ def _from_words(words: list[str], account: int) -> ExtendedKey:
     """Return the account's key. A mistyped word leads to other keys, which match no address of a plan."""
     seed = hashlib.pbkdf2_hmac("sha512", " ".join(words).encode(), b"mnemonic", 2048)
     digest = hmac.digest(b"Bitcoin seed", seed, "sha512")
-    found = ExtendedKey(digest[:32], digest[32:])
+    key = ExtendedKey(digest[:32], digest[32:])
     for number in (44, 60, account):
-        found = found.child(HARDENED + number)
-    return found
+        key = key.child(HARDENED + number)
+    return key

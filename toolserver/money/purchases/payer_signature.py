@@ -30,7 +30,7 @@ def recover_address(digest: bytes, signature: bytes) -> bytes | None:
         return None
     v = signature[64] - 27 if signature[64] >= 27 else signature[64]
     try:
-        found = Signature(signature[:64] + bytes([v])).recover_public_key_from_msg_hash(digest)
+        public_key = Signature(signature[:64] + bytes([v])).recover_public_key_from_msg_hash(digest)
     except (BadSignature, ValidationError, ValueError):
         return None
-    return found.to_canonical_address()
+    return public_key.to_canonical_address()

@@ -108,35 +108,35 @@ def nonce_of(id: str) -> bytes:
     return keccak(text=f"toolserver refund {id}")
 
 
-def require_bookable(found: StoredRefund, now: int) -> None:
+def require_bookable(refund: StoredRefund, now: int) -> None:
     """Raise RefundRefused unless a refund still waits for its proof. `now` is in epoch milliseconds."""
-    if found.state != "asked":
-        raise RefundRefused(f"{found.id} is {found.state}")
-    if now > found.expires_at:
-        raise RefundRefused(f"the time to prove {found.id} ended at {show_time(found.expires_at)}: ask again")
+    if refund.state != "asked":
+        raise RefundRefused(f"{refund.id} is {refund.state}")
+    if now > refund.expires_at:
+        raise RefundRefused(f"the time to prove {refund.id} ended at {show_time(refund.expires_at)}: ask again")
 
 
-def require_cancellable(found: StoredRefund) -> None:
+def require_cancellable(refund: StoredRefund) -> None:
     """Raise RefundRefused if the money has moved or may move, because the payment is in a plan that may be signed."""
-    if found.state not in ("asked", "booked") or found.planned_at is not None:
-        state = "may be signed already" if found.state == "booked" else f"is {found.state}"
-        raise RefundRefused(f"{found.id} {state} and cannot be cancelled")
+    if refund.state not in ("asked", "booked") or refund.planned_at is not None:
+        state = "may be signed already" if refund.state == "booked" else f"is {refund.state}"
+        raise RefundRefused(f"{refund.id} {state} and cannot be cancelled")
 
 
-def show_refund(found: StoredRefund) -> dict[str, Any]:
+def show_refund(refund: StoredRefund) -> dict[str, Any]:
     """Return a refund as JSON."""
     return {
-        "id": found.id,
-        "state": found.state,
-        "token_fp": found.fingerprint,
-        "credits": found.credits,
-        "amount_usd": show_usd(found.amount),
-        "to": checksum_address(found.payee),
-        "from": None if found.payer is None else checksum_address(found.payer),
-        "reason": found.reason,
-        "proof": found.proof,
-        "asked": show_time(found.asked_at),
-        "booked": None if found.booked_at is None else show_time(found.booked_at),
-        "ended": None if found.ended_at is None else show_time(found.ended_at),
-        "tx": None if found.tx_hash is None else f"0x{found.tx_hash.hex()}",
+        "id": refund.id,
+        "state": refund.state,
+        "token_fp": refund.fingerprint,
+        "credits": refund.credits,
+        "amount_usd": show_usd(refund.amount),
+        "to": checksum_address(refund.payee),
+        "from": None if refund.payer is None else checksum_address(refund.payer),
+        "reason": refund.reason,
+        "proof": refund.proof,
+        "asked": show_time(refund.asked_at),
+        "booked": None if refund.booked_at is None else show_time(refund.booked_at),
+        "ended": None if refund.ended_at is None else show_time(refund.ended_at),
+        "tx": None if refund.tx_hash is None else f"0x{refund.tx_hash.hex()}",
     }

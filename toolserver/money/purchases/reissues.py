@@ -76,41 +76,41 @@ def find_only_payer(payers: Sequence[frozenset[bytes]]) -> bytes:
     """Return the one account that paid for everything. Raises ReissueRefused if there is none or several."""
     accounts = frozenset().union(*payers)
     if len(accounts) != 1:
-        found = "several accounts" if accounts else "nobody"
-        raise ReissueRefused(f"{found} paid for this token: only a token that one account paid for is replaced")
+        paid_by = "several accounts" if accounts else "nobody"
+        raise ReissueRefused(f"{paid_by} paid for this token: only a token that one account paid for is replaced")
     return next(iter(accounts))
 
 
-def require_provable(found: StoredReissue, now: int) -> None:
+def require_provable(reissue: StoredReissue, now: int) -> None:
     """Raise ReissueRefused unless a reissue still waits for its signature. `now` is in epoch milliseconds."""
-    if found.state != "asked":
-        raise ReissueRefused(f"{found.id} is {found.state}")
-    if now > found.expires_at:
-        raise ReissueRefused(f"the time to sign {found.id} ended at {show_time(found.expires_at)}: ask again")
+    if reissue.state != "asked":
+        raise ReissueRefused(f"{reissue.id} is {reissue.state}")
+    if now > reissue.expires_at:
+        raise ReissueRefused(f"the time to sign {reissue.id} ended at {show_time(reissue.expires_at)}: ask again")
 
 
-def require_due(found: StoredReissue, now: int) -> None:
+def require_due(reissue: StoredReissue, now: int) -> None:
     """Raise ReissueRefused unless a reissue was proved and its waiting time has ended."""
-    if found.state != "waiting" or found.due_at is None:
-        raise ReissueRefused(f"{found.id} is {found.state}")
-    if now < found.due_at:
-        raise ReissueRefused(f"the holder of the token may object until {show_time(found.due_at)}")
+    if reissue.state != "waiting" or reissue.due_at is None:
+        raise ReissueRefused(f"{reissue.id} is {reissue.state}")
+    if now < reissue.due_at:
+        raise ReissueRefused(f"the holder of the token may object until {show_time(reissue.due_at)}")
 
 
-def require_open(found: StoredReissue) -> None:
+def require_open(reissue: StoredReissue) -> None:
     """Raise ReissueRefused unless a reissue can still be cancelled."""
-    if found.state not in ("asked", "waiting"):
-        raise ReissueRefused(f"{found.id} is {found.state}")
+    if reissue.state not in ("asked", "waiting"):
+        raise ReissueRefused(f"{reissue.id} is {reissue.state}")
 
 
-def show_reissue(found: StoredReissue) -> dict[str, Any]:
+def show_reissue(reissue: StoredReissue) -> dict[str, Any]:
     """Return a reissue as JSON."""
     return {
-        "id": found.id,
-        "state": found.state,
-        "token_fp": found.fingerprint,
-        "payer": checksum_address(found.payer),
-        "asked": show_time(found.asked_at),
-        "due": None if found.due_at is None else show_time(found.due_at),
-        "ended": None if found.ended_at is None else show_time(found.ended_at),
+        "id": reissue.id,
+        "state": reissue.state,
+        "token_fp": reissue.fingerprint,
+        "payer": checksum_address(reissue.payer),
+        "asked": show_time(reissue.asked_at),
+        "due": None if reissue.due_at is None else show_time(reissue.due_at),
+        "ended": None if reissue.ended_at is None else show_time(reissue.ended_at),
     }

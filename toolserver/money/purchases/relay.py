@@ -105,8 +105,8 @@ class Relay:
 
     async def is_made(self, tx: bytes) -> bool:
         """Return True if a transaction is in a block and succeeded. Raises RelayDown."""
-        found = await self._ask("eth_getTransactionReceipt", f"0x{tx.hex()}")
-        return found is not None and int(found["status"], 16) == 1
+        receipt = await self._ask("eth_getTransactionReceipt", f"0x{tx.hex()}")
+        return receipt is not None and int(receipt["status"], 16) == 1
 
     async def _sign(self, sender: bytes, key: PrivateKey, data: str, gas: int) -> tuple[bytes, bytes]:
         """Return the signed transaction (EIP-1559) and its hash."""
@@ -131,9 +131,9 @@ class Relay:
 
     async def _wait(self, tx: bytes) -> RelayedTransfer:
         for _ in range(int(WAIT_S / POLL_S)):
-            found = await self._ask("eth_getTransactionReceipt", f"0x{tx.hex()}")
-            if found is not None:
-                return RelayedTransfer("sent" if int(found["status"], 16) == 1 else "reverted", tx)
+            receipt = await self._ask("eth_getTransactionReceipt", f"0x{tx.hex()}")
+            if receipt is not None:
+                return RelayedTransfer("sent" if int(receipt["status"], 16) == 1 else "reverted", tx)
             await self._clock.sleep(POLL_S)
         return RelayedTransfer("not seen yet", tx)
 

@@ -134,8 +134,8 @@ class RemoteBalances(NoCreditSales):
         self._ledger = ledger
 
     async def balance(self, token: str) -> Balance:
-        found = await self._ledger.account(token)
-        return Balance(found.credits, datetime.fromtimestamp(int(found.issued_at), UTC))
+        account = await self._ledger.account(token)
+        return Balance(account.credits, datetime.fromtimestamp(int(account.issued_at), UTC))
 
 
 class RemotePurchases:
@@ -145,29 +145,29 @@ class RemotePurchases:
         self._remote = remote
 
     async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
-        asked = {"amount_usd": float(amount_usd)} | ({"claim_challenge": challenge} if challenge else {})
-        found = await self._post("/api/payment/buy-credits", asked, _Offered)
+        body = {"amount_usd": float(amount_usd)} | ({"claim_challenge": challenge} if challenge else {})
+        offered = await self._post("/api/payment/buy-credits", body, _Offered)
         return PurchaseQuote(
-            found.wallet,
-            found.memo,
-            found.amount_atomic,
-            found.quote.credits,
-            found.expires_at,
-            found.memo_commitment,
-            found.payment_uri,
-            found.review,
+            offered.wallet,
+            offered.memo,
+            offered.amount_atomic,
+            offered.quote.credits,
+            offered.expires_at,
+            offered.memo_commitment,
+            offered.payment_uri,
+            offered.review,
         )
 
     async def confirm(self, claim: Claim) -> CreditedPurchase:
-        asked = {
+        members = {
             "tx_hash": claim.tx_hash,
             "nonce": claim.memo,
             "claim_verifier": claim.verifier,
             "payer_signature": claim.signature,
         }
-        given = {name: value for name, value in asked.items() if value is not None}
-        found = await self._post("/api/payment/confirm", given, _Confirmed, within_s=CONFIRM_S)
-        return CreditedPurchase(found.token, found.credits, found.late)
+        body = {name: value for name, value in members.items() if value is not None}
+        confirmed = await self._post("/api/payment/confirm", body, _Confirmed, within_s=CONFIRM_S)
+        return CreditedPurchase(confirmed.token, confirmed.credits, confirmed.late)
 
     async def find_payment(self, memo: str) -> str | None:
         """Return None: the owner offers no search for payments."""
@@ -175,8 +175,8 @@ class RemotePurchases:
 
     async def balance(self, token: str) -> Balance:
         headers = {"authorization": f"Bearer {token}"}
-        found = read_answer(await self.pass_on("GET", "/api/payment/balance", None, headers, ASK_S), _HeldPurchase)
-        return Balance(found.credits, found.issued_at, found.reissue_at)
+        purchase = read_answer(await self.pass_on("GET", "/api/payment/balance", None, headers, ASK_S), _HeldPurchase)
+        return Balance(purchase.credits, purchase.issued_at, purchase.reissue_at)
 
     async def cancel_reissue(self, token: str) -> bool:
         headers = {"authorization": f"Bearer {token}"}
@@ -194,9 +194,9 @@ class RemotePurchases:
         except Unreachable as failure:
             raise report_unreachable(str(failure)) from failure
 
-    async def _post(self, path: str, asked: Mapping[str, Any], kind: type[T], *, within_s: float = ASK_S) -> T:
+    async def _post(self, path: str, body: Mapping[str, Any], kind: type[T], *, within_s: float = ASK_S) -> T:
         headers = {"content-type": "application/json"}
-        return read_answer(await self.pass_on("POST", path, msgspec.json.encode(asked), headers, within_s), kind)
+        return read_answer(await self.pass_on("POST", path, msgspec.json.encode(body), headers, within_s), kind)
 
 
 def read_answer(answer: "HttpAnswer", kind: type[T]) -> T:

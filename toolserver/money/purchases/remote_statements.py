@@ -39,16 +39,16 @@ class RemoteStatements:
 
     async def read(self, token: str, wanted: StatementRange) -> StatementLines:
         """Return a page of a token's statement. Raises PaymentRequired; NotFound if the owner offers no statements."""
-        asked = {
+        parameters = {
             "from": None if wanted.since is None else iso_ms(wanted.since.timestamp()),
             "to": None if wanted.until is None else iso_ms(wanted.until.timestamp()),
             "cursor": wanted.cursor,
             "limit": str(wanted.limit),
         }
-        query = urlencode({name: value for name, value in asked.items() if value is not None})
+        query = urlencode({name: value for name, value in parameters.items() if value is not None})
         headers = {"authorization": f"Bearer {token}"}
-        found = read_answer(await self._desk.pass_on("GET", f"{PATH}?{query}", None, headers, ASK_S), _Part)
-        return StatementLines(found.credits, [_line_of(entry) for entry in found.entries], found.next_cursor)
+        page = read_answer(await self._desk.pass_on("GET", f"{PATH}?{query}", None, headers, ASK_S), _Part)
+        return StatementLines(page.credits, [_line_of(entry) for entry in page.entries], page.next_cursor)
 
 
 def _line_of(entry: _Line) -> StatementLine:

@@ -28,7 +28,7 @@ class ChainServers(NamedTuple):
     not resting after failures.
     """
 
-    known: int
+    configured: int
     usable: int
 
 
@@ -62,8 +62,8 @@ class _Guarded:
         if self.is_resting:
             raise ChainDown(f"{self.name} rests")
         if self._server is None:
-            made = await anyio.to_thread.run_sync(self._make)
-            self._server = self._server or made
+            server = await anyio.to_thread.run_sync(self._make)
+            self._server = self._server or server
         try:
             if not self.verified:
                 self._verify(await self._server.facts())
@@ -148,13 +148,13 @@ class RpcPool:
         async def ask(server: RpcServer) -> bool | None:
             if await server.observe(tx_hash) is not None:
                 return False
-            found = await server.block_hash(number)
-            return None if found is None else found != block_hash
+            hash_now = await server.block_hash(number)
+            return None if hash_now is None else hash_now != block_hash
 
-        known = [answer for answer in (await self._everyone(ask)).values() if answer is not None]
-        if len(known) < min(2, len(self)):
+        opinions = [answer for answer in (await self._everyone(ask)).values() if answer is not None]
+        if len(opinions) < min(2, len(self)):
             raise ChainDown("too few servers have reached that block")
-        return all(known)
+        return all(opinions)
 
     async def accepts(self, account: bytes, digest: bytes, signature: bytes, agreeing: int = 1) -> bool:
         """Return True if a contract account accepts a signature as its own (ERC-1271).

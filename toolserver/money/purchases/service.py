@@ -50,24 +50,24 @@ class ClosedPurchases(NoCreditSales):
         self._ledger, self._reissues = ledger, reissues
 
     async def balance(self, token: str) -> Balance:
-        found = await self._find_valid(token)
+        account = await self._find_valid(token)
         due = None
-        if self._reissues is not None and found.allowance is None:
-            due = await self._reissues.find_due(found.payer)
+        if self._reissues is not None and account.allowance is None:
+            due = await self._reissues.find_due(account.payer)
         reissue_at = None if due is None else datetime.fromtimestamp(due // 1000, UTC)
-        return Balance(found.credits, datetime.fromtimestamp(int(found.issued_at), UTC), reissue_at)
+        return Balance(account.credits, datetime.fromtimestamp(int(account.issued_at), UTC), reissue_at)
 
     async def cancel_reissue(self, token: str) -> bool:
-        found = await self._find_valid(token)
-        if self._reissues is None or found.allowance is not None:
+        account = await self._find_valid(token)
+        if self._reissues is None or account.allowance is not None:
             return False
-        return await self._reissues.cancel_own(found.payer)
+        return await self._reissues.cancel_own(account.payer)
 
     async def _find_valid(self, token: str) -> AccountStanding:
-        found = await self._ledger.standing(token)
-        if found.revoked is not None:
-            raise RevokedToken(f"The {'token' if found.allowance is None else 'allowance'} was revoked or expired.")
-        return found
+        account = await self._ledger.standing(token)
+        if account.revoked is not None:
+            raise RevokedToken(f"The {'token' if account.allowance is None else 'allowance'} was revoked or expired.")
+        return account
 
 
 class PurchaseService(ClosedPurchases):

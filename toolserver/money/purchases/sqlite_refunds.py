@@ -112,8 +112,8 @@ def find_account_hash(db: SqlConnection, key: str) -> str:
 def find_payments(token: str, db: SqlConnection) -> TokenPayments:
     """Return the same within the caller's transaction. Raises RefundRefused if there is no such token."""
     token = find_account_hash(db, token)
-    found = [PaidTransfer(bytes(tx), bytes(address)) for tx, address in db.execute(_TRANSFERS, (token,))]
-    return TokenPayments(found, [bytes(signer) for (signer,) in db.execute(_SIGNERS, (token,))])
+    transfers = [PaidTransfer(bytes(tx), bytes(address)) for tx, address in db.execute(_TRANSFERS, (token,))]
+    return TokenPayments(transfers, [bytes(signer) for (signer,) in db.execute(_SIGNERS, (token,))])
 
 
 def _standing(db: SqlConnection, token: str, now: int) -> AccountStanding:
@@ -149,21 +149,21 @@ def _list(states: tuple[RefundState, ...], db: SqlConnection) -> list[StoredRefu
 
 
 def _book(id: str, proof: str, payer: bytes, now: int, db: SqlConnection) -> StoredRefund:
-    found = _find(id, db)
-    require_bookable(found, now)
-    _read_room(db, found.token, now).require(found.credits)
-    apply_operation(db, WithdrawCredits(found.token, found.credits, found.cause), now)
+    refund = _find(id, db)
+    require_bookable(refund, now)
+    _read_room(db, refund.token, now).require(refund.credits)
+    apply_operation(db, WithdrawCredits(refund.token, refund.credits, refund.cause), now)
     sql = "UPDATE refund SET state='booked', proof=?, payer=?, booked_at=? WHERE id=?"
     db.execute(sql, (proof, payer, now, id))
     return _find(id, db)
 
 
 def _cancel(id: str, now: int, db: SqlConnection) -> StoredRefund:
-    found = _find(id, db)
-    require_cancellable(found)
-    if found.state == "booked":
-        ref = _standing(db, found.token, now).ref.ref
-        apply_operation(db, Mint(ref, found.credits, f"refund:{id}:cancelled", new_ref()), now)
+    refund = _find(id, db)
+    require_cancellable(refund)
+    if refund.state == "booked":
+        ref = _standing(db, refund.token, now).ref.ref
+        apply_operation(db, Mint(ref, refund.credits, f"refund:{id}:cancelled", new_ref()), now)
     db.execute("UPDATE refund SET state='cancelled', ended_at=? WHERE id=?", (now, id))
     return _find(id, db)
 

@@ -86,13 +86,15 @@ def complete_reissue(id: str, successor: str, now: int, db: SqlConnection) -> tu
 
     Encrypted copies of the old token that wait for a buyer are deleted. Raises ReissueRefused, RevokedToken.
     """
-    found = find_reissue(id, db)
-    require_due(found, now)
-    ref, before = db.execute("SELECT ref, coalesce(successor, hash) FROM token WHERE hash=?", (found.token,)).fetchone()
+    reissue = find_reissue(id, db)
+    require_due(reissue, now)
+    ref, before = db.execute(
+        "SELECT ref, coalesce(successor, hash) FROM token WHERE hash=?", (reissue.token,)
+    ).fetchone()
     apply_operation(db, ReplaceToken(ref, successor), now)
     for table in ("tx_credit", "x402_payment"):
         sql = f"UPDATE {table} SET sealed=NULL, sealed_until=NULL WHERE token=? AND sealed IS NOT NULL"
-        db.execute(sql, (found.token,))
+        db.execute(sql, (reissue.token,))
     db.execute("UPDATE reissue SET state='done', ended_at=? WHERE id=?", (now, id))
     return str(before), successor
 
@@ -113,8 +115,8 @@ def _add(draft: ReissueDraft, db: SqlConnection) -> StoredReissue:
 
 
 def _prove(id: str, now: int, db: SqlConnection) -> StoredReissue:
-    found = find_reissue(id, db)
-    require_provable(found, now)
+    reissue = find_reissue(id, db)
+    require_provable(reissue, now)
     try:
         db.execute("UPDATE reissue SET state='waiting', proved_at=?, due_at=? WHERE id=?", (now, now + WAIT_MS, id))
     except sqlite3.IntegrityError:

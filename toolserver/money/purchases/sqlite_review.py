@@ -83,8 +83,8 @@ def _sum_sold(since: int, db: SqlConnection) -> int:
 def _hold(row: tuple[bytes, int, int, str, int], db: SqlConnection) -> bool:
     columns = "tx_hash, purchase, amount, reason, at"
     db.execute(f"INSERT INTO payment_review({columns}) VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING", row)
-    found = db.execute("SELECT approved_at FROM payment_review WHERE tx_hash=? AND purchase=?", row[:2]).fetchone()
-    return found is None or found[0] is None
+    approval = db.execute("SELECT approved_at FROM payment_review WHERE tx_hash=? AND purchase=?", row[:2]).fetchone()
+    return approval is None or approval[0] is None
 
 
 def _approve(tx_hash: bytes, now: int, db: SqlConnection) -> bool:

@@ -52,11 +52,11 @@ class SqlitePurchaseStore:
         await self._write(partial(tables.add_quote, draft))
 
     async def find_purchase(self, memo_hash: bytes) -> Purchase | None:
-        found = await self._file.read(partial(tables.find_purchase, memo_hash))
-        if found is None and await self._file.read(partial(old_quotes.is_aside, memo_hash)):
+        purchase = await self._file.read(partial(tables.find_purchase, memo_hash))
+        if purchase is None and await self._file.read(partial(old_quotes.is_aside, memo_hash)):
             await self._write(partial(old_quotes.bring_back, memo_hash))
-            found = await self._file.read(partial(tables.find_purchase, memo_hash))
-        return found
+            purchase = await self._file.read(partial(tables.find_purchase, memo_hash))
+        return purchase
 
     async def put_quotes_aside(self, before: int, most: int) -> int:
         return await self._write(partial(old_quotes.put_aside, before, most))
@@ -64,8 +64,8 @@ class SqlitePurchaseStore:
     async def find_credit(self, purchase: int) -> StoredCredit | None:
         return await self._file.read(partial(tables.find_credit, purchase))
 
-    async def credit_transfer(self, given: TransferCredit) -> int:
-        return await self._write(partial(tables.credit_transfer, given))
+    async def credit_transfer(self, credit: TransferCredit) -> int:
+        return await self._write(partial(tables.credit_transfer, credit))
 
     async def record_unapplied(self, payment: UnappliedPayment) -> None:
         await self._write(partial(tables.record_unapplied, payment))

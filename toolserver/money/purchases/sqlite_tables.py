@@ -72,48 +72,48 @@ def find_credit(purchase: int, db: SqlConnection) -> StoredCredit | None:
     return _credit_of(row) if row else None
 
 
-def credit_transfer(given: TransferCredit, db: SqlConnection) -> int:
-    decision = decide_credit(given, _load_facts(db, given))
-    apply_operation(db, decision.mint, given.credited_at)
-    db.execute("UPDATE purchase SET state='credited' WHERE id=?", (given.purchase,))
-    _insert_credit(db, given, decision.credits)
+def credit_transfer(credit: TransferCredit, db: SqlConnection) -> int:
+    decision = decide_credit(credit, _load_facts(db, credit))
+    apply_operation(db, decision.mint, credit.credited_at)
+    db.execute("UPDATE purchase SET state='credited' WHERE id=?", (credit.purchase,))
+    _insert_credit(db, credit, decision.credits)
     for payment in decision.unapplied:
         record_unapplied(payment, db)
     return decision.credits
 
 
-def _load_facts(db: SqlConnection, given: TransferCredit) -> CreditFacts:
-    state, address = db.execute("SELECT state, address FROM purchase WHERE id=?", (given.purchase,)).fetchone()
-    used = db.execute("SELECT 1 FROM tx_credit WHERE chain_id=? AND tx_hash=?", (CHAIN_ID, given.tx_hash)).fetchone()
+def _load_facts(db: SqlConnection, credit: TransferCredit) -> CreditFacts:
+    state, address = db.execute("SELECT state, address FROM purchase WHERE id=?", (credit.purchase,)).fetchone()
+    used = db.execute("SELECT 1 FROM tx_credit WHERE chain_id=? AND tx_hash=?", (CHAIN_ID, credit.tx_hash)).fetchone()
     reversals, lost = db.execute(
-        "SELECT count(*), coalesce(sum(lost), 0) FROM tx_reversal WHERE purchase=?", (given.purchase,)
+        "SELECT count(*), coalesce(sum(lost), 0) FROM tx_reversal WHERE purchase=?", (credit.purchase,)
     ).fetchone()
     owners: dict[bytes, int] = {}
-    for payee in {transfer.payee for transfer in other_transfers(given)}:
+    for payee in {transfer.payee for transfer in other_transfers(credit)}:
         sql = "SELECT address, id FROM purchase WHERE address=? AND hd_index IS NOT NULL"
         owners.update(db.execute(sql, (payee,)).fetchall())
     return CreditFacts(state, address, used is not None, reversals, lost, owners)
 
 
-def _insert_credit(db: SqlConnection, given: TransferCredit, credits: int) -> None:
-    receipt, paid = given.seen.receipt, given.paid
+def _insert_credit(db: SqlConnection, credit: TransferCredit, credits: int) -> None:
+    receipt, paid = credit.seen.receipt, credit.paid
     row = {
         "chain_id": CHAIN_ID,
-        "tx_hash": given.tx_hash,
-        "purchase": given.purchase,
-        "token": given.token,
+        "tx_hash": credit.tx_hash,
+        "purchase": credit.purchase,
+        "token": credit.token,
         "block_number": receipt.block_number,
         "block_hash": receipt.block_hash,
-        "block_time": given.seen.block_time * 1000,
+        "block_time": credit.seen.block_time * 1000,
         "amount": paid.amount,
         "credits": credits,
         "logs": json.dumps(paid.indexes),
-        "finality": given.finality,
-        "late": int(given.late),
-        "memo_public": int(given.memo_public),
-        "credited_at": given.credited_at,
-        "sealed": given.sealed,
-        "sealed_until": given.sealed_until,
+        "finality": credit.finality,
+        "late": int(credit.late),
+        "memo_public": int(credit.memo_public),
+        "credited_at": credit.credited_at,
+        "sealed": credit.sealed,
+        "sealed_until": credit.sealed_until,
     }
     marks = ", ".join(f":{name}" for name in row)
     db.execute(f"INSERT INTO tx_credit({', '.join(row)}) VALUES({marks})", row)
@@ -164,19 +164,19 @@ def reverse_credit(tx_hash: bytes, now: int, db: SqlConnection) -> CreditReversa
     row = db.execute(_CREDIT + "c.chain_id=? AND c.tx_hash=?", (CHAIN_ID, tx_hash)).fetchone()
     if row is None:
         return CreditReversal(0, 0)
-    found = _credit_of(row)
-    taken = int(apply_operation(db, TakeBack(found.token, found.credits, PAYMENT_UNDONE), now))
+    credit = _credit_of(row)
+    taken = int(apply_operation(db, TakeBack(credit.token, credit.credits, PAYMENT_UNDONE), now))
     db.execute(
         """INSERT INTO tx_reversal(chain_id, tx_hash, purchase, token, block_number, block_hash, amount, credits,
         taken_back, lost, at) VALUES(?,?,?,?,?,?,?,?,?,?,?)""",
         (
-            *(CHAIN_ID, tx_hash, found.purchase, found.token, found.block_number, found.block_hash),
-            *(found.amount, found.credits, taken, found.credits - taken, now),
+            *(CHAIN_ID, tx_hash, credit.purchase, credit.token, credit.block_number, credit.block_hash),
+            *(credit.amount, credit.credits, taken, credit.credits - taken, now),
         ),
     )
     db.execute("DELETE FROM tx_credit WHERE chain_id=? AND tx_hash=?", (CHAIN_ID, tx_hash))
-    db.execute("UPDATE purchase SET state='reorged' WHERE id=?", (found.purchase,))
-    return CreditReversal(taken, found.credits - taken)
+    db.execute("UPDATE purchase SET state='reorged' WHERE id=?", (credit.purchase,))
+    return CreditReversal(taken, credit.credits - taken)
 
 
 def list_deposit_states(db: SqlConnection) -> list[tuple[int, str]]:
@@ -199,5 +199,5 @@ def list_cases(db: SqlConnection) -> list[ReviewCase]:
 
 
 def _credit_of(row: Any) -> StoredCredit:
-    found = StoredCredit(*row)
-    return found._replace(late=bool(found.late), used=bool(found.used))
+    credit = StoredCredit(*row)
+    return credit._replace(late=bool(credit.late), used=bool(credit.used))

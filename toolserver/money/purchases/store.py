@@ -143,7 +143,7 @@ class PurchaseStore(Protocol):
         """Return the credit of a purchase, or None if it was not credited."""
         ...
 
-    async def credit_transfer(self, given: TransferCredit) -> int:
+    async def credit_transfer(self, credit: TransferCredit) -> int:
         """Turn a payment into credits on a new token, and return the number of credits.
 
         Raises:

@@ -37,34 +37,34 @@ class CreditDecision(NamedTuple):
     unapplied: list[UnappliedPayment]
 
 
-def decide_credit(given: TransferCredit, facts: CreditFacts) -> CreditDecision:
+def decide_credit(credit: TransferCredit, facts: CreditFacts) -> CreditDecision:
     """Decide how many credits a payment buys, less those that were spent before an earlier payment was undone.
 
     Raises:
         NotCreditable: the purchase or the transaction was credited before, or nothing is left to credit.
     """
-    credits = given.credits - facts.lost
+    credits = credit.credits - facts.lost
     if facts.state == "credited" or facts.transaction_used or credits < 1:
         raise NotCreditable("credited before")
-    cause = f"eip155:{CHAIN_ID}:0x{given.tx_hash.hex()}:{facts.reversals}"
-    return CreditDecision(credits, Mint(given.token, credits, cause, new_ref()), _find_unapplied(given, facts))
+    cause = f"eip155:{CHAIN_ID}:0x{credit.tx_hash.hex()}:{facts.reversals}"
+    return CreditDecision(credits, Mint(credit.token, credits, cause, new_ref()), _find_unapplied(credit, facts))
 
 
-def other_transfers(given: TransferCredit) -> Iterable[UsdcTransfer]:
+def other_transfers(credit: TransferCredit) -> Iterable[UsdcTransfer]:
     """Return the USDC transfers of the same transaction that were not counted for this purchase."""
-    found = transfers(given.seen.receipt)
-    return [t for t in found if t.amount and t.log_index not in given.paid.indexes]
+    transferred = transfers(credit.seen.receipt)
+    return [t for t in transferred if t.amount and t.log_index not in credit.paid.indexes]
 
 
-def _find_unapplied(given: TransferCredit, facts: CreditFacts) -> list[UnappliedPayment]:
+def _find_unapplied(credit: TransferCredit, facts: CreditFacts) -> list[UnappliedPayment]:
     """Return what else the same transaction paid to us. A transaction buys once, so this money buys nothing."""
     sums: Counter[int] = Counter()
-    for transfer in other_transfers(given):
-        owner = given.purchase if transfer.payee == facts.address else facts.owners.get(transfer.payee)
+    for transfer in other_transfers(credit):
+        owner = credit.purchase if transfer.payee == facts.address else facts.owners.get(transfer.payee)
         if owner is not None:
             sums[owner] += transfer.amount
     return [
-        UnappliedPayment(given.tx_hash, purchase, amount, "transaction_used", given.credited_at)
+        UnappliedPayment(credit.tx_hash, purchase, amount, "transaction_used", credit.credited_at)
         for purchase, amount in sums.items()
     ]
 

@@ -49,20 +49,23 @@ class SubmissionCost(NamedTuple):
 
 
 async def find_funded(
-    known: Iterable[tuple[int, bytes]], balances: Callable[[Sequence[bytes]], Awaitable[list[int]]], *, least: int = 1
+    addresses: Iterable[tuple[int, bytes]],
+    balances: Callable[[Sequence[bytes]], Awaitable[list[int]]],
+    *,
+    least: int = 1,
 ) -> list[Deposit]:
     """Return the deposit addresses that hold at least `least` (0.000001 USDC). One request reads `BATCH` of them.
 
     Raises ChainDown.
     """
-    found: list[Deposit] = []
-    listed = list(known)
-    for at in range(0, len(listed), BATCH):
-        part = listed[at : at + BATCH]
+    funded: list[Deposit] = []
+    numbered = list(addresses)
+    for at in range(0, len(numbered), BATCH):
+        part = numbered[at : at + BATCH]
         amounts = await balances([address for _, address in part])
         pairs = zip(part, amounts, strict=True)
-        found += [Deposit(index, address, amount) for (index, address), amount in pairs if amount >= least]
-    return found
+        funded += [Deposit(index, address, amount) for (index, address), amount in pairs if amount >= least]
+    return funded
 
 
 def plan(
@@ -109,10 +112,10 @@ def plan_sweep(
     open_ = [one for one in deposits if one.purchase != "credited" and not uncredited]
     rest = [one for one in deposits if one.purchase == "credited" or uncredited]
     little, taken = [one for one in rest if one.amount < worth], [one for one in rest if one.amount >= worth]
-    made = plan(taken, to, key, now=now)
-    return made | {
-        "yield_usd": show_usd(made["total"]),
-        "cost": _show_cost(cost, len(made["authorizations"])),
+    document = plan(taken, to, key, now=now)
+    return document | {
+        "yield_usd": show_usd(document["total"]),
+        "cost": _show_cost(cost, len(document["authorizations"])),
         "left": {
             "least_usd": show_usd(worth),
             "worth_too_little": _show_left(little),
@@ -137,5 +140,5 @@ def _show_cost(cost: SubmissionCost, count: int) -> dict[str, Any]:
 
 
 def _show_authorization(deposit: Deposit, to: bytes, valid_before: int) -> dict[str, Any]:
-    made = Authorization(deposit.address, to, deposit.amount, valid_before, secrets.token_bytes(32))
-    return {"index": deposit.hd_index, "path": f"0/{deposit.hd_index}", "typed_data": made.typed_data}
+    authorization = Authorization(deposit.address, to, deposit.amount, valid_before, secrets.token_bytes(32))
+    return {"index": deposit.hd_index, "path": f"0/{deposit.hd_index}", "typed_data": authorization.typed_data}

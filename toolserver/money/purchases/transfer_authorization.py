@@ -99,12 +99,12 @@ def read_document(document: Any) -> list[tuple[dict[str, Any], Authorization]]:
     try:
         entries = document["authorizations"]
         chain, token = document["chain_id"], address_from(document["token"])
-        found = [(entry, _read_typed_data(entry["typed_data"])) for entry in entries]
+        authorizations = [(entry, _read_typed_data(entry["typed_data"])) for entry in entries]
     except (LookupError, TypeError, AttributeError, OverflowError) as error:
         raise UnusableDocument(f"this is not a plan: {type(error).__name__}") from None
     if (chain, token) != (CHAIN_ID, USDC):
         raise UnusableDocument("the plan is for another chain or token")
-    return found
+    return authorizations
 
 
 def _read_typed_data(typed: dict[str, Any]) -> Authorization:

@@ -31,8 +31,8 @@ class AccountStatements:
     async def read(self, token: str, wanted: StatementRange) -> StatementLines:
         """Return a page of a token's statement, also for a revoked token. Raises invalid_token."""
         page = await self._ledger.statement(token, _query_of(wanted))
-        known = await self._find_receipts(page.entries)
-        lines = [_show_line(entry, known) for entry in page.entries]
+        receipt_ids = await self._find_receipts(page.entries)
+        lines = [_show_line(entry, receipt_ids) for entry in page.entries]
         return StatementLines(page.credits, lines, None if page.next_before is None else f"{page.next_before:016x}")
 
     async def _find_receipts(self, entries: list[LedgerEntry]) -> set[str]:
@@ -54,7 +54,7 @@ def _query_of(wanted: StatementRange) -> StatementQuery:
     return StatementQuery(**{name: value for name, value in bounds.items() if value is not None}, limit=wanted.limit)
 
 
-def _show_line(entry: LedgerEntry, known: set[str]) -> StatementLine:
+def _show_line(entry: LedgerEntry, receipt_ids: set[str]) -> StatementLine:
     receipt = None if entry.call_id is None else _receipt_of(entry.call_id)
     transaction = _TRANSACTION.match(entry.cause or "")
     return StatementLine(
@@ -65,7 +65,7 @@ def _show_line(entry: LedgerEntry, known: set[str]) -> StatementLine:
         entry.endpoint,
         entry.state,
         entry.reason,
-        receipt if receipt in known else None,
+        receipt if receipt in receipt_ids else None,
         None if transaction is None else transaction[1],
         entry.allowance,
     )

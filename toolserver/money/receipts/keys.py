@@ -112,7 +112,7 @@ class Key:
 
     def jwk(self, *, private: bool = False) -> dict[str, Any]:
         """Return the key as a JSON Web Key, without `alg`, because its signatures are known under two names."""
-        known = {"exp": self.exp, "revoked_at": self.revoked_at}
+        ends = {"exp": self.exp, "revoked_at": self.revoked_at}
         secret = {"d": b64(self.seed)} if private and self.seed else {}
         return {
             "kty": "OKP",
@@ -122,7 +122,7 @@ class Key:
             "kid": self.kid,
             "use": "sig",
             "nbf": self.nbf,
-            **{name: at for name, at in known.items() if at is not None},
+            **{name: at for name, at in ends.items() if at is not None},
         }
 
     @functools.cached_property
@@ -239,11 +239,11 @@ def join_keys(keys: Iterable[Key]) -> Keys:
     """Return each key once, with its earliest end and revocation, and with its private half if any copy has it."""
     joined: dict[str, Key] = {}
     for key in keys:
-        known = joined.get(key.kid, key)
-        ends = [at for at in (known.exp, key.exp) if at is not None]
-        revoked = [at for at in (known.revoked_at, key.revoked_at) if at is not None]
+        before = joined.get(key.kid, key)
+        ends = [at for at in (before.exp, key.exp) if at is not None]
+        revoked = [at for at in (before.revoked_at, key.revoked_at) if at is not None]
         exp, revoked_at = min(ends, default=None), min(revoked, default=None)
-        joined[key.kid] = replace(known, seed=known.seed or key.seed, exp=exp, revoked_at=revoked_at)
+        joined[key.kid] = replace(before, seed=before.seed or key.seed, exp=exp, revoked_at=revoked_at)
     return tuple(joined.values())
 
 
@@ -303,5 +303,5 @@ class KeyRing:
         return [key.jwk() for key in sorted(self.keys, key=lambda key: (key.kid != first, -key.nbf))]
 
     def _state(self) -> tuple[int, int, int]:
-        found = self._path.stat()
-        return found.st_ino, found.st_size, found.st_mtime_ns
+        status = self._path.stat()
+        return status.st_ino, status.st_size, status.st_mtime_ns

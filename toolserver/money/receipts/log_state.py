@@ -130,36 +130,39 @@ def sum_by_day(totals: Sequence[BucketTotal]) -> list[DaySum]:
     calls: Counter[tuple[str, str, str]] = Counter()
     credits: Counter[tuple[str, str, str]] = Counter()
     for total in totals:
-        key = (day_of(total.hour), total.reason, total.endpoint)
-        calls[key] += total.calls
-        credits[key] += total.credits
-    return [DaySum(*key, calls[key], credits[key]) for key in calls]
+        place = (day_of(total.hour), total.reason, total.endpoint)
+        calls[place] += total.calls
+        credits[place] += total.credits
+    return [
+        DaySum(day, reason, endpoint, count, credits[day, reason, endpoint])
+        for (day, reason, endpoint), count in calls.items()
+    ]
 
 
 @dataclass(frozen=True, slots=True)
 class SignCheckpoint:
     """Signs the state of the log under the name `origin`. `now` is in epoch milliseconds.
 
-    `kept` is the last signed state according to a file beside the database, which restoring a backup does not reset.
+    `marked` is the last signed state according to a file beside the database, which restoring a backup does not reset.
     """
 
     origin: str
     key: Key
     now: int
-    kept: LogMark | None = None
+    marked: LogMark | None = None
 
     def nodes(self, size: int, last: SignedCheckpoint | None) -> list[Place]:
         """Return the nodes that `on` needs: those below the root of the log now, and below that of each state that it
         has to extend.
         """
-        sizes = {size, *(state.size for state in (last, self.kept) if state is not None and state.size <= size)}
+        sizes = {size, *(state.size for state in (last, self.marked) if state is not None and state.size <= size)}
         return [place for each in sorted(sizes) for place in merkle.frontier(each)]
 
     def on(self, size: int, last: SignedCheckpoint | None, nodes: Mapping[Place, bytes]) -> SignedCheckpoint:
         """Return the new checkpoint of a log of `size` leaves. Raises LogForked if it does not extend `last` and
-        `kept`.
+        `marked`.
         """
-        for state in (last, self.kept):
+        for state in (last, self.marked):
             if state is not None:
                 require_extension(size, state, nodes)
         root = _root(nodes, size)
@@ -186,10 +189,10 @@ def _root(nodes: Mapping[Place, bytes], size: int) -> bytes | None:
 
 def sum_by(column: int, sums: Sequence[DaySum]) -> dict[str, int]:
     """Return the number of calls by reason (`column` 1) or by endpoint (2), the most frequent first."""
-    found: Counter[str] = Counter()
+    calls: Counter[str] = Counter()
     for row in sums:
-        found[str(row[column])] += row.calls
-    return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+        calls[str(row[column])] += row.calls
+    return dict(sorted(calls.items(), key=lambda item: (-item[1], item[0])))
 
 
 def describe_day(day: str, sums: Sequence[DaySum], events: Sequence[Any]) -> dict[str, Any]:

@@ -63,8 +63,8 @@ class MemoryReceiptStore:
         return True
 
     async def find_bucket(self, hour: int, key: bytes) -> BucketRecord:
-        found = [call for call in self.booked if (call.hour, call.key) == (hour, key)]
-        return BucketRecord(self._places().get((hour, key)), sort_receipts(call.receipt for call in found))
+        calls = [call for call in self.booked if (call.hour, call.key) == (hour, key)]
+        return BucketRecord(self._places().get((hour, key)), sort_receipts(call.receipt for call in calls))
 
     async def sign_checkpoint(self, operation: SignCheckpoint) -> SignedCheckpoint:
         self.last = operation.on(len(self.leaves), self.last, self.nodes)

@@ -31,12 +31,12 @@ def node_hash(left: bytes, right: bytes) -> bytes:
 
 def grow(node: Node, size: int, entry: bytes) -> Iterator[tuple[int, int, bytes]]:
     """Yield the nodes, `(level, index, hash)`, that become complete when a tree of `size` leaves gets another entry."""
-    level, index, found = 0, size, leaf_hash(entry)
-    yield level, index, found
+    level, index, value = 0, size, leaf_hash(entry)
+    yield level, index, value
     while index & 1:
-        found = node_hash(node(level, index - 1), found)
+        value = node_hash(node(level, index - 1), value)
         level, index = level + 1, index >> 1
-        yield level, index, found
+        yield level, index, value
 
 
 def frontier(size: int) -> list[tuple[int, int]]:
@@ -79,8 +79,8 @@ def prove_entry(entries: Sequence[bytes], index: int) -> list[bytes]:
 def _nodes_over(entries: Sequence[bytes]) -> Node:
     nodes: dict[tuple[int, int], bytes] = {}
     for size, entry in enumerate(entries):
-        for level, index, found in grow(lambda *place: nodes[place], size, entry):
-            nodes[level, index] = found
+        for level, index, value in grow(lambda *place: nodes[place], size, entry):
+            nodes[level, index] = value
     return lambda *place: nodes[place]
 
 
@@ -137,10 +137,10 @@ _TILE = re.compile(r"(entries|[1-5]?[0-9]|6[0-3])/((?:x[0-9]{3}/){0,6})([0-9]{3}
 
 def tile_at(path: str) -> Tile | None:
     """Return the tile that a path below `tile/` names, or None if the path does not have the form of tlog-tiles."""
-    found = _TILE.fullmatch(path)
-    if found is None:
+    match = _TILE.fullmatch(path)
+    if match is None:
         return None
-    level, high, low, width = found.groups()
+    level, high, low, width = match.groups()
     if high.startswith("x000/") or (width is not None and int(width) >= WIDTH):
         return None
     index = int(re.sub("[x/]", "", high) + low)

@@ -22,7 +22,7 @@ from toolserver.money.receipts.log_buckets import UnchargedCall, read_hour
 from toolserver.money.receipts.sign import Algorithm, Sale, SignedReceipt, key_id
 from toolserver.money.receipts.store import ReceiptStore
 from toolserver.money.receipts.transparency_log import TransparencyLog, name_log
-from toolserver.money.receipts.verify import Known, Parsed, Unreadable, parse_receipt, verdict
+from toolserver.money.receipts.verify import IssuerRecord, Parsed, Unreadable, parse_receipt, verdict
 from toolserver.sql.errors import RowsRewritten
 from toolserver.sql.high_water import HighWater
 
@@ -59,8 +59,9 @@ class ReceiptService:
         self.rings: dict[str, KeyRing] = {"receipts": self._ring, "log": log_keys}
         origin = name_log(f"{url.netloc}{url.path.rstrip('/')}{LOG_PATH}", marks)
         self.log = TransparencyLog(store, log_keys, origin=origin, clock=clock, marks=marks)
-        named: dict[str, Any] = {"service": service, "origin": origin, "algorithm": algorithm}
-        self._issuer = ReceiptIssuer(self._ring, buckets=self.log.buckets, **named)
+        self._issuer = ReceiptIssuer(
+            self._ring, service=service, origin=origin, buckets=self.log.buckets, algorithm=algorithm
+        )
         self._trusted = read_trusted_keys(data_dir / TRUSTED)
 
     async def sign(self, sale: Sale) -> tuple[str, str]:
@@ -119,13 +120,13 @@ class ReceiptService:
         seconds = await self.log.due_in(hour)
         return {"log_proof": None, "log_due": None if seconds is None else iso_ms(self._clock.time() + seconds)}
 
-    async def verify(self, given: str | Mapping[str, Any], body_sha256: str | None = None) -> dict[str, Any]:
+    async def verify(self, document: str | Mapping[str, Any], body_sha256: str | None = None) -> dict[str, Any]:
         """Return the verdict on a receipt of this service or of one it trusts."""
         try:
-            known = await self._known(parse_receipt(given))
+            record = await self._recall(parse_receipt(document))
         except Unreadable:
-            known = Known()
-        return verdict(given, self._find, body_sha256=body_sha256, known=lambda _: known)
+            record = IssuerRecord()
+        return verdict(document, self._find, body_sha256=body_sha256, recall=lambda _: record)
 
     async def verify_stored(self, id: str) -> dict[str, Any] | None:
         """Return the verdict on one of our receipts by its id, without the content, which only its owner may see."""
@@ -151,15 +152,15 @@ class ReceiptService:
     def _find(self, kid: str) -> Key | None:
         return self._ring.find(kid) or self._trusted.get(kid)
 
-    async def _known(self, receipt: Parsed) -> Known:
+    async def _recall(self, receipt: Parsed) -> IssuerRecord:
         """Return what our store knows about a receipt, if one of our own keys signed it."""
         if self._ring.find(receipt.kid) is None:
-            return Known()
+            return IssuerRecord()
         stored = await self._store.receipt(receipt.core["id"])
         at = stored.at / 1000 if stored is not None and stored.core == receipt.payload else None
         if (place := receipt.core["log"]) is None:
-            return Known(None, at)
-        return Known(await self._is_in_log(place, receipt.payload), at)
+            return IssuerRecord(None, at)
+        return IssuerRecord(await self._is_in_log(place, receipt.payload), at)
 
     async def _is_in_log(self, place: Mapping[str, Any], core: bytes) -> bool | None:
         digest = hashlib.sha256(core)
@@ -177,10 +178,10 @@ def _hour_of(place: Mapping[str, Any]) -> int:
 
 def read_trusted_keys(folder: Path) -> dict[str, Key]:
     """Return the keys of sister services that the operator put into a folder. Raises KeyFileBroken."""
-    found: dict[str, Key] = {}
+    trusted: dict[str, Key] = {}
     for path in sorted(folder.glob("*.json")):
         try:
-            found |= {key.kid: key for key in keys.read_keys(path)}
+            trusted |= {key.kid: key for key in keys.read_keys(path)}
         except OSError as error:
             raise KeyFileBroken(f"{path} cannot be read: {error.strerror}") from None
-    return found
+    return trusted

@@ -72,8 +72,8 @@ def find_receipt_differences(db: SqlConnection, now: int) -> Iterator[str]:
     calls may have been removed before their receipts.
     """
     removed = read_horizon(db)
-    known = (removed and removed + DAY_MS,)
-    for id, call_id, charged, state, credits in db.execute(_spell(db, _RECEIPTS), known):
+    bounds = (removed and removed + DAY_MS,)
+    for id, call_id, charged, state, credits in db.execute(_spell(db, _RECEIPTS), bounds):
         said = "has no such call" if state is None else f"has it as {state}, for {credits} credits"
         yield f"{id} says {charged} credits were charged for {call_id}; the ledger {said}"
     for call_id, credits in db.execute(_spell(db, _WITHOUT), (now - KEPT_MS,)):
@@ -112,15 +112,17 @@ def _find_bucket_differences(db: SqlConnection) -> Iterator[str]:
         before = sums.get((day, reason, endpoint), (0, 0))
         sums[day, reason, endpoint] = (before[0] + int(calls), before[1] + int(credits))
     leaves = "SELECT hour, key, seq, entry FROM no_charge WHERE hour >= ?"
-    found = {(hour, bytes(key)): (seq, bytes(entry)) for hour, key, seq, entry in db.execute(leaves, (first,))}
+    leaves_by_bucket = {
+        (hour, bytes(key)): (seq, bytes(entry)) for hour, key, seq, entry in db.execute(leaves, (first,))
+    }
     for (hour,) in db.execute(_APPENDED, (first, last_hour(db))).fetchall():
         totals = add_up(list_booked(db, hour))
         for row in sum_by_day(totals):
             calls, credits = sums.get(row[:3], (0, 0))
             sums[row[:3]] = (calls + row.calls, credits + row.credits)
         for total in totals:
-            yield from _compare_leaf(total, found.pop((total.hour, total.key), None))
-    yield from (f"leaf {seq} says more than what was booked" for seq, _ in found.values())
+            yield from _compare_leaf(total, leaves_by_bucket.pop((total.hour, total.key), None))
+    yield from (f"leaf {seq} says more than what was booked" for seq, _ in leaves_by_bucket.values())
     rows = db.execute("SELECT day, reason, endpoint, calls, credits FROM no_charge_day")
     said = {(day, reason, endpoint): (calls, credits) for day, reason, endpoint, calls, credits in rows}
     for key in sorted(said.keys() | sums.keys()):

@@ -66,8 +66,8 @@ def find_bucket(db: SqlConnection, hour: int, key: bytes) -> BucketRecord:
     row = db.execute("SELECT seq FROM no_charge WHERE hour=? AND key=?", (hour, key)).fetchone()
     if hour < first_hour(db):
         return BucketRecord(row[0] if row else None, None)
-    found = db.execute("SELECT receipt FROM uncharged_call WHERE hour=? AND key=?", (hour, key))
-    return BucketRecord(row[0] if row else None, sort_receipts(receipt for (receipt,) in found))
+    digests = db.execute("SELECT receipt FROM uncharged_call WHERE hour=? AND key=?", (hour, key))
+    return BucketRecord(row[0] if row else None, sort_receipts(receipt for (receipt,) in digests))
 
 
 def read_day(db: SqlConnection, day: str, most: int) -> DayRecord:
@@ -83,16 +83,16 @@ def read_day(db: SqlConnection, day: str, most: int) -> DayRecord:
         before = sums.get((reason, endpoint), (0, 0))
         sums[reason, endpoint] = (before[0] + calls, before[1] + credits)
     waiting = db.execute("SELECT count(*) FROM uncharged_call WHERE hour > ?", (closed,)).fetchone()[0]
-    rows = [DaySum(day, *key, *found) for key, found in sums.items()]
+    rows = [DaySum(day, *key, *total) for key, total in sums.items()]
     return DayRecord(rows, _list_last(db, day, hours, most), int(waiting))
 
 
 def _list_last(db: SqlConnection, day: str, hours: Sequence[int], most: int) -> list[DayCall]:
-    found: list[DayCall] = []
+    newest: list[DayCall] = []
     for hour in reversed(hours):
-        if len(found) < most:
-            found += [DayCall(*row) for row in db.execute(_LAST, (hour, most - len(found)))]
-    return [*found, *_list_old(db, day, most - len(found))]
+        if len(newest) < most:
+            newest += [DayCall(*row) for row in db.execute(_LAST, (hour, most - len(newest)))]
+    return [*newest, *_list_old(db, day, most - len(newest))]
 
 
 def _list_old(db: SqlConnection, day: str, most: int) -> Iterator[DayCall]:

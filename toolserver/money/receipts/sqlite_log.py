@@ -99,8 +99,8 @@ def prove_consistency(db: SqlConnection, old: int, new: int) -> list[bytes] | No
 
 
 def _read_nodes(db: SqlConnection, places: Sequence[Place]) -> dict[Place, bytes]:
-    found = ((place, db.execute(_NODE, place).fetchone()) for place in places)
-    return {place: bytes(row[0]) for place, row in found if row is not None}
+    rows = ((place, db.execute(_NODE, place).fetchone()) for place in places)
+    return {place: bytes(row[0]) for place, row in rows if row is not None}
 
 
 def _node(db: SqlConnection) -> merkle.Node:

@@ -123,10 +123,10 @@ class TransparencyLog:
         """
         if self._forked is not None:
             raise LogForked(self._forked)
-        head, kept = await self._store.head(), self._kept
+        head, marked = await self._store.head(), self._kept
         if head.last is None or not self._is_ours(head.last) or head.last.size > head.size:
             return await self._sign()
-        behind = kept is not None and head.last.size < kept.size
+        behind = marked is not None and head.last.size < marked.size
         return await self._sign() if behind else head.last
 
     def _is_ours(self, last: SignedCheckpoint) -> bool:
@@ -185,8 +185,8 @@ class TransparencyLog:
             return proof
         if bucket.receipts is None:
             return None
-        found = prove_receipt(bucket.receipts, receipt)
-        return None if found is None else {**proof, "receipt": found.show()}
+        path = prove_receipt(bucket.receipts, receipt)
+        return None if path is None else {**proof, "receipt": path.show()}
 
     async def prove_leaf(self, index: int) -> dict[str, Any] | None:
         """Return the proof that the signed log has a leaf, or None if it does not have it."""
@@ -238,9 +238,9 @@ def _show_call(call: DayCall) -> dict[str, Any]:
 
 def read_mark(marks: HighWater) -> LogMark | None:
     """Return the last signed state that is recorded outside the database, or None. Raises MarksBroken."""
-    found = marks.read(MARK)
+    mark = marks.read(MARK)
     try:
-        return None if found is None else LogMark(int(found["size"]), bytes.fromhex(found["root"]))
+        return None if mark is None else LogMark(int(mark["size"]), bytes.fromhex(mark["root"]))
     except (TypeError, KeyError, ValueError) as error:
         raise MarksBroken(f"the state of the log that is kept outside the database cannot be read: {error}") from None
 
@@ -253,8 +253,8 @@ def name_log(origin: str, marks: HighWater) -> str:
 
 def begin_log(marks: HighWater, state: LogMark) -> int:
     """Begin another log with the existing leaves, and return its number. The previous log is never signed again."""
-    made = marks.change(MARK, lambda before: {**_write_mark(before, state), "part": (before or {}).get("part", 1) + 1})
-    return int(made["part"])
+    mark = marks.change(MARK, lambda before: {**_write_mark(before, state), "part": (before or {}).get("part", 1) + 1})
+    return int(mark["part"])
 
 
 def _write_mark(before: dict[str, Any] | None, state: LogMark) -> dict[str, Any]:

@@ -83,20 +83,20 @@ class Parsed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class IssuerRecord:
     """The issuer's own knowledge of a receipt: whether the log has it, and when it was recorded (epoch seconds)."""
 
     in_log: bool | None = None
     recorded_at: float | None = None
 
 
-NOTHING_KNOWN = Known()
+NO_RECORD = IssuerRecord()
 
 
-def parse_receipt(given: str | Mapping[str, Any]) -> Parsed:
+def parse_receipt(receipt: str | Mapping[str, Any]) -> Parsed:
     """Parse a receipt in either form, JWS or object, without a check of its signature. Raises Unreadable."""
     try:
-        return _from_jws(given) if isinstance(given, str) else _from_object(given)
+        return _from_jws(receipt) if isinstance(receipt, str) else _from_object(receipt)
     except Unreadable:
         raise
     except (ValueError, TypeError, RecursionError) as error:
@@ -132,9 +132,9 @@ def _kid(head: Any) -> str:
     return head["kid"]
 
 
-def _from_object(given: Mapping[str, Any]) -> Parsed:
-    core = {name: value for name, value in given.items() if name not in ("signature", "key_id")}
-    kid, signature = given.get("key_id"), given.get("signature")
+def _from_object(members: Mapping[str, Any]) -> Parsed:
+    core = {name: value for name, value in members.items() if name not in ("signature", "key_id")}
+    kid, signature = members.get("key_id"), members.get("signature")
     if not isinstance(kid, str) or not isinstance(signature, str):
         raise Unreadable("signature and key_id must be strings")
     payload = encode(_checked(core))
@@ -158,11 +158,11 @@ def _plain(name: str, value: Any) -> bool:
 
 
 def verdict(
-    given: str | Mapping[str, Any],
+    document: str | Mapping[str, Any],
     find: Callable[[str], Key | None],
     *,
     body_sha256: str | None = None,
-    known: Callable[[Parsed], Known] = lambda parsed: NOTHING_KNOWN,
+    recall: Callable[[Parsed], IssuerRecord] = lambda parsed: NO_RECORD,
 ) -> dict[str, Any]:
     """Return `{valid, checks, key_id, core, error?}`. A check is null if it was not requested or could not be made.
 
@@ -170,26 +170,26 @@ def verdict(
     """
     checks: dict[str, bool | None] = dict.fromkeys(CHECKS)
     try:
-        receipt = parse_receipt(given)
+        receipt = parse_receipt(document)
     except Unreadable as error:
-        return _told(checks | {"format": False}, None, None, f"This is not a receipt: {error}.")
+        return _show_verdict(checks | {"format": False}, None, None, f"This is not a receipt: {error}.")
     checks["format"] = True
     key = find(receipt.kid)
     checks["key_known"] = key is not None
     if key is None:
-        return _told(checks, receipt.kid, None, "This verifier does not trust the key.")
+        return _show_verdict(checks, receipt.kid, None, "This verifier does not trust the key.")
     checks["signature"] = key.verifies(receipt.signature, receipt.signed)
     if not checks["signature"]:
-        return _told(checks, receipt.kid, None, "The signature is not one by this key over these bytes.")
-    found = known(receipt)
-    checks["key_time"] = _timely(key, receipt.issued_at, found)
-    checks["in_log"] = found.in_log
+        return _show_verdict(checks, receipt.kid, None, "The signature is not one by this key over these bytes.")
+    record = recall(receipt)
+    checks["key_time"] = _timely(key, receipt.issued_at, record)
+    checks["in_log"] = record.in_log
     if body_sha256 is not None:
         checks["body"] = receipt.core["response_sha256"] == body_sha256.lower()
-    return _told(checks, receipt.kid, receipt.core, _complaint(checks, key))
+    return _show_verdict(checks, receipt.kid, receipt.core, _complaint(checks, key))
 
 
-def _timely(key: Key, issued_at: float, found: Known) -> bool:
+def _timely(key: Key, issued_at: float, record: IssuerRecord) -> bool:
     """Return True if the key could sign at that time. A revoked key counts only for receipts that were issued and
     recorded before its revocation.
     """
@@ -197,7 +197,7 @@ def _timely(key: Key, issued_at: float, found: Known) -> bool:
         return False
     if key.revoked_at is None:
         return True
-    return found.recorded_at is not None and max(issued_at, found.recorded_at) < key.revoked_at
+    return record.recorded_at is not None and max(issued_at, record.recorded_at) < key.revoked_at
 
 
 def _complaint(checks: Mapping[str, bool | None], key: Key) -> str | None:
@@ -212,9 +212,11 @@ def _complaint(checks: Mapping[str, bool | None], key: Key) -> str | None:
     return None
 
 
-def _told(checks: dict[str, bool | None], key_id: str | None, core: Core | None, error: str | None) -> dict[str, Any]:
-    told = {"valid": error is None, "checks": checks, "key_id": key_id, "core": core}
-    return told if error is None else {**told, "error": error}
+def _show_verdict(
+    checks: dict[str, bool | None], key_id: str | None, core: Core | None, error: str | None
+) -> dict[str, Any]:
+    answer = {"valid": error is None, "checks": checks, "key_id": key_id, "core": core}
+    return answer if error is None else {**answer, "error": error}
 
 
 def _said(error: Exception) -> str:

@@ -85,11 +85,11 @@ async def _find_use(server: JsonRpcClient, payment: Payment, first: int, height:
             log_entry = await _find_log(server, payment, start, min(start + BLOCKS - 1, height))
             if log_entry is None:
                 continue
-            found = wire.tx_hash(log_entry["transactionHash"])
-            if found is None:
+            tx = wire.tx_hash(log_entry["transactionHash"])
+            if tx is None:
                 raise ValueError("not a transaction hash")
-            receipt = await server.call("eth_getTransactionReceipt", _hex(found))
-            return AuthorisationState("paid", found) if _pays(receipt, payment) else AuthorisationState("void", None)
+            receipt = await server.call("eth_getTransactionReceipt", _hex(tx))
+            return AuthorisationState("paid", tx) if _pays(receipt, payment) else AuthorisationState("void", None)
     raise LookupError("it was used, and not since its hand-over")
 
 

@@ -13,5 +13,5 @@ def hash_key(key: str | None, *, least: int = 1) -> bytes | None:
 
 def is_same_key(claim: bytes | None, key: str | None, *, least: int = 1) -> bool:
     """Return True if `claim` is the hash of this key."""
-    given = hash_key(key, least=least)
-    return claim is not None and given is not None and hmac.compare_digest(claim, given)
+    hashed = hash_key(key, least=least)
+    return claim is not None and hashed is not None and hmac.compare_digest(claim, hashed)

@@ -66,7 +66,7 @@ class _CalledOperation(NamedTuple):
     call_id: str
     operation: Operation
     arguments: BaseModel
-    given: Mapping[str, Any]
+    sent: Mapping[str, Any]
     caller: Caller
     payment: Payment
     offer: Offer
@@ -106,7 +106,7 @@ class ExactScheme:
             rejected.headers[wire.REQUIRED] = wire.header(self.offer(operation).required(rejected.code))
 
     async def sell(
-        self, operation: Operation, arguments: BaseModel, given: Mapping[str, Any], caller: Caller
+        self, operation: Operation, arguments: BaseModel, sent: Mapping[str, Any], caller: Caller
     ) -> PaymentSale:
         """Make a call that comes with a payment.
 
@@ -116,22 +116,22 @@ class ExactScheme:
         """
         offer, payment = self.offer(operation), self._settling.read(caller.payment or "")
         request = name_request(operation, arguments)
-        kept = await self._settling.find_stored(payment)
-        if kept is None:
+        stored = await self._settling.find_stored(payment)
+        if stored is None:
             self._settling.check_fit(payment, offer)
         else:
-            self._check_known(kept, request, caller.idempotency_key)
+            self._check_known(stored, request, caller.idempotency_key)
 
         async def work(call_id: str) -> PaymentSale:
-            call = _CalledOperation(call_id, operation, arguments, given, caller, payment, offer, request)
-            found: PaymentSale = await self._settling.alone(payment, lambda: self._sell(call))
-            return found
+            call = _CalledOperation(call_id, operation, arguments, sent, caller, payment, offer, request)
+            sale: PaymentSale = await self._settling.alone(payment, lambda: self._sell(call))
+            return sale
 
         try:
             sale: PaymentSale = await self._idempotency.once(
                 SCOPE, payment.id.hex(), request, work, pack=_packed, unpack=_unpacked(payment)
             )
-            if sale.settlement is not None and (kept is None or kept.answered_at is None):
+            if sale.settlement is not None and (stored is None or stored.answered_at is None):
                 await self._settling.record_answered(payment)
             return sale
         except _NotOwed as free:
@@ -146,19 +146,19 @@ class ExactScheme:
             payment = wire.read_payment(text or "")
         except wire.Malformed:
             return None
-        kept = await self._settling.find_stored(payment)
-        return None if kept is None or kept.state != "settled" else _settlement(payment, kept.tx_hash)
+        stored = await self._settling.find_stored(payment)
+        return None if stored is None or stored.state != "settled" else _settlement(payment, stored.tx_hash)
 
-    def _check_known(self, kept: StoredPayment, request: str, key: str | None) -> None:
+    def _check_known(self, stored: StoredPayment, request: str, key: str | None) -> None:
         """Check that a stored payment may be answered again. Raises IdempotencyConflict, PaymentUsed."""
-        used_for = f"This payment was used for {describe_request(kept.request)}"
-        if not _is_same_request(kept.request, request):
+        used_for = f"This payment was used for {describe_request(stored.request)}"
+        if not _is_same_request(stored.request, request):
             raise IdempotencyConflict(f"{used_for}. It pays for nothing else.")
-        if kept.settled_at is None:
+        if stored.settled_at is None:
             return
-        again_s = AGAIN_WITH_KEY_S if is_same_key(kept.claim, key) else AGAIN_S
-        if self._settling.clock.time() * 1000 >= kept.settled_at + again_s * 1000:
-            at = show_time(kept.settled_at)
+        again_s = AGAIN_WITH_KEY_S if is_same_key(stored.claim, key) else AGAIN_S
+        if self._settling.clock.time() * 1000 >= stored.settled_at + again_s * 1000:
+            at = show_time(stored.settled_at)
             raise PaymentUsed(f"{used_for} at {at}, and it is not answered again. No second payment was taken.")
 
     async def _sell(self, call: _CalledOperation) -> PaymentSale:
@@ -251,7 +251,7 @@ class ExactScheme:
             call.call_id,
             owner_of(call.payment),
             operation.endpoint,
-            request_text(operation.method, operation.path, call.given),
+            request_text(operation.method, operation.path, call.sent),
             operation.credits,
             charged,
             None,
@@ -292,8 +292,8 @@ def _packed(bought: PaymentSale) -> KeptResult:
 
 
 def _unpacked(payment: Payment) -> Any:
-    def unpack(_call_id: str, kept: bytes) -> PaymentSale:
-        shown, _, sold = kept.partition(b"\n")
+    def unpack(_call_id: str, packed: bytes) -> PaymentSale:
+        shown, _, sold = packed.partition(b"\n")
         tx = wire.tx_hash(shown.decode())
         return PaymentSale(unpack_sale(sold), None if tx is None else _settlement(payment, tx))
 

@@ -82,7 +82,7 @@ class ConfirmationStore(Protocol):
         """Return True if a payment was undone on the chain."""
         ...
 
-    async def credit_topup(self, given: TopupCredit) -> None:
+    async def credit_topup(self, credit: TopupCredit) -> None:
         """Settle and credit a top-up: see PaymentStore.credit_topup."""
         ...
 

@@ -21,8 +21,8 @@ def header(value: dict[str, Any]) -> str:
 
 def unheader(text: str) -> dict[str, Any]:
     """Return the object in a header that `header` wrote."""
-    found: dict[str, Any] = msgspec.json.decode(base64.b64decode(text))
-    return found
+    content: dict[str, Any] = msgspec.json.decode(base64.b64decode(text))
+    return content
 
 
 def offer_version_1(required: dict[str, Any]) -> dict[str, Any]:
@@ -38,6 +38,6 @@ def _accept_version_1(offered: dict[str, Any]) -> dict[str, Any]:
     return same | {"network": network, "maxAmountRequired": offered["amount"]}
 
 
-def settle_version_1(told: dict[str, Any]) -> dict[str, Any]:
+def settle_version_1(outcome: dict[str, Any]) -> dict[str, Any]:
     """Return the outcome of a payment as clients of version 1 read it."""
-    return told | {"network": NETWORKS_1.get(told["network"], told["network"])}
+    return outcome | {"network": NETWORKS_1.get(outcome["network"], outcome["network"])}

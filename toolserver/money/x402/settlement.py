@@ -123,8 +123,8 @@ class SettlementService:
 
     async def find_stored(self, payment: Payment) -> StoredPayment | None:
         """Return the stored payment, by its id or as a recovered one, or None if it was never handed on."""
-        kept = await self.store.find_payment(payment.id)
-        return kept or await self.store.find_payment(recovered_id(payment.payer, payment.nonce))
+        stored = await self.store.find_payment(payment.id)
+        return stored or await self.store.find_payment(recovered_id(payment.payer, payment.nonce))
 
     async def verify(self, payment: Payment, offer: Offer) -> None:
         """Have the facilitator check a payment before any work is done for it. Nothing is stored.
@@ -162,19 +162,21 @@ class SettlementService:
         return tx
 
     async def _settled(self, payment: Payment, offer: Offer, request: str, claim: bytes | None) -> bytes:
-        kept = await self.find_stored(payment)
-        if kept is None:
+        stored = await self.find_stored(payment)
+        if stored is None:
             since = await self._begin(payment, offer, request, claim)
             if since is not None:
                 return await self._first(payment, offer, since)
-            kept = await self.find_stored(payment)  # another instance has begun it
-            if kept is None:
+            stored = await self.find_stored(payment)  # another instance has begun it
+            if stored is None:
                 raise refuse_payment(payment, offer, USED)
-        if kept.request != request:
-            raise PaymentUsed(f"This payment was used for {describe_request(kept.request)}. It pays for nothing else.")
-        if kept.state == "settled":
-            return kept.tx_hash or b""
-        return await self._again(payment, offer, handover_of(kept))
+        if stored.request != request:
+            raise PaymentUsed(
+                f"This payment was used for {describe_request(stored.request)}. It pays for nothing else."
+            )
+        if stored.state == "settled":
+            return stored.tx_hash or b""
+        return await self._again(payment, offer, handover_of(stored))
 
     def measure_backlog(self) -> tuple[int, float, int]:
         """Return the number of open payments, the age of the oldest in seconds, and the number of cases."""
@@ -202,8 +204,15 @@ class SettlementService:
 
     async def _keep(self, payment: Payment, request: str, claim: bytes | None, block: int | None) -> Handover | None:
         begun = BegunPayment(
-            *(payment.id, payment.payer, payment.nonce, payment.amount, request),
-            *(payment.valid_before, claim, self._now(), block),
+            payload=payment.id,
+            payer=payment.payer,
+            nonce=payment.nonce,
+            amount=payment.amount,
+            request=request,
+            valid_before=payment.valid_before,
+            claim=claim,
+            begun_at=self._now(),
+            begun_block=block,
         )
         try:
             await self.store.begin_payment(begun)
@@ -262,8 +271,8 @@ class SettlementService:
         seen = await self._look(payment, since)
         if seen is not None and seen.tx is not None:
             return await self._record_settled(payment, seen.tx)
-        kept = await self.find_stored(payment)
-        raise leave_pending(payment, outcome.tx or (kept.tx_hash if kept else None))
+        stored = await self.find_stored(payment)
+        raise leave_pending(payment, outcome.tx or (stored.tx_hash if stored else None))
 
     async def _is_confirmed(self, payment: Payment, since: Handover) -> bool:
         """Return True if the chain does not contradict the facilitator. Below CHECKED_FROM it is not looked at."""

@@ -76,8 +76,8 @@ class SettlementSweep:
             log.exception("an unsettled payment could not be looked at", extra={"payer": payment.shown_payer})
 
     async def _end(self, row: UnsettledPayment, seen: AuthorisationState) -> None:
-        kept = await self._settling.store.find_payment(row.payload)
-        if kept is None or kept.state != "settling":
+        stored = await self._settling.store.find_payment(row.payload)
+        if stored is None or stored.state != "settling":
             return  # its sender has come back, and its outcome is known
         facts = {"amount": row.amount, "payer": f"0x{row.payer.hex()}"}
         if seen.tx is not None:

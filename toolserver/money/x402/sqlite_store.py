@@ -62,22 +62,22 @@ class SqlitePaymentStore:
     async def record_settled(self, payload: bytes, tx_hash: bytes, now: int) -> None:
         await self._write(partial(_record_settled, payload, tx_hash, now))
 
-    async def credit_topup(self, given: TopupCredit) -> None:
-        await self._write(partial(_credit_topup, given))
+    async def credit_topup(self, credit: TopupCredit) -> None:
+        await self._write(partial(_credit_topup, credit))
 
-    async def credit_recovered(self, found: Sequence[tuple[BegunPayment, TopupCredit]]) -> None:
+    async def credit_recovered(self, topups: Sequence[tuple[BegunPayment, TopupCredit]]) -> None:
         """Store payments that the chain has and no table knows, with their credits: all or none of them.
 
         Raises NonceUsed if one of them is stored already, or if credits were granted for the transaction by hand.
         """
-        await self._write(partial(_credit_recovered, found))
+        await self._write(partial(_credit_recovered, topups))
 
     async def find_unknown(self, authorisations: Sequence[tuple[bytes, bytes]]) -> list[tuple[bytes, bytes]]:
         """Return those of the authorisations (payer, nonce) for which no payment is stored."""
         return await self._file.read(partial(_find_unknown, authorisations))
 
-    async def replace_token(self, old: str, given: TopupCredit) -> None:
-        await self._write(partial(_replace_token, old, given))
+    async def replace_token(self, old: str, credit: TopupCredit) -> None:
+        await self._write(partial(_replace_token, old, credit))
 
     async def record_answered(self, payload: bytes, now: int) -> None:
         await self._write(partial(_record_answered, payload, now))
@@ -136,21 +136,21 @@ def _record_settled(payload: bytes, tx_hash: bytes, now: int, db: SqlConnection)
     )
 
 
-def _credit_topup(given: TopupCredit, db: SqlConnection) -> None:
-    row = db.execute("SELECT authorizer, nonce, token FROM x402_payment WHERE payload=?", (given.payload,)).fetchone()
+def _credit_topup(credit: TopupCredit, db: SqlConnection) -> None:
+    row = db.execute("SELECT authorizer, nonce, token FROM x402_payment WHERE payload=?", (credit.payload,)).fetchone()
     if row is None:
         raise NonceUsed("not handed on")
-    apply_operation(db, mint_topup(given, *row), given.credited_at)
-    _record_settled(given.payload, given.tx_hash, given.credited_at, db)
-    _record_token(db, given)
+    apply_operation(db, mint_topup(credit, *row), credit.credited_at)
+    _record_settled(credit.payload, credit.tx_hash, credit.credited_at, db)
+    _record_token(db, credit)
 
 
-def _credit_recovered(found: Sequence[tuple[BegunPayment, TopupCredit]], db: SqlConnection) -> None:
-    for payment, given in found:
-        if find_cause(db, f"grant:0x{given.tx_hash.hex()}:") is not None:
+def _credit_recovered(topups: Sequence[tuple[BegunPayment, TopupCredit]], db: SqlConnection) -> None:
+    for payment, credit in topups:
+        if find_cause(db, f"grant:0x{credit.tx_hash.hex()}:") is not None:
             raise NonceUsed("credits were given for this transaction by hand")
         _begin_payment(payment, db)
-        _credit_topup(given, db)
+        _credit_topup(credit, db)
 
 
 def _find_unknown(authorisations: Sequence[tuple[bytes, bytes]], db: SqlConnection) -> list[tuple[bytes, bytes]]:
@@ -158,18 +158,18 @@ def _find_unknown(authorisations: Sequence[tuple[bytes, bytes]], db: SqlConnecti
     return [one for one in authorisations if db.execute(sql, one).fetchone() is None]
 
 
-def _replace_token(old: str, given: TopupCredit, db: SqlConnection) -> None:
-    withdrawal = withdraw_unused(old, _find_payment(given.payload, db), given.credits)
-    taken = apply_operation(db, withdrawal, given.credited_at)
-    apply_operation(db, mint_replacement(old, given, taken), given.credited_at)
-    _record_token(db, given)
+def _replace_token(old: str, credit: TopupCredit, db: SqlConnection) -> None:
+    withdrawal = withdraw_unused(old, _find_payment(credit.payload, db), credit.credits)
+    taken = apply_operation(db, withdrawal, credit.credited_at)
+    apply_operation(db, mint_replacement(old, credit, taken), credit.credited_at)
+    _record_token(db, credit)
 
 
-def _record_token(db: SqlConnection, given: TopupCredit) -> None:
+def _record_token(db: SqlConnection, credit: TopupCredit) -> None:
     db.execute(
         """UPDATE x402_payment SET token=(SELECT hash FROM token WHERE ? IN (hash, successor)),
         credits=?, sealed=?, sealed_until=? WHERE payload=?""",
-        (given.token, given.credits, given.sealed, given.sealed_until, given.payload),
+        (credit.token, credit.credits, credit.sealed, credit.sealed_until, credit.payload),
     )
 
 

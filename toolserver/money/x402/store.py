@@ -135,7 +135,7 @@ class PaymentStore(Protocol):
         """Record that a payment was made. A payment that is settled already stays as it is."""
         ...
 
-    async def credit_topup(self, given: TopupCredit) -> None:
+    async def credit_topup(self, credit: TopupCredit) -> None:
         """Settle a payment and mint its credits, once per payment, in one transaction.
 
         Raises:
@@ -144,7 +144,7 @@ class PaymentStore(Protocol):
         """
         ...
 
-    async def replace_token(self, old: str, given: TopupCredit) -> None:
+    async def replace_token(self, old: str, credit: TopupCredit) -> None:
         """Move the credits of a token that its buyer never got to a new one. Raises NonceUsed if it was used."""
         ...
 

@@ -36,14 +36,14 @@ def show_payment_case(stored: StoredPayment, payer: bytes, amount: int, now: int
     return ReviewCase(kind, stored.tx_hash, payer, amount, describe_request(stored.request), None, at)
 
 
-def mint_topup(given: TopupCredit, payer: bytes, nonce: bytes, credited_to: str | None) -> Mint:
+def mint_topup(credit: TopupCredit, payer: bytes, nonce: bytes, credited_to: str | None) -> Mint:
     """Return the operation that mints a top-up's credits, whose cause lets an authorisation mint once.
 
     Raises NonceUsed if it was credited to a token already.
     """
     if credited_to is not None:
         raise NonceUsed("credited before")
-    return Mint(given.token, given.credits, f"x402:{NETWORK}:0x{payer.hex()}:0x{nonce.hex()}", new_ref())
+    return Mint(credit.token, credit.credits, f"x402:{NETWORK}:0x{payer.hex()}:0x{nonce.hex()}", new_ref())
 
 
 def withdraw_unused(old: str, stored: StoredPayment | None, credits: int) -> TakeBack:
@@ -56,11 +56,11 @@ def withdraw_unused(old: str, stored: StoredPayment | None, credits: int) -> Tak
     return TakeBack(old, credits, TOKEN_REPLACED)
 
 
-def mint_replacement(old: str, given: TopupCredit, taken: int) -> Mint:
+def mint_replacement(old: str, credit: TopupCredit, taken: int) -> Mint:
     """Return the operation that mints the same credits on the new token.
 
     Raises NonceUsed if some could not be taken back.
     """
-    if taken != given.credits:
+    if taken != credit.credits:
         raise NonceUsed("used before")
-    return Mint(given.token, given.credits, f"x402:replaces:{old}", new_ref())
+    return Mint(credit.token, credit.credits, f"x402:replaces:{old}", new_ref())

@@ -99,19 +99,19 @@ class Topups:
                 payment either.
         """
         payment = self._settling.read(caller.payment) if caller.payment is not None else None
-        kept = await self._settling.find_stored(payment) if payment else None
-        if kept is None and caller.token is not None:
+        stored = await self._settling.find_stored(payment) if payment else None
+        if stored is None and caller.token is not None:
             await self._check_token(caller.token)
-        offer = self._offer_of(payment.amount) if kept and payment else self.offer(amount)
+        offer = self._offer_of(payment.amount) if stored and payment else self.offer(amount)
         if payment is None:
             instruction = f"Sign a payment of {amount / ATOMIC:.6f} USDC (x402) and send it as {wire.SIGNATURE}."
             raise UnpaidCall(instruction, headers={wire.REQUIRED: wire.header(offer.required(f"{instruction}"))})
-        if kept is None:
+        if stored is None:
             self._settling.check_fit(payment, offer)
         whose = token_hash(caller.token).hex() if caller.token else NEW
-        asked = _TopupRequest(payment, offer, f"{TOPUP}{whose}", caller.token, caller.idempotency_key, signature)
-        found: ToppedUp = await self._settling.alone(payment, lambda: self._buy(asked))
-        return found
+        request = _TopupRequest(payment, offer, f"{TOPUP}{whose}", caller.token, caller.idempotency_key, signature)
+        topped_up: ToppedUp = await self._settling.alone(payment, lambda: self._buy(request))
+        return topped_up
 
     async def _check_token(self, token: str) -> None:
         """Raise PaymentRequired unless the token is valid and no allowance."""
@@ -121,35 +121,37 @@ class Topups:
             raise InvalidToken("You cannot add credits to an allowance. Top up the token whose credits it spends.")
         await self._ledger.balance(token)
 
-    async def _buy(self, asked: _TopupRequest) -> ToppedUp:
-        payment = asked.payment
-        kept = await self._settling.find_stored(payment)
-        if kept is None:
-            await self._settling.verify(payment, asked.offer)
-            kept = await self._settling.find_stored(payment)  # another instance may have begun it by now
-        if kept is None:
+    async def _buy(self, request: _TopupRequest) -> ToppedUp:
+        payment = request.payment
+        stored = await self._settling.find_stored(payment)
+        if stored is None:
+            await self._settling.verify(payment, request.offer)
+            stored = await self._settling.find_stored(payment)  # another instance may have begun it by now
+        if stored is None:
             pass
-        elif kept.token is not None:
-            return await self._again(asked, kept)
-        elif kept.request != asked.request:  # no offer goes with this: a client that accepts one pays twice
-            raise AlreadyCredited(f"This payment was used for {describe_request(kept.request)}, not for this one.")
-        elif not self._is_sender(asked, kept):
+        elif stored.token is not None:
+            return await self._again(request, stored)
+        elif stored.request != request.request:  # no offer goes with this: a client that accepts one pays twice
+            raise AlreadyCredited(f"This payment was used for {describe_request(stored.request)}, not for this one.")
+        elif not self._is_sender(request, stored):
             raise self._proof_wanted(payment, "was sent before")
-        tx = await self._settling.settle(payment, asked.offer, asked.request, hash_key(asked.key, least=SECRET_LENGTH))
+        tx = await self._settling.settle(
+            payment, request.offer, request.request, hash_key(request.key, least=SECRET_LENGTH)
+        )
         await self._settling.require_finality(payment, tx)
-        return await self._credit_payment(asked, tx)
+        return await self._credit_payment(request, tx)
 
-    async def _credit_payment(self, asked: _TopupRequest, tx: bytes) -> ToppedUp:
-        token = asked.token or f"svc_live_{secrets.token_hex(32)}"
-        credits = credits_for(asked.payment.amount)
-        credit = self._make_credit(asked, tx, token, credits)
+    async def _credit_payment(self, request: _TopupRequest, tx: bytes) -> ToppedUp:
+        token = request.token or f"svc_live_{secrets.token_hex(32)}"
+        credits = credits_for(request.payment.amount)
+        credit = self._make_credit(request, tx, token, credits)
         try:
             await self._settling.store.credit_topup(credit)
         except NonceUsed:  # another instance has credited it
-            kept = await self._settling.find_stored(asked.payment)
-            if kept is None or kept.token is None:
+            stored = await self._settling.find_stored(request.payment)
+            if stored is None or stored.token is None:
                 raise
-            return await self._again(asked, kept)
+            return await self._again(request, stored)
         except PaymentRequired:  # the token was revoked after it was checked
             log.error("a settled top-up could not be credited to its token", extra={"tx": f"0x{tx.hex()}"})
             detail = "This payment was made, but its token was revoked since. It is listed for the operator to decide."
@@ -157,67 +159,67 @@ class Topups:
         log.info("credits bought by x402", extra={"credits": credits, "tx": f"0x{tx.hex()}"})
         return ToppedUp(token, credits, tx)
 
-    async def _again(self, asked: _TopupRequest, kept: StoredPayment) -> ToppedUp:
+    async def _again(self, request: _TopupRequest, stored: StoredPayment) -> ToppedUp:
         """Return the result of a payment that was credited before again, to its sender only.
 
         Raises AlreadyCredited, PayerProofRequired.
         """
-        credits, tx = kept.credits or 0, kept.tx_hash or b""
-        if self._settling.finality is not None and await self._settling.finality.is_undone(kept.payload):
+        credits, tx = stored.credits or 0, stored.tx_hash or b""
+        if self._settling.finality is not None and await self._settling.finality.is_undone(stored.payload):
             raise AlreadyCredited("This payment was made, but the chain undid it later, so its credits are gone.")
-        if asked.token is not None and token_hash(asked.token).hex() == kept.token:
-            return ToppedUp(asked.token, credits, tx)
+        if request.token is not None and token_hash(request.token).hex() == stored.token:
+            return ToppedUp(request.token, credits, tx)
         used_for = f"was used for {credits} credits"
-        if asked.request != kept.request:
+        if request.request != stored.request:
             raise AlreadyCredited(f"This payment {used_for} on another token.")
-        token = self._unseal_token(asked, kept)
+        token = self._unseal_token(request, stored)
         if token is not None:
             return ToppedUp(token, credits, tx)
-        if kept.used:
+        if stored.used:
             raise AlreadyCredited(f"This payment {used_for}. Their token was given out then and has been used.")
-        if asked.signature is not None and self._is_signed(asked):
-            return await self._replace_token(asked, kept)
-        raise self._proof_wanted(asked.payment, used_for)
+        if request.signature is not None and self._is_signed(request):
+            return await self._replace_token(request, stored)
+        raise self._proof_wanted(request.payment, used_for)
 
-    async def _replace_token(self, asked: _TopupRequest, kept: StoredPayment) -> ToppedUp:
+    async def _replace_token(self, request: _TopupRequest, stored: StoredPayment) -> ToppedUp:
         """Return a new token in place of one that its buyer never got. Raises AlreadyCredited if it has been used."""
-        token, credits, tx = f"svc_live_{secrets.token_hex(32)}", kept.credits or 0, kept.tx_hash or b""
-        credit = self._make_credit(asked, tx, token, credits)._replace(payload=kept.payload)
+        token, credits, tx = f"svc_live_{secrets.token_hex(32)}", stored.credits or 0, stored.tx_hash or b""
+        credit = self._make_credit(request, tx, token, credits)._replace(payload=stored.payload)
         try:
-            await self._settling.store.replace_token(str(kept.token), credit)
+            await self._settling.store.replace_token(str(stored.token), credit)
         except NonceUsed:
             raise AlreadyCredited(f"This payment was used for {credits} credits, which are already in use.") from None
         log.warning("a new token replaced one that its payer never got", extra={"tx": f"0x{tx.hex()}"})
         return ToppedUp(token, credits, tx)
 
-    def _is_sender(self, asked: _TopupRequest, kept: StoredPayment) -> bool:
+    def _is_sender(self, request: _TopupRequest, stored: StoredPayment) -> bool:
         """Return True if a payment that is not credited yet comes from its first sender, or tops up a known token: only
         the holder of that token benefits from it.
         """
-        if asked.token is not None:
+        if request.token is not None:
             return True
-        return is_same_key(kept.claim, asked.key, least=SECRET_LENGTH) or self._is_signed(asked)
+        return is_same_key(stored.claim, request.key, least=SECRET_LENGTH) or self._is_signed(request)
 
-    def _unseal_token(self, asked: _TopupRequest, kept: StoredPayment) -> str | None:
+    def _unseal_token(self, request: _TopupRequest, stored: StoredPayment) -> str | None:
         """Return the new token, or None if the Idempotency-Key is another one or `sealed_until` has passed."""
-        if kept.sealed is None or asked.key is None or self._now() > (kept.sealed_until or 0):
+        if stored.sealed is None or request.key is None or self._now() > (stored.sealed_until or 0):
             return None
-        return decrypt_token(kept.sealed, _sealing_key(asked.key, asked.payment.id))
+        return decrypt_token(stored.sealed, _sealing_key(request.key, request.payment.id))
 
-    def _make_credit(self, asked: _TopupRequest, tx: bytes, token: str, credits: int) -> TopupCredit:
-        key = asked.key if asked.token is None and hash_key(asked.key, least=SECRET_LENGTH) else None
-        box = encrypt_token(token, _sealing_key(key, asked.payment.id)) if key else None
+    def _make_credit(self, request: _TopupRequest, tx: bytes, token: str, credits: int) -> TopupCredit:
+        key = request.key if request.token is None and hash_key(request.key, least=SECRET_LENGTH) else None
+        box = encrypt_token(token, _sealing_key(key, request.payment.id)) if key else None
         now = self._now()
         until = now + ASK_AGAIN_S * 1000 if key else None
-        return TopupCredit(asked.payment.id, tx, token_hash(token).hex(), credits, box, until, now)
+        return TopupCredit(request.payment.id, tx, token_hash(token).hex(), credits, box, until, now)
 
-    def _is_signed(self, asked: _TopupRequest) -> bool:
+    def _is_signed(self, request: _TopupRequest) -> bool:
         """Return True if the caller signed with the key that paid."""
         try:
-            signature = bytes.fromhex((asked.signature or "").removeprefix("0x"))
+            signature = bytes.fromhex((request.signature or "").removeprefix("0x"))
         except ValueError:
             return False
-        return payer_signature.signer(self._text(asked.payment), signature) == asked.payment.payer
+        return payer_signature.signer(self._text(request.payment), signature) == request.payment.payer
 
     def _text(self, payment: Payment) -> str:
         return f"{self._settling.terms.host} top-up {payment.id.hex()} chain {CHAIN_ID}"

@@ -124,38 +124,38 @@ def read_payment(text: str) -> Payment:
         raise Malformed(f"longer than {MOST_BYTES} characters")
     try:
         raw = text.encode() if text.startswith("{") else base64.b64decode(text.strip(), validate=True)
-        found = msgspec.json.decode(raw, type=_Payload)
+        message = msgspec.json.decode(raw, type=_Payload)
     except msgspec.ValidationError as error:
         raise Malformed(str(error)[:200]) from None
     except (msgspec.MsgspecError, ValueError, RecursionError):
         raise Malformed("not base64 of a JSON object") from None
-    if found.x402Version == 1 and found.scheme and found.network:
-        return _payment(found.payload, _accept_version_1(found))
-    if found.x402Version != VERSION:
+    if message.x402Version == 1 and message.scheme and message.network:
+        return _payment(message.payload, _accept_version_1(message))
+    if message.x402Version != VERSION:
         raise Malformed(f"x402Version must be {VERSION}, or 1 with scheme and network")
-    if found.accepted is None:
+    if message.accepted is None:
         raise Malformed("Object missing required field `accepted`")
-    return _payment(found.payload, found.accepted)
+    return _payment(message.payload, message.accepted)
 
 
-def _accept_version_1(found: _Payload) -> Accepted:
+def _accept_version_1(message: _Payload) -> Accepted:
     """Return the offer that a payment of version 1 accepts: its amount in USDC, on the network that it names."""
     networks = {name: network for network, name in NETWORKS_1.items()}
-    given = found.payload.authorization
-    network = networks.get(found.network, found.network)
-    return Accepted(found.scheme, network, checksum_address(USDC), given.value, given.to)
+    authorization = message.payload.authorization
+    network = networks.get(message.network, message.network)
+    return Accepted(message.scheme, network, checksum_address(USDC), authorization.value, authorization.to)
 
 
 def _payment(signed: _Signed, accepted: Accepted) -> Payment:
-    given, signature = signed.authorization, _bytes("signature", signed.signature, _SIGNED)
+    authorization, signature = signed.authorization, _bytes("signature", signed.signature, _SIGNED)
     payment = Payment(
         b"",
-        _bytes("from", given.from_, _ADDRESS),
-        _bytes("to", given.to, _ADDRESS),
-        _number("value", given.value),
-        _number("validAfter", given.valid_after),
-        _number("validBefore", given.valid_before),
-        _bytes("nonce", given.nonce, _HASH),
+        _bytes("from", authorization.from_, _ADDRESS),
+        _bytes("to", authorization.to, _ADDRESS),
+        _number("value", authorization.value),
+        _number("validAfter", authorization.valid_after),
+        _number("validBefore", authorization.valid_before),
+        _bytes("nonce", authorization.nonce, _HASH),
         signature,
         accepted,
     )
