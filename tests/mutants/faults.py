@@ -231,7 +231,7 @@ MUTANTS = (
     fault(
         "toolserver/money/receipts/verify.py",
         "a revoked key still signs",
-        "return found.recorded_at is not None and max(issued_at, found.recorded_at) < key.revoked_at",
+        "return record.recorded_at is not None and max(issued_at, record.recorded_at) < key.revoked_at",
         "return True",
     ),
     fault(
