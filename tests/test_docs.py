@@ -26,7 +26,7 @@ from rest_bridge.operators import AS_JSON
 from tests.calls.parts import RICH
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.served import FACTS, Served, served
-from toolserver.cli import generate_docs
+from toolserver.cli.docs import compose_documents, generate, update_files
 from toolserver.cli.main import main
 from toolserver.core.credit_price import CREDITS_PER_USD
 from toolserver.core.metrics import Metrics
@@ -148,7 +148,9 @@ def test_pictures_are_small():
 
 
 def verbs(group: click.Group, path: str = "toolserver") -> Iterator[str]:
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from verbs(command, f"{path} {name}")
         else:
@@ -347,7 +349,7 @@ def test_no_file_installs_a_package_of_somebody_else():
 
 
 def test_the_generated_pages_say_what_the_tools_say():
-    wanted = generate_docs.generate(Registry.load("tools"), read_examples(), read_licence_table(), ROOT)
+    wanted = generate(Registry.load("tools"), read_examples(), read_licence_table(), ROOT)
     outdated = [str(path) for path, text in wanted.items() if not is_current(ROOT / path, text)]
 
     assert not outdated, "`toolserver docs` brings them up to date: " + ", ".join(outdated)
@@ -367,7 +369,7 @@ def test_no_page_or_example_is_left_of_a_tool_that_is_gone():
 @pytest.mark.live
 @pytest.mark.timeout(120)
 def test_the_examples_are_what_the_tools_answer_today():
-    outdated = generate_docs.write_documents(Settings(tools=["tools"]), check=True, root=ROOT)
+    outdated = update_files(compose_documents(Settings(tools=["tools"])), check=True, root=ROOT)
 
     assert not outdated, "`toolserver docs` brings them up to date: " + ", ".join(map(str, outdated))
 

@@ -4,15 +4,14 @@
 """
 
 import json
-from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 
 from tests.tools.premium.store import BEARER, FUNDS, store
-from toolserver.cli import in_process
-from toolserver.cli.in_process import call_command
+from toolserver.cli.call import print_outcome
+from toolserver.cli.local_service import local_caller
 from toolserver.settings import LimitSettings, Settings
 
 CALLS = json.loads((Path(__file__).parent / "wrong_calls.json").read_text(encoding="utf-8"))
@@ -69,13 +68,9 @@ async def test_over_rest_none_is_silently_ignored(shop):
 
 
 @pytest.mark.slow("every wrong call once more, on the command line")
-async def test_on_the_command_line_none_is_silently_ignored(shop, monkeypatch, capsys):
-    @asynccontextmanager
-    async def running(settings, registry, *, books):
-        yield shop.service
-
-    monkeypatch.setattr(in_process, "local_service", running)
-    monkeypatch.setattr(in_process, "keeps_books", lambda settings: True)
+async def test_on_the_command_line_none_is_silently_ignored(shop, capsys):
+    caller = local_caller(Settings(), "cli")
     for wrong in CALLS:
-        assert await call_command(Settings(), wrong["tool"], wrong["arguments"], as_json=True) == 1, wrong
+        operation = shop.service.registry[wrong["tool"]]
+        assert await print_outcome(shop.service, operation, wrong["arguments"], caller, as_json=True) == 1, wrong
         judge(shop, wrong, json.loads(capsys.readouterr().out))

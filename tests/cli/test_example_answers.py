@@ -7,10 +7,18 @@ import httpx
 import pytest
 
 from tests.catalog.tiny import TINY
-from toolserver.cli.example_answers import AT, OneCall, example_answers, has_example, shortened, simulated_transport
+from toolserver.cli.example_answers import (
+    AT,
+    OneCall,
+    compose_licence_table,
+    example_answers,
+    has_example,
+    shortened,
+    simulated_transport,
+)
 from toolserver.errors import NotFound
 from toolserver.registry.registry import Registry
-from toolserver.serving.packaged_texts import read_examples
+from toolserver.serving.packaged_texts import read_examples, read_licence_table
 from toolserver.settings import Settings
 from toolserver.world.providers import load_providers
 
@@ -71,3 +79,14 @@ async def test_the_uncharged_call_of_the_examples_agrees_with_its_sums():
     assert found["credits_skipped"] == event["credits"]
     with pytest.raises(NotFound):
         await OneCall().verify("a receipt")
+
+
+async def test_the_table_that_is_shipped_is_what_the_policies_leave():
+    table = await compose_licence_table(PROJECT, SETTINGS)
+
+    assert table == read_licence_table()
+    assert set(table["any"]) == set(table["commercial"])
+    assert not any(table["any"].values())
+    for tool, lost in table["no_forbidden"].items():
+        assert set(lost) <= set(table["commercial"][tool]), tool
+    assert "sections.predictions" in table["commercial"]["premium_briefing"]

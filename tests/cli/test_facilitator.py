@@ -1,5 +1,9 @@
 """`toolserver facilitator`: what it refuses, and where it serves."""
 
+import json
+import os
+import signal
+import socket
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,7 +17,7 @@ from tests.money.x402.chain import FEES_KEY
 from toolserver.cli import facilitator as command
 from toolserver.cli.facilitator import facilitator
 from toolserver.money.x402 import local_facilitator
-from toolserver.serving import listen
+from toolserver.serving.listen import bind_socket
 
 
 @pytest.mark.parametrize(
@@ -54,27 +58,21 @@ def test_it_needs_a_server_and_a_key_file(key):
 
 
 def test_it_makes_the_official_facilitator_with_the_key_and_the_server(key, monkeypatch):
-    made, served = [], []
+    parts, served = [], []
 
-    async def serve(app: Any, port: int) -> None:
-        served.append((type(app), port))
+    async def run_until_signal(app: Any, sock: socket.socket) -> None:
+        served.append((type(app), sock.getsockname()[0]))
+        sock.close()
 
-    monkeypatch.setattr(local_facilitator, "official", lambda rpc, secret: made.append((rpc, secret)))
-    monkeypatch.setattr(command, "_serve", serve)
+    monkeypatch.setattr(local_facilitator, "official", lambda rpc, secret: parts.append((rpc, secret)))
+    monkeypatch.setattr(command, "run_until_signal", run_until_signal)
     done = CliRunner().invoke(facilitator, ["--rpc", "http://127.0.0.1:1", "--key-file", str(key), "--port", "0"])
     assert done.exit_code == 0, done.output
-    assert made == [("http://127.0.0.1:1", f"0x{FEES_KEY}")]
-    assert served == [(local_facilitator.LocalFacilitator, 0)]
+    assert parts == [("http://127.0.0.1:1", f"0x{FEES_KEY}")]
+    assert served == [(local_facilitator.LocalFacilitator, "127.0.0.1")]
 
 
-async def test_it_serves_on_loopback_and_says_where(monkeypatch):
-    said: dict[str, str] = {}
-    started, asked = anyio.Event(), anyio.Event()
-
-    def announce(**facts: str) -> None:
-        said.update(facts)
-        started.set()
-
+async def test_it_says_where_it_serves_until_a_signal(capsys):
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             for event in ("startup", "shutdown"):
@@ -84,16 +82,11 @@ async def test_it_serves_on_loopback_and_says_where(monkeypatch):
         await send({"type": "http.response.start", "status": 204, "headers": []})
         await send({"type": "http.response.body", "body": b""})
 
-    async def stop_when_asked(stop: anyio.Event) -> None:
-        await asked.wait()
-        stop.set()
-
-    monkeypatch.setattr(listen, "announce", announce)
-    monkeypatch.setattr(listen, "stop_signal", stop_when_asked)
+    sock = bind_socket("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}"
     with anyio.fail_after(20):
         async with anyio.create_task_group() as tasks, httpx.AsyncClient() as client:
-            tasks.start_soon(command._serve, app, 0)
-            await started.wait()
-            assert said["facilitator_url"].startswith("http://127.0.0.1:")
-            assert (await client.get(said["facilitator_url"])).status_code == 204
-            asked.set()
+            tasks.start_soon(command.run_until_signal, app, sock)
+            assert (await client.get(url)).status_code == 204
+            os.kill(os.getpid(), signal.SIGTERM)
+    assert json.loads(capsys.readouterr().out)["facilitator_url"] == url

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from toolserver.cli.hidden_packages import PACKAGES, describe_hidden
+from toolserver.cli.main import PACKAGES, describe_hidden
 
 
 def run_toolserver(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:

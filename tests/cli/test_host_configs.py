@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from toolserver.cli.host_configs import HOSTS, ConfigDamaged, plan_entry
+from toolserver.cli.install import HOSTS, ConfigDamaged, plan_entry
 
 ENTRY = {"command": "/bin/python", "args": ["stdio"]}
 OTHER = {"command": "other"}

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.size import a_share
-from toolserver.cli.host_configs import HOSTS
+from toolserver.cli.install import HOSTS
 from toolserver.cli.main import main
 
 LIST = (

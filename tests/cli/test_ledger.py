@@ -10,7 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from tests.money.ledger.ledgers import token
-from toolserver.cli.ledger import db, ledger
+from toolserver.cli.db import RowProgress, db
+from toolserver.cli.ledger import ledger
 from toolserver.money.ledger.sqlite import FILE, open_ledger
 from toolserver.money.ledger.statements import StatementQuery
 from toolserver.sql.move_mark import MoveMark, write_move
@@ -204,3 +205,24 @@ async def test_while_a_ledger_is_moved_its_file_is_left_alone_and_a_move_can_be_
     done = await run(db, "move", "--cancel", "--json", *at)
     assert json.loads(done.stdout)["cancelled"] == "postgresql://db.example/money"
     assert (await run(ledger, "balance", fingerprint, *at)).exit_code == 0
+
+
+def test_counts_are_said_by_what_was_done(capsys):
+    progress = RowProgress(0)
+    progress("copied", 10_000)
+    progress("copied", 5_000)
+    progress("compared", 7)
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.splitlines() == [
+        "10,000 rows copied after 0 s",
+        "15,000 rows copied after 0 s",
+        "15,000 rows copied, 7 rows compared after 0 s",
+    ]
+
+
+def test_nothing_is_said_twice_within_the_time(capsys):
+    progress = RowProgress(3600)
+    for _ in range(3):
+        progress("copied", 1)
+    assert capsys.readouterr().err == ""

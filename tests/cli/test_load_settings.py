@@ -1,15 +1,11 @@
-"""Flags, environment and file become settings; what is wrong is said in one message without values."""
+"""Options, environment and file become settings. A wrong one is named with its place, and never with its value."""
 
 import logging
-import sqlite3
-from pathlib import Path
 
 import click
 import pytest
 
-from toolserver.cli.load_settings import explain_errors, find_data_dir, find_ledger, prepare_settings, settings_from
-from toolserver.errors import ToolserverError
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.cli.load_settings import find_line, list_settings, name_variable, prepare_settings, settings_from
 
 
 @pytest.fixture
@@ -74,27 +70,88 @@ def test_a_data_directory_that_cannot_be_created_is_named(tmp_path):
         prepare_settings(data_dir=tmp_path / "file" / "data")
 
 
-def test_the_data_directory_is_the_flag_s_or_else_the_setting_s(tmp_path, monkeypatch):
-    monkeypatch.setenv("TOOLSERVER_DATA_DIR", str(tmp_path))
-    assert find_data_dir(Path("/given")) == Path("/given")
-    assert find_data_dir(None) == tmp_path
+TOML = """# ours
+prot = 1
+server = "nginx"
+
+[limits]  # of callers
+daly = 3
+spacing_scope.a = 1
+
+[payments]
+"rpc_url" = ["x"]
+"""
+PLACES = {"prot": 2, "server": 3, "limits": 5, "limits.daly": 6, "limits.spacing_scope": 7, "payments.rpc_url": 10}
 
 
-def test_a_ledger_is_found_or_its_folder_is_named(tmp_path):
-    with pytest.raises(click.ClickException, match=f"there is no ledger in {tmp_path}"):
-        find_ledger(tmp_path)
-    (tmp_path / FILE).touch()
-    assert find_ledger(tmp_path) == tmp_path / FILE
+def refusal():
+    with pytest.raises(click.ClickException) as refused:
+        settings_from()
+    return refused.value.message
 
 
-@pytest.mark.parametrize("error", [ToolserverError("why"), ValueError("why"), FileNotFoundError("why")])
-def test_an_expected_error_becomes_its_own_sentence(error):
-    with pytest.raises(click.ClickException) as refused, explain_errors():
-        raise error
-    assert refused.value.message == "why"
+@pytest.mark.parametrize(
+    ("name", "near"),
+    [
+        ("TOOLSERVER_PROT", "TOOLSERVER_PORT"),
+        ("TOOLSERVER_DATADIR", "TOOLSERVER_DATA_DIR"),
+        ("TOOLSERVER_BASEURL", "TOOLSERVER_BASE_URL"),
+        ("TOOLSERVER_PAYMENT__ENABLED", "TOOLSERVER_PAYMENTS__ENABLED"),
+        ("TOOLSERVER_UPSTREAMS__VIA", "TOOLSERVER_UPSTREAM__VIA"),
+    ],
+)
+def test_an_unknown_variable_gets_the_nearest_name(monkeypatch, name, near):
+    monkeypatch.setenv(name, "a-secret")
+    assert refusal() == f"{name} is not a setting; did you mean {near}?"
 
 
-@pytest.mark.parametrize("error", [KeyError("a fault"), sqlite3.OperationalError("a fault")])
-def test_a_fault_of_ours_is_not_hidden(error):
-    with pytest.raises(type(error)), explain_errors():
-        raise error
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("limits.daly", "did you mean limits.daily?"),
+        ("limits.enable", "did you mean limits.enabled?"),
+        ("payments.rpc_url", "did you mean payments.rpc_urls?"),
+        ("sources.licence_polcy", "did you mean sources.licence_policy?"),
+        ("webhooks.allow_loopbacks", "did you mean webhooks.allow_loopback?"),
+    ],
+)
+def test_an_unknown_member_gets_the_nearest_name_and_its_variable(monkeypatch, name, told):
+    monkeypatch.setenv(name_variable(name), "a-secret")
+    assert refusal() == f"invalid settings:\n  {name}: is not a setting; {told} ({name_variable(name)})"
+
+
+def test_a_name_that_is_near_to_none_gets_no_suggestion(monkeypatch):
+    monkeypatch.setenv("TOOLSERVER_QQQ", "1")
+    assert refusal() == "TOOLSERVER_QQQ is not a setting"
+
+
+def test_in_the_file_the_line_is_named(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toolserver.toml").write_text("[limits]\ndaly = 4711\n[logs]\nlevel = 4711\n")
+    told = refusal()
+    assert "limits.daly: is not a setting; did you mean limits.daily? (toolserver.toml, line 2)" in told
+    assert "(toolserver.toml, line 4)" in told
+    assert "4711" not in told
+
+
+def test_a_file_that_is_no_toml_is_named_with_the_line(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "toolserver.toml").write_text("port = 1\n[limits\n")
+    told = refusal()
+    assert told.startswith("toolserver.toml is not TOML: ")
+    assert "line 2" in told
+
+
+@pytest.mark.parametrize("name", PLACES)
+def test_a_line_is_found_in_its_table(name):
+    assert find_line(TOML, name) == PLACES[name]
+
+
+def test_what_stands_nowhere_has_no_line():
+    assert find_line(TOML, "daly") is None
+
+
+def test_settings_are_listed_with_their_members():
+    names = set(list_settings())
+    assert {"port", "limits", "limits.daily", "payments.rpc_urls", "sources.licence_policy"} <= names
+    assert name_variable("limits.daily") == "TOOLSERVER_LIMITS__DAILY"

@@ -2,6 +2,8 @@
 
 import json
 import logging
+import subprocess
+import sys
 
 import click
 import pytest
@@ -9,7 +11,7 @@ from click.testing import CliRunner
 
 from toolserver import __version__
 from toolserver.cli import main as module
-from toolserver.cli.main import main
+from toolserver.cli.main import VERBS, main
 from toolserver.errors import ToolserverError
 
 
@@ -25,7 +27,9 @@ def run(*words):
 
 def verbs(group=main, path=()):
     """Every verb with the words that lead to it."""
-    for name, command in group.commands.items():
+    context = click.Context(group)
+    for name in group.list_commands(context):
+        command = group.get_command(context, name)
         if isinstance(command, click.Group):
             yield from verbs(command, (*path, name))
         else:
@@ -46,6 +50,27 @@ def test_every_verb_and_every_flag_has_a_sentence_of_help(words):
     assert command.help[0].isupper()
     assert [option.name for option in command.params if isinstance(option, click.Option) and not option.help] == []
     assert run(*words, "--help").exit_code == 0
+
+
+def test_the_help_lists_every_verb_with_its_own_first_sentence_and_imports_none():
+    script = (
+        "import sys; from toolserver.cli.main import main; main(['--help'], standalone_mode=False); print(*sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    *lines, modules = done.stdout.splitlines()
+    imported = {name for name in modules.split() if name.startswith("toolserver.cli.")}
+    assert imported == {"toolserver.cli.main", "toolserver.cli.error_lines"}
+    assert {"pydantic", "anyio", "msgspec"}.isdisjoint(modules.split())
+    listed = [line.split()[0] for line in lines[lines.index("Commands:") + 1 :]]
+    assert listed == sorted(VERBS)
+
+
+@pytest.mark.parametrize("name", VERBS)
+def test_a_listed_sentence_is_the_first_one_of_the_verb_s_help(name):
+    command = main.get_command(click.Context(main), name)
+    assert command.name == name
+    listed = click.Command(name, help=VERBS[name].sentence)
+    assert listed.get_short_help_str(200) == command.get_short_help_str(200)
 
 
 @click.command("fail")
@@ -108,12 +133,12 @@ def given_to(monkeypatch, place):
 @pytest.fixture
 def quiet(monkeypatch):
     """No logging is set up."""
-    monkeypatch.setattr("toolserver.core.logging.set_up", lambda level, format: None)
+    monkeypatch.setattr("toolserver.cli.load_settings.set_up", lambda level, format: None)
 
 
 @pytest.mark.usefixtures("quiet")
 def test_serve_gets_its_flags_as_settings(monkeypatch, tmp_path):
-    calls = given_to(monkeypatch, "toolserver.cli.serve.serve_command")
+    calls = given_to(monkeypatch, "toolserver.cli.run_service.serve_command")
     done = run("serve", "--port", 0, "--host", "::1", "--data-dir", tmp_path, "--ready-json")
     assert done.exit_code == 0, done.output
     ((settings,), named) = calls[0]
@@ -123,7 +148,7 @@ def test_serve_gets_its_flags_as_settings(monkeypatch, tmp_path):
 
 @pytest.mark.usefixtures("quiet")
 def test_several_workers_get_the_flags_to_read_them_again(monkeypatch, tmp_path):
-    calls = given_to(monkeypatch, "toolserver.cli.workers.workers_command")
+    calls = given_to(monkeypatch, "toolserver.cli.serve.workers_command")
     done = run("serve", "--port", 0, "--workers", 2, "--data-dir", tmp_path)
     assert done.exit_code == 0, done.output
     ((settings, flags), named) = calls[0]
@@ -134,7 +159,7 @@ def test_several_workers_get_the_flags_to_read_them_again(monkeypatch, tmp_path)
 
 @pytest.mark.usefixtures("quiet")
 def test_a_demo_without_a_data_directory_leaves_nothing_behind(monkeypatch):
-    calls = given_to(monkeypatch, "toolserver.cli.serve.demo_command")
+    calls = given_to(monkeypatch, "toolserver.cli.demo.demo_command")
     assert run("demo", "--seed", 7).exit_code == 0
     ((settings, flags), named) = calls[0]
     assert flags["data_dir"] == settings.data_dir
@@ -145,7 +170,7 @@ def test_a_demo_without_a_data_directory_leaves_nothing_behind(monkeypatch):
 
 @pytest.mark.usefixtures("quiet")
 def test_a_demo_with_a_data_directory_keeps_it(monkeypatch, tmp_path):
-    calls = given_to(monkeypatch, "toolserver.cli.serve.demo_command")
+    calls = given_to(monkeypatch, "toolserver.cli.demo.demo_command")
     assert run("demo", "--data-dir", tmp_path / "kept").exit_code == 0
     assert calls[0][0][0].data_dir == tmp_path / "kept"
     assert (tmp_path / "kept").is_dir()
@@ -153,7 +178,7 @@ def test_a_demo_with_a_data_directory_keeps_it(monkeypatch, tmp_path):
 
 @pytest.mark.usefixtures("quiet")
 def test_the_simulated_world_listens_on_loopback_only(monkeypatch):
-    calls = given_to(monkeypatch, "toolserver.cli.serve.world_command")
+    calls = given_to(monkeypatch, "toolserver.cli.world.world_command")
     refused = run("world", "--host", "0.0.0.0")
     assert (refused.exit_code, calls) == (1, [])
     assert "loopback" in refused.stderr
@@ -163,7 +188,7 @@ def test_the_simulated_world_listens_on_loopback_only(monkeypatch):
 
 @pytest.mark.usefixtures("quiet")
 def test_a_world_may_be_a_recording(monkeypatch, tmp_path):
-    calls = given_to(monkeypatch, "toolserver.cli.serve.world_command")
+    calls = given_to(monkeypatch, "toolserver.cli.world.world_command")
     assert run("world", "--replay", tmp_path).exit_code == 0
     assert calls[0][1]["replay"] == tmp_path
     assert run("world", "--replay", tmp_path / "absent").exit_code == 2
@@ -181,7 +206,7 @@ def test_stdio_takes_a_list_of_tools_in_place_of_a_toolset(monkeypatch):
 
 @pytest.mark.parametrize(("arguments", "why"), [("{", "--args is not JSON"), ("[1]", "--args must be a JSON object")])
 def test_arguments_that_are_no_object_are_refused_before_anything_runs(monkeypatch, arguments, why):
-    calls = given_to(monkeypatch, "toolserver.cli.in_process.call_command")
+    calls = given_to(monkeypatch, "toolserver.cli.call.call_command")
     done = run("call", "forex", "--args", arguments)
     assert (done.exit_code, calls) == (1, [])
     assert why in done.stderr
@@ -195,7 +220,7 @@ def test_a_call_ends_with_the_status_of_its_outcome_and_pays_with_the_given_toke
         seen.append((settings.token.get_secret_value(), name, given, as_json))
         return 1
 
-    monkeypatch.setattr("toolserver.cli.in_process.call_command", call_command)
+    monkeypatch.setattr("toolserver.cli.call.call_command", call_command)
     done = run("call", "forex", "--args", '{"a": 1}', "--token", "t", "--json", "--data-dir", tmp_path)
     assert (done.exit_code, seen) == (1, [("t", "forex", {"a": 1}, True)])
 
@@ -218,9 +243,8 @@ def test_tools_and_openapi_print_what_they_list():
 )
 def test_a_check_of_the_generated_pages_fails_when_one_is_out_of_date(monkeypatch, words, changed, code, said):
     checked = []
-    monkeypatch.setattr(
-        "toolserver.cli.generate_docs.write_documents", lambda settings, check: checked.append(check) or changed
-    )
+    monkeypatch.setattr("toolserver.cli.docs.compose_documents", lambda settings: {})
+    monkeypatch.setattr("toolserver.cli.docs.update_files", lambda documents, check: checked.append(check) or changed)
     done = run(*words)
     assert (done.exit_code, done.stdout, checked) == (code, said, ["--check" in words])
 

@@ -16,7 +16,7 @@ from tests.money.purchases.parts import TX, TX2, Server, address_of, desk, paid
 from tests.money.purchases.wallet import XPUB, address
 from tests.money.x402.parts import PAYER_TEXT, signed
 from tests.money.x402.parts import desk as paying
-from toolserver.cli.purchases import purchases, sweep_plan
+from toolserver.cli.purchases import print_sweep_plan, purchases
 from toolserver.clock import SystemClock
 from toolserver.errors import AlreadyCredited, BelowMinimum, SettlementPending
 from toolserver.money.ledger.sqlite import FILE, open_ledger
@@ -159,7 +159,7 @@ async def test_wrong_flags_are_explained(tmp_path, words, why):
 
 
 async def test_without_a_ledger_there_is_nothing_to_list_and_none_is_made(tmp_path):
-    for command, words in ((purchases, []), (sweep_plan, ["--to", TREASURY])):
+    for command, words in ((purchases, []), (print_sweep_plan, ["--to", TREASURY])):
         done = await run(command, "--data-dir", tmp_path, *words)
         assert (done.exit_code, done.stderr) == (1, f"Error: there is no ledger in {tmp_path}\n")
     assert list(tmp_path.iterdir()) == []
@@ -167,7 +167,7 @@ async def test_without_a_ledger_there_is_nothing_to_list_and_none_is_made(tmp_pa
 
 async def test_a_file_that_is_no_ledger_is_named_in_a_sentence(tmp_path):
     (tmp_path / FILE).write_text("nonsense, and more than a header's worth of it" * 10)
-    for command, words in ((purchases, []), (sweep_plan, ["--to", TREASURY])):
+    for command, words in ((purchases, []), (print_sweep_plan, ["--to", TREASURY])):
         done = await run(command, "--data-dir", tmp_path, *words)
         assert (done.exit_code, done.stderr) == (1, "Error: file is not a database\n")
 
@@ -202,14 +202,14 @@ async def test_a_plan_is_printed_as_json_and_nothing_else(tmp_path, caplog):
             fake.pay(bytes.fromhex(wallet[2:]), usd, tx)
         fake.now += 2000
         settings = {"rpc_urls": json.dumps([fake.url]), "xpub": XPUB}
-        done = await run(sweep_plan, "--data-dir", tmp_path, "--to", TREASURY, **settings)
+        done = await run(print_sweep_plan, "--data-dir", tmp_path, "--to", TREASURY, **settings)
         assert (done.exit_code, done.stderr) == (0, "")
         plan = json.loads(done.stdout)
         assert (plan["to"], plan["total"], plan["chain_id"]) == (TREASURY, 1_007_500_000, 8453)
         assert [one["path"] for one in plan["authorizations"]] == ["0/0", "0/2"]
         message = plan["authorizations"][1]["typed_data"]["message"]
         assert (message["from"], message["value"]) == (checksum_address(address(2)), 1_000_000_000)
-        rich = await run(sweep_plan, "--data-dir", tmp_path, "--to", TREASURY, "--least-usd", 500, **settings)
+        rich = await run(print_sweep_plan, "--data-dir", tmp_path, "--to", TREASURY, "--least-usd", 500, **settings)
         assert [one["index"] for one in json.loads(rich.stdout)["authorizations"]] == [2]
     assert XPUB not in done.output
     assert "SECRETKEY" not in done.output + caplog.text
@@ -231,7 +231,7 @@ async def test_a_plan_is_printed_as_json_and_nothing_else(tmp_path, caplog):
 async def test_a_plan_that_cannot_be_made_is_explained_without_showing_keys(tmp_path, to, settings, why):
     await sold(tmp_path)
     given = {"rpc_urls": '["http://127.0.0.1:9/KEY"]', "xpub": XPUB} | settings
-    done = await run(sweep_plan, "--data-dir", tmp_path, "--to", to, **given)
+    done = await run(print_sweep_plan, "--data-dir", tmp_path, "--to", to, **given)
     assert (done.exit_code, done.stdout) == (1, "")
     assert why in done.stderr
     assert "KEY" not in done.stderr
@@ -240,12 +240,12 @@ async def test_a_plan_that_cannot_be_made_is_explained_without_showing_keys(tmp_
 
 async def test_a_plan_without_an_account_key_says_which_setting_is_missing(tmp_path):
     await sold(tmp_path)
-    done = await run(sweep_plan, "--data-dir", tmp_path, "--to", TREASURY, rpc_urls='["http://127.0.0.1:9/"]')
+    done = await run(print_sweep_plan, "--data-dir", tmp_path, "--to", TREASURY, rpc_urls='["http://127.0.0.1:9/"]')
     assert done.exit_code == 1
     assert "payments.xpub" in done.stderr
 
 
 async def test_a_plan_says_where_to(tmp_path):
-    done = await run(sweep_plan, "--data-dir", tmp_path)
+    done = await run(print_sweep_plan, "--data-dir", tmp_path)
     assert done.exit_code == 2
     assert "--to" in done.stderr

@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from toolserver.cli.running_server import LeftAlone, RunningServer, ask_running_server, describe_server, read_left_alone
+from toolserver.cli.doctor import LeftAlone, RunningServer, ask_running_server, describe_server, read_left_alone
 from toolserver.core.metrics import Metrics
 from toolserver.serving.listen import bind_socket, serve_metrics
 from toolserver.serving.running_note import note_running

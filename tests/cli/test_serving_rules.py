@@ -38,6 +38,15 @@ def test_workers_do_not_follow_a_ledger_whose_journal_one_process_keeps():
         require_what_workers_share(Settings(workers=2, ledger=follows, **SHARED))
 
 
+@pytest.mark.parametrize(
+    ("upstream", "warned"),
+    [({}, True), ({"contact": "ops@data.example"}, False), ({"via": "http://127.0.0.1:9"}, False)],
+)
+def test_a_missing_contact_is_warned_of_where_upstreams_are_real(caplog, upstream, warned):
+    check_before_serving(Settings(upstream=upstream), everything=False)
+    assert ("upstream.contact is not set" in caplog.text) is warned
+
+
 PAYMENTS = PaymentSettings(enabled=True, rpc_urls=["http://a.example"], xpub="x")
 
 

@@ -2,7 +2,7 @@
 
 import json
 
-from toolserver.cli.simulated_bodies import SEEDS, simulate_bodies
+from toolserver.cli.source_probe import SEEDS, simulate_bodies
 from toolserver.core.recorded_exchange import REMOVED, RecordedExchange
 
 AT = 1_800_000_000.5

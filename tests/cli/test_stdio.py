@@ -4,7 +4,6 @@ import os
 import subprocess
 import sys
 from contextlib import asynccontextmanager
-from types import SimpleNamespace
 
 import pytest
 
@@ -30,32 +29,21 @@ async def test_the_conversation_begins_before_any_setting_is_read(served, monkey
     assert len(served) == 1
 
 
-async def test_the_service_is_loaded_with_the_flags_for_an_owner_without_limits(served, monkeypatch, tmp_path):
-    frozen, built = [], []
-    parts = SimpleNamespace(registry="registry", pipeline="pipeline", facts="facts")
+async def test_the_service_is_loaded_for_an_owner_without_limits_when_the_conversation_needs_it(served, monkeypatch):
+    opened = []
 
     @asynccontextmanager
-    async def open_session(registry, pipeline, caller, facts, **chosen):
-        yield registry, pipeline, caller, facts, chosen
+    async def open_conversation(flags, *, toolset, tools):
+        opened.append((flags, toolset, tools))
+        yield "conversation"
 
-    @asynccontextmanager
-    async def local_service(settings, *, books):
-        assert not books
-        built.append(settings.data_dir)
-        yield parts
-
-    monkeypatch.setattr("toolserver.cli.in_process.local_service", local_service)
-    monkeypatch.setattr("toolserver.mcp.stdio_session.open_session", open_session)
-    monkeypatch.setattr("toolserver.core.logging.set_up", lambda level, format: None)
-    monkeypatch.setattr("toolserver.serving.listen.freeze_startup", lambda: frozen.append(True))
-    await stdio_command({"data_dir": tmp_path}, toolset="core", tools=None)
+    monkeypatch.setattr("toolserver.cli.local_service.open_conversation", open_conversation)
+    await stdio_command({"data_dir": "data"}, toolset="core", tools=None)
     (load,) = served
-    assert built == []
-    async with load() as (registry, pipeline, caller, facts, chosen):
-        assert chosen == {"toolset": "core", "tools": None}
-        assert (registry, pipeline, facts) == ("registry", "pipeline", "facts")
-        assert (caller.transport, caller.limited) == ("stdio", False)
-    assert (built, frozen) == ([tmp_path], [True])
+    assert opened == []
+    async with load() as conversation:
+        assert conversation == "conversation"
+    assert opened == [({"data_dir": "data"}, "core", None)]
 
 
 async def test_a_bridge_is_opened_to_the_server_with_the_choice_of_tools(served, monkeypatch):

@@ -73,8 +73,8 @@ async def test_it_serves_on_the_sockets_that_it_was_given_until_it_is_to_end(pip
     opened = Listeners.open(settings)
     seen = []
 
-    async def serve_until(settings, stop, **named):
-        seen.append(named)
+    async def serve_until(settings, stop, notice, **named):
+        seen.append({"notice": notice, **named})
         os.write(pipe["write"], STOP)
         await stop.wait()
 
@@ -84,8 +84,8 @@ async def test_it_serves_on_the_sockets_that_it_was_given_until_it_is_to_end(pip
         await work(settings, {"number": 0, "files": files, "everything": True, "world": None}, pipe["read"])
     (named,) = seen
     assert named["listeners"].addresses == opened.addresses
-    assert (named["ready_json"], named["everything"], named["is_replaced"]()) == (True, True, False)
-    await named["first"](None)
+    assert (named["notice"].as_json, named["everything"], named["is_replaced"]()) == (True, True, False)
+    await named["prepare"](None)
     assert (tmp_path / "keys" / "webhooks.key").exists(), "two workers would make two"
     for each in (opened, named["listeners"]):
         each.main.close()

@@ -8,6 +8,7 @@ import anyio
 import pytest
 
 from toolserver.cli import workers as module
+from toolserver.cli.ready_notice import ReadyNotice
 from toolserver.cli.workers import make_worker_settings, supervise, workers_command
 from toolserver.serving.listeners import Listeners
 from toolserver.serving.running_note import read_running
@@ -114,7 +115,7 @@ async def test_a_hang_up_signal_renews_the_workers_and_a_stop_signal_sets_the_ev
     supervised.play = signals
     settings = Settings(data_dir=tmp_path, port=0, workers=2, metrics=MetricsSettings(enabled=False), **SHARED)
     with anyio.fail_after(20):
-        await supervise(settings, {}, anyio.Event(), hello=lambda facts: None, facts={})
+        await supervise(settings, {}, anyio.Event(), ReadyNotice(True))
     assert supervised.renewed == 1
 
 
@@ -125,7 +126,7 @@ async def test_workers_that_cannot_be_kept_running_end_the_program_with_the_reas
     supervised.play = fail
     settings = Settings(data_dir=tmp_path, port=0, workers=2, **SHARED)
     with pytest.raises(BaseExceptionGroup) as ended:
-        await supervise(settings, {}, anyio.Event(), hello=lambda facts: None, facts={})
+        await supervise(settings, {}, anyio.Event(), ReadyNotice(True))
     assert ended.group_contains(SystemExit, match="worker 1 ended again and again")
 
 

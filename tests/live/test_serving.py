@@ -284,7 +284,7 @@ import sys
 import anyio
 from toolserver.app import App, ServiceParts
 from toolserver.settings import Settings
-import toolserver.cli.serve, hypercorn.asyncio
+import toolserver.cli.run_service, hypercorn.asyncio
 
 async def main():
     app = App(Settings(data_dir=sys.argv[1]), ServiceParts(base_url="http://127.0.0.1:1"))

@@ -4,15 +4,23 @@ import json
 from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+import anyio
 import click
 
-from toolserver.cli.load_settings import data_dir_option, explain_errors, find_ledger, json_option, settings_from
-
-if TYPE_CHECKING:
-    from toolserver.calls.allowances import AllowanceDetails, Allowances
-    from toolserver.money.ledger.protocol import Who
+from toolserver.calls.allowances import AllowanceDetails, Allowances, AllowanceWish
+from toolserver.cli.error_lines import explain_errors
+from toolserver.cli.find_ledger import find_ledger
+from toolserver.cli.load_settings import settings_from
+from toolserver.cli.options import add_options, output_options
+from toolserver.clock import SystemClock
+from toolserver.core.models import iso
+from toolserver.money.ledger.protocol import Who
+from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.registry.registry import Registry
+from toolserver.registry.tool_packages import tool_packages
+from toolserver.sql.ledger_place import open_place
 
 F = TypeVar("F", bound=Callable[..., Any])
 R = TypeVar("R")
@@ -26,14 +34,8 @@ _TERMS = (
 )
 
 
-def _common(function: F) -> F:
-    return data_dir_option(json_option(function))
-
-
 def _terms(function: F) -> F:
-    for option in reversed(_TERMS):
-        function = option(function)
-    return function
+    return add_options(_TERMS, function)
 
 
 @click.group()
@@ -45,16 +47,15 @@ def allowances() -> None:
 
 
 @allowances.command("list")
-@_common
+@output_options
 @_OWNER
 def list_command(fingerprint: str, data_dir: Path | None, as_json: bool) -> None:
     """List the allowances of a token and what each has spent."""
-    found = _run(data_dir, fingerprint, lambda service, who: service.list_all(who))
-    _print(found, as_json)
+    _print(_run(data_dir, fingerprint, lambda service, who: service.list_all(who)), as_json)
 
 
 @allowances.command()
-@_common
+@output_options
 @_OWNER
 @click.argument("name")
 @click.argument("credits", type=click.IntRange(1))
@@ -75,7 +76,7 @@ def create(
 
 
 @allowances.command()
-@_common
+@output_options
 @_OWNER
 @_ID
 @click.option("--name", help="A new name")
@@ -98,7 +99,7 @@ def update(
 
 
 @allowances.command()
-@_common
+@output_options
 @_OWNER
 @_ID
 def revoke(fingerprint: str, id: str, data_dir: Path | None, as_json: bool) -> None:
@@ -108,9 +109,7 @@ def revoke(fingerprint: str, id: str, data_dir: Path | None, as_json: bool) -> N
 
 def _wish(
     name: str | None, credits: int | None, per_day: int | None, expires: str | None, tools: tuple[str, ...]
-) -> Any:
-    from toolserver.calls.allowances import AllowanceWish
-
+) -> AllowanceWish:
     ends = None
     if expires is not None:
         try:
@@ -121,17 +120,8 @@ def _wish(
     return AllowanceWish(name, credits, per_day, ends, list(tools) or None)
 
 
-def _run(data_dir: Path | None, fingerprint: str, job: "Callable[[Allowances, Who], Awaitable[R]]") -> R:
+def _run(data_dir: Path | None, fingerprint: str, job: Callable[[Allowances, Who], Awaitable[R]]) -> R:
     """Run a job on the allowances of a token."""
-    import anyio
-
-    from toolserver.calls.allowances import Allowances
-    from toolserver.clock import SystemClock
-    from toolserver.money.ledger.sqlite import SqliteLedger
-    from toolserver.registry.registry import Registry
-    from toolserver.registry.tool_packages import tool_packages
-    from toolserver.sql.ledger_place import open_place
-
     settings = settings_from(data_dir=data_dir)
     path = find_ledger(settings.data_dir)
 
@@ -146,9 +136,9 @@ def _run(data_dir: Path | None, fingerprint: str, job: "Callable[[Allowances, Wh
         return anyio.run(run)
 
 
-def _print(found: "list[AllowanceDetails]", as_json: bool) -> None:
+def _print(details: list[AllowanceDetails], as_json: bool) -> None:
     rows = [
-        {name: _text(value) for name, value in each._asdict().items() if name != "token" or value} for each in found
+        {name: _text(value) for name, value in each._asdict().items() if name != "token" or value} for each in details
     ]
     if as_json:
         click.echo(json.dumps(rows, indent=2))
@@ -160,6 +150,4 @@ def _print(found: "list[AllowanceDetails]", as_json: bool) -> None:
 
 
 def _text(value: Any) -> Any:
-    from toolserver.core.models import iso
-
     return iso(value) if isinstance(value, datetime) else value

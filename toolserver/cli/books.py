@@ -3,29 +3,31 @@
 import csv
 import json
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from datetime import MAXYEAR, UTC, datetime, timedelta
-from functools import lru_cache, reduce
+from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+import anyio
 import click
 
-from toolserver.cli.load_settings import (
-    data_dir_option,
-    explain_errors,
-    find_data_dir,
-    find_ledger,
-    find_ledger_file,
-    json_option,
-    settings_from,
-)
+from toolserver.cli.error_lines import explain_errors
+from toolserver.cli.find_ledger import find_data_dir, find_ledger, find_ledger_file
+from toolserver.cli.load_settings import settings_from
 from toolserver.cli.months import close, prune, read_published_keys
-
-if TYPE_CHECKING:
-    from toolserver.money.books.sqlite_books_check import BooksCheck
-    from toolserver.settings import Settings
-    from toolserver.sql.ledger_place import LedgerPlace
+from toolserver.cli.options import add_options, data_dir_option, output_options
+from toolserver.cli.printing import print_table
+from toolserver.clock import SystemClock
+from toolserver.core.models import iso
+from toolserver.money.books.sqlite_books import list_transfers, read_books, read_tokens, read_tools
+from toolserver.money.books.sqlite_books_check import BooksCheck, FollowedLedger, check_books, check_chain
+from toolserver.money.ledger.sqlite_books import BookedTransfer
+from toolserver.money.purchases.service import make_rpc_pool
+from toolserver.money.receipts.transparency_log import read_mark
+from toolserver.serving.shared_database import find_marks
+from toolserver.settings import Settings
+from toolserver.sql.ledger_place import LedgerPlace, open_place
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -79,11 +81,7 @@ _SPAN = (
 
 
 def _spanned(function: F) -> F:
-    return reduce(lambda f, option: option(f), _SPAN, function)
-
-
-def _common(function: F) -> F:
-    return data_dir_option(json_option(function))
+    return add_options(_SPAN, function)
 
 
 @click.group()
@@ -92,7 +90,7 @@ def books() -> None:
 
 
 @books.command()
-@_common
+@output_options
 @click.argument("date", required=False)
 def day(date: str | None, data_dir: Path | None, as_json: bool) -> None:
     """Print the books of a day (UTC), such as 2027-01-15; today by default. Exits with 1 if they disagree."""
@@ -100,7 +98,7 @@ def day(date: str | None, data_dir: Path | None, as_json: bool) -> None:
 
 
 @books.command()
-@_common
+@output_options
 @click.argument("date", metavar="[MONTH]", required=False)
 def month(date: str | None, data_dir: Path | None, as_json: bool) -> None:
     """Print the books of a month (UTC), such as 2027-01; this month by default. Exits with 1 if they disagree."""
@@ -108,27 +106,23 @@ def month(date: str | None, data_dir: Path | None, as_json: bool) -> None:
 
 
 @books.command()
-@_common
+@output_options
 @_spanned
 def tool(day: str | None, month: str | None, data_dir: Path | None, as_json: bool) -> None:
     """Print what each tool earned, as CSV, the highest earner first."""
-    from toolserver.money.books.sqlite_books import read_tools
-
     with explain_errors():
         rows = read_tools(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds)
-    _print_rows([row._asdict() for row in rows], as_json)
+    print_table([row._asdict() for row in rows], as_json)
 
 
 @books.command()
-@_common
+@output_options
 @_spanned
 def token(day: str | None, month: str | None, data_dir: Path | None, as_json: bool) -> None:
     """Print what each token bought and used, as CSV, the busiest first. Tokens are named by their fingerprints."""
-    from toolserver.money.books.sqlite_books import read_tokens
-
     with explain_errors():
         rows = read_tokens(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds)
-    _print_rows([row._asdict() for row in rows], as_json)
+    print_table([row._asdict() for row in rows], as_json)
 
 
 @books.command()
@@ -136,14 +130,11 @@ def token(day: str | None, month: str | None, data_dir: Path | None, as_json: bo
 @_spanned
 def export(day: str | None, month: str | None, data_dir: Path | None) -> None:
     """Print every movement of credits as CSV, one line each, in order."""
-    from toolserver.money.books.sqlite_books import list_transfers
-    from toolserver.money.ledger.sqlite_books import BookedTransfer
-
     writer = csv.writer(sys.stdout, lineterminator="\n")
     writer.writerow(BookedTransfer._fields)
     with explain_errors():
-        found = list_transfers(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds)
-        writer.writerows((seq, f"{_show_second(at // 1000)}.{at % 1000:03}Z", *rest) for seq, at, *rest in found)
+        transfers = list_transfers(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds)
+        writer.writerows((seq, f"{_show_second(at // 1000)}.{at % 1000:03}Z", *rest) for seq, at, *rest in transfers)
 
 
 @lru_cache(maxsize=4)
@@ -153,7 +144,7 @@ def _show_second(at: int) -> str:
 
 
 @books.command()
-@_common
+@output_options
 @click.option(
     "--chain/--no-chain", default=True, show_default=True, help="Check against the chain too, if it can be reached"
 )
@@ -164,16 +155,14 @@ def _show_second(at: int) -> str:
 )
 def check(chain: bool, owner: Path | None, data_dir: Path | None, as_json: bool) -> None:
     """Compare ledger, statements, receipts, books, log and chain to the credit. Exits with 1 if any two disagree."""
-    import anyio
-
     settings = settings_from(data_dir=data_dir)
     with explain_errors():
-        found = anyio.run(_check, settings, find_ledger(settings.data_dir), chain, owner)
-    ok = not any(one.differences for one in found)
+        checks = anyio.run(_check, settings, find_ledger(settings.data_dir), chain, owner)
+    ok = not any(one.differences for one in checks)
     if as_json:
-        click.echo(json.dumps({"ok": ok, "checks": [one._asdict() for one in found]}, indent=2))
+        click.echo(json.dumps({"ok": ok, "checks": [one._asdict() for one in checks]}, indent=2))
     else:
-        for one in found:
+        for one in checks:
             verdict = f"{len(one.differences)} differences" if one.differences else "ok" if one.compared else "nothing"
             click.echo(f"{one.name:12} {one.compared:>10}  {verdict}{'' if one.note is None else f'  ({one.note})'}")
             for line in one.differences:
@@ -181,25 +170,18 @@ def check(chain: bool, owner: Path | None, data_dir: Path | None, as_json: bool)
     sys.exit(0 if ok else 1)
 
 
-async def _check(settings: "Settings", path: "LedgerPlace", with_chain: bool, owner: Path | None) -> "list[BooksCheck]":
-    from toolserver.clock import SystemClock
-    from toolserver.money.books.sqlite_books_check import FollowedLedger, check_books, check_chain
-    from toolserver.money.purchases.service import make_rpc_pool
-    from toolserver.money.receipts.transparency_log import read_mark
-    from toolserver.serving.shared_database import find_marks
-    from toolserver.sql.ledger_place import open_place
-
+async def _check(settings: Settings, path: LedgerPlace, with_chain: bool, owner: Path | None) -> list[BooksCheck]:
     clock, mark, followed = SystemClock(), read_mark(find_marks(settings, patient=True)), None
     if owner is not None or settings.ledger.url is not None:
         followed = FollowedLedger(settings.ledger.service, None if owner is None else find_ledger_file(owner))
     async with open_place(path) as file:
         keys = read_published_keys(settings)
-        found = await check_books(file, path, mark, int(clock.time() * 1000), followed, keys)
+        checks = await check_books(file, path, mark, int(clock.time() * 1000), followed, keys)
     if not with_chain:
-        return found
+        return checks
     chain = make_rpc_pool(settings.payments, clock) if settings.payments.rpc_urls else None
     try:
-        return [*found, await check_chain(path, chain)]
+        return [*checks, await check_chain(path, chain)]
     finally:
         if chain is not None:
             await chain.aclose()
@@ -210,21 +192,18 @@ books.add_command(prune)
 
 
 def _print_books(span: Span, data_dir: Path | None, as_json: bool) -> None:
-    from toolserver.core.models import iso
-    from toolserver.money.books.sqlite_books import read_books
-
     with explain_errors():
-        found = read_books(find_ledger(find_data_dir(data_dir)), *span.milliseconds)
-    found = {"from": iso(span.since), "to": iso(span.until), **found}
+        figures = read_books(find_ledger(find_data_dir(data_dir)), *span.milliseconds)
+    figures = {"from": iso(span.since), "to": iso(span.until), **figures}
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(figures, indent=2))
     else:
-        _print_lines(found)
-    sys.exit(0 if found["agrees"] else 1)
+        _print_lines(figures)
+    sys.exit(0 if figures["agrees"] else 1)
 
 
-def _print_lines(found: dict[str, Any], indent: str = "") -> None:
-    for name, value in found.items():
+def _print_lines(figures: dict[str, Any], indent: str = "") -> None:
+    for name, value in figures.items():
         if isinstance(value, dict):
             click.echo(f"{indent}{name}")
             _print_lines(value, indent + "  ")
@@ -233,14 +212,3 @@ def _print_lines(found: dict[str, Any], indent: str = "") -> None:
                 click.echo(f"{indent}{name}: {line}")
         else:
             click.echo(f"{indent}{name:{28 - len(indent)}} {json.dumps(value) if isinstance(value, bool) else value}")
-
-
-def _print_rows(rows: Iterable[dict[str, Any]], as_json: bool) -> None:
-    rows = list(rows)
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-        return
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    if rows:
-        writer.writerow(rows[0])
-    writer.writerows(row.values() for row in rows)

@@ -1,30 +1,26 @@
 """Turn the settings of a service into those of a demo, and fund the demo's token."""
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
+from toolserver.app import Service
+from toolserver.calls.idempotency import fingerprint
+from toolserver.money.purchases.demo import demo_payments
 from toolserver.settings import Settings, SourceSettings, WebhookSettings
-
-if TYPE_CHECKING:
-    from toolserver.app import Service
 
 DEMO_CREDITS = 500
 
 
 def make_demo_settings(settings: Settings, world_url: str) -> Settings:
     """Return the settings of a service that uses the simulated world at this address and sells credits on its chain."""
-    from toolserver.money.purchases.demo import demo_payments
-
     upstream = settings.upstream.model_copy(update={"via": world_url})
     changed = {"upstream": upstream, "payments": demo_payments(world_url), "webhooks": _demo_webhooks(settings)}
     return settings.model_copy(update=changed | {"sources": _demo_sources(settings)})
 
 
-def fund_with(token: str) -> Callable[["Service"], Awaitable[None]]:
+def fund_with(token: str) -> Callable[[Service], Awaitable[None]]:
     """Return a function that funds this token. Running it again, such as in another process, adds no more credits."""
-    from toolserver.calls.idempotency import fingerprint
 
-    async def fund(service: "Service") -> None:
+    async def fund(service: Service) -> None:
         await service.money.own.mint(token, DEMO_CREDITS, cause=f"demo {fingerprint(token)}")
 
     return fund

@@ -1,97 +1,227 @@
 """Implement `toolserver doctor`: list every setting and its origin, check storage, and probe every source once."""
 
 import json
+import secrets
 import sys
 from collections import Counter
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+from urllib.parse import urlsplit
 
+import anyio
 import click
+from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel, SecretStr
+from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
 
 from toolserver.app import Service
-from toolserver.cli.in_process import local_service
-from toolserver.cli.record_sources import record_sources
-from toolserver.cli.running_server import ask_running_server, describe_server
+from toolserver.cli.load_settings import prepare_settings
+from toolserver.cli.local_service import has_data, local_service
+from toolserver.cli.options import json_option
 from toolserver.cli.source_probe import NEEDS_PERSON, Probe, probe_sources
-from toolserver.cli.source_recording import FolderInUse
+from toolserver.cli.source_recording import FolderInUse, SourceRecording
+from toolserver.core.caller import Caller
+from toolserver.core.http_client import HttpClient, Unreachable
+from toolserver.core.metrics import HOST_REFUSED, SOURCE_CLOSED
+from toolserver.errors import CallRejected
+from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.registry.licence_table import WHAT
+from toolserver.registry.registry import Operation, Tier
 from toolserver.serving.advice import describe_verdict, give_advice
 from toolserver.serving.packaged_texts import read_licence_table
+from toolserver.serving.running_note import read_running
 from toolserver.settings import KEYS, Settings
 from toolserver.sql.postgres_report import report_database
 from toolserver.upstream.announcements import Announcement
 from toolserver.upstream.refusals import HostRefusal
 
+CREDITS = 1000  # for a token that exists only in this process
+WITHIN_S, MOST_BYTES = 3.0, 8 * 1024 * 1024  # for the metrics of a running server
+
+
+class LeftAlone(NamedTuple):
+    """A host that refuses the server (with its status), or a failing source. Skipped for `left_s` more seconds."""
+
+    name: str
+    status: str | None
+    left_s: float
+
+
+class RunningServer(NamedTuple):
+    """A server that runs on the data directory. `answers` is False if its metrics cannot be read."""
+
+    metrics_url: str
+    answers: bool
+    left_alone: tuple[LeftAlone, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """What the probes found out about sources. `recorded` says in a sentence what was recorded and where, if it was."""
+    """The state of an installation. `recorded` says in a sentence what was recorded and where, if it was.
 
-    probes: list[Probe]
-    announced: list[Announcement]
-    refused: list[HostRefusal]
-    recorded: str = ""
+    `ready` has the readiness of each part of the service. `database` is the report on a database server, if the ledger
+    is there.
+    """
+
+    ready: dict[str, bool]
+    probes: list[Probe] = field(default_factory=list)
+    announced: list[Announcement] = field(default_factory=list)
+    refused: list[HostRefusal] = field(default_factory=list)
+    recorded: str | None = None
+    database: dict[str, Any] | None = None
+    server: RunningServer | None = None
+
+
+@click.command()
+@click.option(
+    "--live/--no-live", default=True, show_default=True, help="Send one request to every source that needs no argument"
+)
+@click.option(
+    "--record",
+    metavar="DIR",
+    type=click.Path(path_type=Path, file_okay=False),
+    help="Save every request and answer in a new folder, and compare the answers with what the parsers read",
+)
+@json_option
+def doctor(live: bool, record: Path | None, as_json: bool) -> None:
+    """Check this installation: every setting and its origin, storage and sources.
+
+    Ends with a verdict and advice. Exits with 1 if something needs attention; with --record, also if a source refuses
+    the request, is unreachable or unreadable, or has changed its schema. `toolserver world --replay DIR` serves a
+    recording.
+    """
+    if record is not None and not live:
+        raise click.UsageError("--record needs requests to the sources: remove --no-live")
+    settings = prepare_settings()
+    sys.exit(anyio.run(lambda: doctor_command(settings, live=live, as_json=as_json, record=record)))
 
 
 async def doctor_command(settings: Settings, *, live: bool, as_json: bool, record: Path | None = None) -> int:
-    """Print the findings. Returns 1 when something needs attention, else 0.
+    """Examine the installation and print the report. Returns 1 when something needs attention, else 0.
 
     Raises:
         ClickException: the folder `record` is not empty.
     """
     async with local_service(settings, background=False) as service:
         ready = await service.readiness.check()
-        found = await _examine(service) if live and record is None else Examination([], [], [])
+        probes = await probe_sources(service) if live and record is None else []
+        announced, refused = service.fetcher.announcements.list_all(), service.fetcher.refusals.list_all()
         database = None if settings.database_url is None else await service.money.own.file.apart(report_database)
+    recorded = None
     if record is not None:
-        found = await _record(settings, record)
+        recording = await _record(settings, record)
+        probes, announced, refused = recording.probes, recording.announced, recording.refused
+        recorded = describe_recording(recording, record)
     server = await ask_running_server(settings.data_dir)
-    table = settings_table(settings)
-    licence = licence_decision(settings)
-    asked = (probe for probe in found.probes if probe.status not in ("no_probe", "no_key"))
-    tried = [probe.reachable for probe in asked if not probe.of_network]
-    unwell = [probe.source for probe in found.probes if probe.verdict in NEEDS_PERSON] if record is not None else []
-    advice = give_advice(settings, ready, tried, unwell)
-    announced = [each._asdict() for each in found.announced]
-    refused = [each._asdict() for each in found.refused]
+    return report(settings, Examination(ready, probes, announced, refused, recorded, database, server), as_json)
+
+
+async def _record(settings: Settings, folder: Path) -> "RecordedSources":
+    try:
+        return await record_sources(settings, folder)
+    except FolderInUse as error:
+        raise click.ClickException(str(error)) from None
+
+
+class RecordedSources(NamedTuple):
+    """The findings: each source's probe, what upstreams announced, which hosts refused, and the result of each tool.
+
+    The result of a tool is `ok`, or the reason why it has no data.
+    """
+
+    probes: list[Probe]
+    announced: list[Announcement]
+    refused: list[HostRefusal]
+    tools: dict[str, str]
+    exchanges: int
+
+
+async def record_sources(settings: Settings, folder: Path) -> RecordedSources:
+    """Record every source's probe, then the further requests that the tools make with default arguments.
+
+    The service used for this stores nothing and sells nothing. It does not read answers that a server has stored.
+
+    Raises:
+        FolderInUse: the folder is not empty.
+    """
+    recording = SourceRecording(folder, settings.keys)
+    async with local_service(settings, in_memory=True, background=False, record=recording.record) as service:
+        return await record_service(service, recording)
+
+
+async def record_service(service: Service, recording: SourceRecording) -> RecordedSources:
+    """Record what the sources and tools of a service request. Its requests already go to the recording."""
+    probes = await probe_sources(service, recording)
+    tools = await _call_tools(service)
+    announced = service.fetcher.announcements.list_all()
+    recording.finish(
+        service.clock.time(),
+        is_simulated=service.settings.upstream.via is not None,
+        sources=[asdict(probe) | {"verdict": probe.verdict} for probe in probes],
+        announcements=[each._asdict() for each in announced],
+        tools=tools,
+    )
+    return RecordedSources(probes, announced, service.fetcher.refusals.list_all(), tools, recording.count)
+
+
+async def _call_tools(service: Service) -> dict[str, str]:
+    """Call every tool that uses upstream data once. The probes' answers are cached, so only other requests are sent."""
+    token = f"svc_live_{secrets.token_hex(32)}"
+    assert isinstance(service.money.ledger, MemoryLedger)
+    service.money.ledger.fund(token, CREDITS)
+    caller = Caller(client="doctor", token=token, transport="cli", limited=False, agent="toolserver-doctor")
+    operations = [o for o in service.registry if o.tier in (Tier.FREE, Tier.PREMIUM) and o.sources]
+    return {operation.name: await _call_tool(service, operation, caller) for operation in operations}
+
+
+async def _call_tool(service: Service, operation: Operation, caller: Caller) -> str:
+    try:
+        outcome = await service.pipeline.call(operation, {}, caller)
+    except CallRejected as rejected:
+        return rejected.code
+    return "ok" if has_data(json.loads(outcome.rendered.payload)) else "no data"
+
+
+def describe_recording(recording: RecordedSources, folder: Path) -> str:
+    """Say in a sentence how much was recorded, and which tools returned no data."""
+    well = sum(outcome == "ok" for outcome in recording.tools.values())
+    poor = [f"{name} ({outcome})" for name, outcome in recording.tools.items() if outcome != "ok"]
+    counts = (
+        f"{recording.exchanges} exchanges recorded in {folder}; {well} of {len(recording.tools)} tools returned data"
+    )
+    return f"{counts}{': not ' if poor else ''}{', '.join(poor)}"
+
+
+def report(settings: Settings, examination: Examination, as_json: bool) -> int:
+    """Print the settings, the findings and the advice. Returns 1 when something needs attention, else 0."""
+    probes, server = examination.probes, examination.server
+    table, licence = settings_table(settings), licence_decision(settings)
+    reached = [
+        probe.reachable for probe in probes if probe.status not in ("no_probe", "no_key") and not probe.of_network
+    ]
+    is_recorded = examination.recorded is not None
+    unwell = [probe.source for probe in probes if probe.verdict in NEEDS_PERSON] if is_recorded else []
+    advice = give_advice(settings, examination.ready, reached, unwell)
     if as_json:
-        sources = [asdict(probe) | {"verdict": probe.verdict} for probe in found.probes]
-        told: dict[str, Any] = {"settings": table, "ready": ready, "licence": licence, "sources": sources}
-        told |= {"announcements": announced, "refusals": refused, "advice": [asdict(each) for each in advice]}
-        left_alone = [each._asdict() for each in server.left_alone] if server else []
-        told |= {"server": server and server._asdict() | {"left_alone": left_alone}, "database": database}
-        click.echo(json.dumps(told, indent=2))
+        document = {
+            "settings": table,
+            "ready": examination.ready,
+            "licence": licence,
+            "sources": [asdict(probe) | {"verdict": probe.verdict} for probe in probes],
+            "announcements": [each._asdict() for each in examination.announced],
+            "refusals": [each._asdict() for each in examination.refused],
+            "advice": [asdict(each) for each in advice],
+            "server": server and server._asdict() | {"left_alone": [each._asdict() for each in server.left_alone]},
+            "database": examination.database,
+        }
+        click.echo(json.dumps(document, indent=2))
     else:
-        for each in announced:
-            click.echo(f"{each['source']:36} announces {each['kind']}: {each['text']}")
-        for each in refused:
-            click.echo(f"{each['host']:36} refuses us (status {each['status']}); retried after an hour, then a day")
-        _print(table, ready, found, f"licence policy {licence['policy']}: {licence['said']}")
-        click.echo("\n" + "\n".join([*describe_database(database), *describe_server(server)]))
+        _print_findings(examination, table, f"licence policy {licence['policy']}: {licence['said']}")
         click.echo(f"\n{describe_verdict(advice)}")
         for finding in advice:
             click.echo(f"  {'!' if finding.urgent else '-'} {finding.told} ({finding.code})")
     return int(any(finding.urgent for finding in advice))
-
-
-async def _examine(service: Service) -> Examination:
-    probes, fetcher = await probe_sources(service), service.fetcher
-    return Examination(probes, fetcher.announcements.list_all(), fetcher.refusals.list_all())
-
-
-async def _record(settings: Settings, folder: Path) -> Examination:
-    try:
-        found = await record_sources(settings, folder)
-    except FolderInUse as error:
-        raise click.ClickException(str(error)) from None
-    well = sum(outcome == "ok" for outcome in found.tools.values())
-    recorded = f"{found.exchanges} exchanges recorded in {folder}; {well} of {len(found.tools)} tools returned data"
-    poor = [f"{name} ({outcome})" for name, outcome in found.tools.items() if outcome != "ok"]
-    return Examination(
-        found.probes, found.announced, found.refused, f"{recorded}{': not ' if poor else ''}{', '.join(poor)}"
-    )
 
 
 def licence_decision(settings: Settings) -> dict[str, Any]:
@@ -109,8 +239,8 @@ def settings_table(settings: Settings) -> list[dict[str, Any]]:
     rows = []
     for name, value in _flat(settings):
         rows.append({"setting": name, "value": _shown(value), "from": origins.get(name, "default")})
-    given = settings.keys
-    rows += [{"setting": f"key {name}", "value": "set" if name in given else "not set", "from": "-"} for name in KEYS]
+    keys = settings.keys
+    rows += [{"setting": f"key {name}", "value": "set" if name in keys else "not set", "from": "-"} for name in KEYS]
     return rows
 
 
@@ -124,15 +254,13 @@ def _flat(model: BaseModel, prefix: str = "") -> list[tuple[str, Any]]:
 
 def _origins() -> dict[str, str]:
     """Return the origin of each setting (the environment or the file) by dotted name."""
-    from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
-
-    found: dict[str, str] = {}
+    origins: dict[str, str] = {}
     for label, values in (
         ("toolserver.toml", TomlConfigSettingsSource(Settings)()),
         ("environment", EnvSettingsSource(Settings)()),
     ):
-        found |= dict.fromkeys(_dotted(values), label)
-    return found
+        origins |= dict.fromkeys(_dotted(values), label)
+    return origins
 
 
 def _dotted(values: Any, prefix: str = "") -> list[str]:
@@ -149,48 +277,99 @@ def _shown(value: Any) -> str:
     return str(value)
 
 
-def _print(table: list[dict[str, Any]], ready: dict[str, bool], found: Examination, licence: str) -> None:
+def _print_findings(examination: Examination, table: list[dict[str, Any]], licence: str) -> None:
+    for announcement in examination.announced:
+        click.echo(f"{announcement.source:36} announces {announcement.kind}: {announcement.text}")
+    for refusal in examination.refused:
+        click.echo(f"{refusal.host:36} refuses us (status {refusal.status}); retried after an hour, then a day")
     for row in table:
         click.echo(f"{row['setting']:28} {row['value']:40} {row['from']}")
     click.echo("")
-    for name, ok in ready.items():
+    for name, ok in examination.ready.items():
         click.echo(f"{name:28} {'ok' if ok else 'NOT READY'}")
     click.echo(f"\n{licence}")
-    if not found.probes:
-        return
+    if examination.probes:
+        _print_probes(examination.probes, examination.recorded)
+    click.echo("\n" + "\n".join([*describe_database(examination.database), *describe_server(examination.server)]))
+
+
+def _print_probes(probes: list[Probe], recorded: str | None) -> None:
     click.echo(f"\n{'source':36} {'status':14} {'verdict':11} {'newest':>9} {'ms':>6}  {'licence':15} detail")
-    for p in found.probes:
+    for p in probes:
         age = "-" if p.age_s is None else f"{p.age_s} s"
         latency = "-" if p.latency_ms is None else str(p.latency_ms)
         name = f"{p.source} ({p.form})" if p.form else p.source
         click.echo(f"{name:36} {p.status:14} {p.verdict:11} {age:>9} {latency:>6}  {p.licence:15} {p.detail}")
         for line in describe_drift(p):
             click.echo(f"    {line}")
-    good = sum(p.status == "ok" for p in found.probes)
-    click.echo(f"\n{good} of {len(found.probes)} sources answered", file=sys.stdout)
-    if found.recorded:
-        verdicts = Counter(p.verdict for p in found.probes)
+    good = sum(p.status == "ok" for p in probes)
+    click.echo(f"\n{good} of {len(probes)} sources answered")
+    if recorded is not None:
+        verdicts = Counter(p.verdict for p in probes)
         click.echo(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
-        click.echo(found.recorded)
+        click.echo(recorded)
 
 
-def describe_database(found: dict[str, Any] | None) -> list[str]:
+def describe_database(database: dict[str, Any] | None) -> list[str]:
     """Describe the database server in lines of text. Returns an empty list when the ledger is a file."""
-    if found is None:
+    if database is None:
         return []
     leases = [
         f"  {lease['name']}: held by one instance for {lease['seconds_left']} s more"
         if lease["seconds_left"]
         else f"  {lease['name']}: held by no instance"
-        for lease in found["leases"]
+        for lease in database["leases"]
     ]
     return [
-        f"the ledger is on {found['server']}, tables {found['tables']}, {found['connections']} connections",
+        f"the ledger is on {database['server']}, tables {database['tables']}, {database['connections']} connections",
         *leases,
     ]
 
 
 def describe_drift(probe: Probe) -> list[str]:
     """Describe, field by field, how answers differ from what the parser reads. Unread fields are left out."""
-    told = [each for each in probe.drift or () if each.is_schema or each.effect != "not read"]
-    return [f"{'!' if each.is_schema else '-'} {each.path}: {each.said} ({each.effect})" for each in told]
+    fields = [each for each in probe.drift or () if each.is_schema or each.effect != "not read"]
+    return [f"{'!' if each.is_schema else '-'} {each.path}: {each.said} ({each.effect})" for each in fields]
+
+
+async def ask_running_server(data_dir: Path) -> RunningServer | None:
+    """Read the metrics of the server that is recorded in a data directory. Returns None if there is no record."""
+    url = read_running(data_dir)
+    if url is None:
+        return None
+    parts = urlsplit(url)
+    client = HttpClient(f"{parts.scheme}://{parts.netloc}", most_bytes=MOST_BYTES)
+    try:
+        answer = await client.ask("GET", parts.path, headers={"accept": "text/plain"}, within_s=WITHIN_S)
+        return RunningServer(url, answer.status == 200, read_left_alone(answer.body.decode()))
+    except (Unreachable, ValueError):
+        return RunningServer(url, False, ())
+    finally:
+        await client.aclose()
+
+
+def read_left_alone(metrics: str) -> tuple[LeftAlone, ...]:
+    """Find the skipped hosts and sources in a text of metrics. Raises ValueError if the text is not metrics."""
+    left_alone = []
+    for family in text_string_to_metric_families(metrics):
+        for sample in family.samples:
+            if sample.name == HOST_REFUSED:
+                left_alone.append(LeftAlone(sample.labels["host"], sample.labels["status"], sample.value))
+            elif sample.name == SOURCE_CLOSED:
+                left_alone.append(LeftAlone(sample.labels["source"], None, sample.value))
+    return tuple(left_alone)
+
+
+def describe_server(server: RunningServer | None) -> list[str]:
+    """Describe in lines of text which hosts and sources the running server skips."""
+    if server is None:
+        return ["no server runs on this data directory"]
+    if not server.answers:
+        return [f"the server recorded at {server.metrics_url} does not answer: it was killed, or is still starting"]
+    if not server.left_alone:
+        return [f"the running server ({server.metrics_url}) uses every source"]
+    lines = [f"the running server ({server.metrics_url}) is currently skipping:"]
+    for each in server.left_alone:
+        why = f"refuses it (status {each.status})" if each.status else "keeps failing"
+        lines.append(f"  {each.name:36} {why}; retried in {each.left_s:.0f} s")
+    return lines

@@ -1,20 +1,21 @@
-"""Read documents of transfers from a file or standard input, and sign them with a key that is never printed."""
+"""Read documents of transfers, sign them with a key that is never printed, and find the server to send them to."""
 
 import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Sequence
-from functools import reduce
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
+from eth_keys.datatypes import PrivateKey
 
-if TYPE_CHECKING:
-    from eth_keys.datatypes import PrivateKey
-
-    from toolserver.money.purchases.offline_key import Signer
-    from toolserver.money.purchases.transfer_authorization import Authorization
+from toolserver.cli.options import add_options
+from toolserver.money.purchases.deposit import address_from, checksum_address
+from toolserver.money.purchases.listing import show_usd
+from toolserver.money.purchases.offline_key import KeyRefused, Signer, read_key_file, read_key_variable
+from toolserver.money.purchases.transfer_authorization import Authorization, UnusableDocument, read_document
+from toolserver.settings import Settings
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,22 +28,18 @@ _KEY_FLAGS = (
 
 def key_options(function: F) -> F:
     """Add the flags that say where a key is."""
-    return reduce(lambda f, option: option(f), reversed(_KEY_FLAGS), function)
+    return add_options(_KEY_FLAGS, function)
 
 
 def read_key(key_file: Path | None, key_env: str | None) -> str:
     """Return the text of the key that the flags name."""
-    from toolserver.money.purchases.offline_key import read_key_file, read_key_variable
-
     if (key_file is None) == (key_env is None):
         raise click.UsageError("say where the key is: either --key-file or --key-env")
     return read_key_file(key_file) if key_file is not None else read_key_variable(str(key_env))
 
 
-def load_document(path: Path) -> tuple[Any, "list[tuple[dict[str, Any], Authorization]]"]:
+def load_document(path: Path) -> tuple[Any, list[tuple[dict[str, Any], Authorization]]]:
     """Load a document and its authorisations, each with its entry; `-` is standard input. Raises UnusableDocument."""
-    from toolserver.money.purchases.transfer_authorization import UnusableDocument, read_document
-
     text = sys.stdin.read() if str(path) == "-" else path.read_text(encoding="utf-8")
     try:
         document = json.loads(text)
@@ -51,7 +48,7 @@ def load_document(path: Path) -> tuple[Any, "list[tuple[dict[str, Any], Authoriz
     return document, read_document(document)
 
 
-def sign_document(path: Path, signer: "Signer", recipients: Sequence[str]) -> Any:
+def sign_document(path: Path, signer: Signer, recipients: Sequence[str]) -> Any:
     """Sign every entry of a document, once a person has confirmed who gets the money, and return the document."""
     document, entries = load_document(path)
     keys = [_find_own_key(entry, one, signer) for entry, one in entries]
@@ -61,11 +58,8 @@ def sign_document(path: Path, signer: "Signer", recipients: Sequence[str]) -> An
     return document
 
 
-def read_signature(entry: dict[str, Any], one: "Authorization") -> bytes:
+def read_signature(entry: dict[str, Any], one: Authorization) -> bytes:
     """Return the signature of an entry, made by the account that pays. Raises UnusableDocument."""
-    from toolserver.money.purchases.deposit import checksum_address
-    from toolserver.money.purchases.transfer_authorization import UnusableDocument
-
     try:
         signature = bytes.fromhex(str(entry["signature"]).removeprefix("0x"))
     except (KeyError, ValueError):
@@ -75,10 +69,14 @@ def read_signature(entry: dict[str, Any], one: "Authorization") -> bytes:
     return signature
 
 
-def _find_own_key(entry: dict[str, Any], one: "Authorization", signer: "Signer") -> "PrivateKey":
-    from toolserver.money.purchases.deposit import checksum_address
-    from toolserver.money.purchases.offline_key import KeyRefused
+def find_rpc(settings: Settings, url: str | None) -> str:
+    """Return the RPC server to send transactions to: `url`, or the first in the settings. Raises ValueError."""
+    if url is None and not settings.payments.rpc_urls:
+        raise ValueError("no RPC server is configured: set payments.rpc_urls or pass --rpc")
+    return url or settings.payments.rpc_urls[0].get_secret_value()
 
+
+def _find_own_key(entry: dict[str, Any], one: Authorization, signer: Signer) -> PrivateKey:
     key = signer.find_key(entry.get("path"))
     if key.public_key.to_canonical_address() != one.payer:
         raise KeyRefused(
@@ -87,12 +85,8 @@ def _find_own_key(entry: dict[str, Any], one: "Authorization", signer: "Signer")
     return key
 
 
-def _agree_on_recipients(entries: "Sequence[Authorization]", recipients: Sequence[str]) -> None:
+def _agree_on_recipients(entries: Sequence[Authorization], recipients: Sequence[str]) -> None:
     """Make the person who signs name the recipients, so that a tampered document is caught."""
-    from toolserver.money.purchases.deposit import address_from, checksum_address
-    from toolserver.money.purchases.listing import show_usd
-    from toolserver.money.purchases.transfer_authorization import UnusableDocument
-
     sums: Counter[bytes] = Counter()
     for one in entries:
         sums[one.payee] += one.amount

@@ -1,4 +1,4 @@
-"""Compose example answers: every tool on the simulated world at one fixed instant, with shortened lists."""
+"""Compose answers on the simulated world at one instant: examples, and what each licence policy leaves for sale."""
 
 import base64
 import hashlib
@@ -9,9 +9,10 @@ from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
+import httpx
 
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache
@@ -19,26 +20,23 @@ from toolserver.clock import ManualClock
 from toolserver.context.service_info import ServiceInfo
 from toolserver.core.usage_stats import Usage
 from toolserver.errors import NotFound
+from toolserver.registry.licence_table import POLICIES
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.settings import Settings
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.source_errors import SourceExcluded
+from toolserver.world.model import ROUTES, Ask, World
 from toolserver.world.providers import load_providers
-
-if TYPE_CHECKING:
-    import httpx
 
 AT = datetime(2027, 1, 15, 8, tzinfo=UTC)
 ITEMS = 2  # of every list
+BARRED = ("licence_excluded", "insufficient_sample")  # warnings of a section that the policy withholds
+WHOLE = "the whole answer"
 
 
-def simulated_transport() -> "httpx.AsyncBaseTransport":
+def simulated_transport() -> httpx.AsyncBaseTransport:
     """Return a transport to the simulated world that needs no socket."""
-    import httpx
-
-    from toolserver.world.model import ROUTES, Ask, World
-
     world = World(1, AT.timestamp())
 
     async def answer(request: httpx.Request) -> httpx.Response:
@@ -47,10 +45,11 @@ def simulated_transport() -> "httpx.AsyncBaseTransport":
             return httpx.Response(200, json={"latency_ms": 20})
         host, _, path = url.path.removeprefix("/u/").partition("/")
         headers = {name.lower(): value for name, value in request.headers.items()}
-        found = ROUTES.find(Ask(request.method, host, f"/{path}", url.query.decode(), headers, request.content))
-        if found is None:
+        match = ROUTES.find(Ask(request.method, host, f"/{path}", url.query.decode(), headers, request.content))
+        if match is None:
             return httpx.Response(501)
-        reply = found[0].handler(world, found[1])
+        route, matched = match
+        reply = route.handler(world, matched)
         return httpx.Response(reply.status, content=reply.body, headers={"content-type": reply.content_type})
 
     return httpx.MockTransport(answer)
@@ -59,7 +58,7 @@ def simulated_transport() -> "httpx.AsyncBaseTransport":
 class OneCall:
     """A receipt service with one uncharged call, for the examples of the tools about receipts."""
 
-    async def verify(self, given: str | Mapping[str, Any], body_sha256: str | None = None) -> Mapping[str, Any]:
+    async def verify(self, receipt: str | Mapping[str, Any], body_sha256: str | None = None) -> Mapping[str, Any]:
         raise NotFound("This is an example.")
 
     async def no_charge(self, day: date) -> Mapping[str, Any]:
@@ -158,3 +157,40 @@ def _cut(value: Any) -> Any:
     if isinstance(value, dict):
         return {name: _cut(inner) for name, inner in value.items()}
     return value
+
+
+async def compose_licence_table(registry: Registry, settings: Settings) -> dict[str, dict[str, list[str]]]:
+    """Compose every premium answer on the simulated world under every policy. Returns the sections lost, by policy."""
+    load_providers(settings.tools)
+    sold = [operation for operation in registry if operation.tier is Tier.PREMIUM]
+    with tempfile.TemporaryDirectory() as folder:
+        return {
+            policy: {one.name: await _find_lost(one, settings, Path(folder), policy) for one in sold}
+            for policy in POLICIES
+        }
+
+
+async def _find_lost(operation: Operation, settings: Settings, folder: Path, policy: str) -> list[str]:
+    if policy == "any":
+        return []
+    answer = await compose_example(operation, settings, folder, arguments=_longest(operation), licence_policy=policy)
+    payload = json.loads(answer.payload)
+    if answer.nothing:
+        return [WHOLE]
+    warned = [warning["section"] for warning in payload.get("warning", ()) if warning["code"] in BARRED]
+    return [section for section in dict.fromkeys(warned) if _is_gone(payload, section)]
+
+
+def _longest(operation: Operation) -> dict[str, Any]:
+    """Return the arguments that add a series, if the tool has any."""
+    history = operation.input_schema["properties"].get("history", {}).get("enum")
+    return {"history": history[0]} if history else {}
+
+
+def _is_gone(payload: Any, section: str) -> bool:
+    """Return True if the section at this path of a payload is null or absent."""
+    for name in section.split("."):
+        if not isinstance(payload, dict) or name not in payload:
+            return True
+        payload = payload[name]
+    return payload is None or payload == []

@@ -1,10 +1,18 @@
 """Implement `toolserver facilitator`: run the official x402 facilitator on this machine instead of a hosted one."""
 
-import functools
 import gc
 from pathlib import Path
+from socket import socket
 
+import anyio
 import click
+
+from toolserver.core.logging import set_up
+from toolserver.money.purchases.offline_key import KeyRefused
+from toolserver.money.x402 import local_facilitator
+from toolserver.serving.listen import address_of, announce, bind_socket, serve, stop_signal
+from toolserver.serving.request_gate import Asgi
+from toolserver.settings import Settings
 
 
 @click.command()
@@ -27,29 +35,18 @@ def facilitator(rpc: str, key_file: Path, port: int) -> None:
 
     Point a service at it with TOOLSERVER_X402__FACILITATOR_URL. The facilitator listens on loopback only.
     """
-    import anyio
-
-    from toolserver.money.purchases.offline_key import KeyRefused
-    from toolserver.money.x402 import local_facilitator
-
     gc.enable()
     try:
         official = local_facilitator.official(rpc, local_facilitator.key_from(key_file))
     except (KeyRefused, local_facilitator.NotInstalled) as refused:
         raise click.ClickException(str(refused)) from None
-    anyio.run(functools.partial(_serve, local_facilitator.LocalFacilitator(official), port))
-
-
-async def _serve(app: object, port: int) -> None:
-    import anyio
-
-    from toolserver.core.logging import set_up
-    from toolserver.serving.listen import address_of, announce, bind_socket, serve, stop_signal
-    from toolserver.settings import Settings
-
     set_up("info", "auto")
+    anyio.run(run_until_signal, local_facilitator.LocalFacilitator(official), bind_socket("127.0.0.1", port))
+
+
+async def run_until_signal(app: Asgi, sock: socket) -> None:
+    """Announce the address of a socket, and serve an app on it until a signal says stop."""
     stop = anyio.Event()
-    sock = bind_socket("127.0.0.1", port)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop_signal, stop)
         announce(facilitator_url=address_of(sock, "127.0.0.1"))

@@ -1,43 +1,36 @@
-"""Load settings from flags, environment and file, and find the data directory. Every command imports this module.
+"""Load settings from options, environment and file, and describe invalid ones so that they can be fixed.
 
-It therefore imports little.
+A description has the name, the problem, the nearest valid name and the place. It never quotes a value, because a value
+may be a secret.
 """
 
 import logging
-from collections.abc import Iterator
-from contextlib import contextmanager
+import os
+import re
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from pydantic import BaseModel, ValidationError
 
-from toolserver.sql.failures import DATA_DIR, describe_disk_error, describe_failure, explain, list_causes
-
-if TYPE_CHECKING:
-    from toolserver.settings import Settings
-    from toolserver.sql.ledger_place import LedgerPlace
+from toolserver.core.logging import set_up
+from toolserver.core.similar_names import find_similar
+from toolserver.settings import FILE, PREFIX, Settings, UnknownVariable
+from toolserver.sql.failures import DATA_DIR, describe_disk_error
 
 log = logging.getLogger(__name__)
 
-data_dir_option = click.option("--data-dir", type=click.Path(path_type=Path), help="Directory for keys and databases")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead of text")
-limit_option = click.option(
-    "--limit", type=click.IntRange(1, 100_000), default=50, show_default=True, help="Maximum number of rows to list"
-)
+_TABLE = re.compile(r"\s*\[\s*([\w.\s\"'-]+?)\s*\]\s*(?:#.*)?")
+_KEY = re.compile(r"\s*([\w.\s\"'-]+?)\s*=")
 
 
-def settings_from(**flags: Any) -> "Settings":
+def settings_from(**flags: Any) -> Settings:
     """Read the settings: flags override the environment, which overrides the file. None means a flag was not given.
 
     An invalid setting ends the program with a message that quotes no value, because a value may be a secret.
     """
-    import tomllib
-
-    from pydantic import ValidationError
-
-    from toolserver.cli.setting_errors import describe_setting_errors, describe_unknown_variable
-    from toolserver.settings import FILE, Settings, UnknownVariable
-
     try:
         return Settings(**{name: value for name, value in flags.items() if value is not None})
     except ValidationError as error:
@@ -51,10 +44,8 @@ def settings_from(**flags: Any) -> "Settings":
         raise click.ClickException(str(error)) from None
 
 
-def prepare_settings(**flags: Any) -> "Settings":
+def prepare_settings(**flags: Any) -> Settings:
     """Read the settings, set up logging and create the data directory."""
-    from toolserver.core.logging import set_up
-
     settings = settings_from(**flags)
     set_up(settings.logs.level, settings.logs.format)
     make_data_dir(settings.data_dir)
@@ -73,56 +64,71 @@ def make_data_dir(folder: Path) -> None:
         log.info("first run: keys and databases will be stored in a new folder", extra={"folder": str(folder)})
 
 
-def find_data_dir(given: Path | None) -> Path:
-    """Return the data directory: the one given by the flag, or else the one in the settings."""
-    return given or settings_from().data_dir
+def describe_setting_errors(errors: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Write a line per pydantic error: `limits.daly: is not a setting; did you mean limits.daily? (line 3 of …)`."""
+    return [_describe(error) for error in errors]
 
 
-def find_ledger(folder: Path) -> "LedgerPlace":
-    """Return where the ledger is: the database in the settings, if they name one, else a file in the data directory.
-
-    If there is no ledger, the program ends with a message.
-    """
-    from toolserver.serving.shared_database import database_terms
-
-    settings = settings_from(data_dir=folder)
-    return find_ledger_file(folder) if settings.database_url is None else database_terms(settings, patient=True)
+def describe_unknown_variable(name: str) -> str:
+    """Return the message about a variable `TOOLSERVER_…` that is not a setting."""
+    near = _find_near(name.removeprefix(PREFIX).lower().replace("__", "."))
+    return f"{name} is not a setting{f'; did you mean {name_variable(near)}?' if near else ''}"
 
 
-def find_ledger_file(folder: Path) -> Path:
-    """Return the ledger's file in a data directory. If there is none, the program ends with a message."""
-    from toolserver.money.ledger.sqlite import FILE
-    from toolserver.sql.move_mark import require_not_moved
-
-    with explain_errors():
-        require_not_moved(folder)
-    if not (folder / FILE).exists():
-        raise click.ClickException(f"there is no ledger in {folder}")
-    return folder / FILE
+def list_settings(model: type[BaseModel] = Settings, before: str = "") -> Iterator[str]:
+    """Yield the names of all settings, such as `limits.daily`, and of their parts."""
+    for name, field in model.model_fields.items():
+        yield f"{before}{name}"
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel):
+            yield from list_settings(field.annotation, f"{before}{name}.")
 
 
-@contextmanager
-def explain_errors() -> Iterator[None]:
-    """End the program with the error's own message when a file, the database or the chain cannot be read."""
-    try:
-        yield
-    except ValueError as error:
-        raise click.ClickException(str(error)) from None
-    except Exception as error:
-        if any(describe_failure(each) is None for each in list_causes(error)):
-            raise
-        raise click.ClickException(explain(error)) from None
+def name_variable(setting: str) -> str:
+    """Return the variable of a setting: `TOOLSERVER_LIMITS__DAILY` for `limits.daily`."""
+    return PREFIX + setting.replace(".", "__").upper()
 
 
-@contextmanager
-def end_in_one_line() -> Iterator[None]:
-    """Raise ClickException, with one line for a person, for any error that would end the program with a traceback."""
-    try:
-        yield
-    except (click.ClickException, click.Abort, click.exceptions.Exit, BrokenPipeError, EOFError):
-        raise
-    except (Exception, BaseExceptionGroup) as error:
-        for cause in list_causes(error):  # a signal, an exit, or a sentence of a command, within a task group
-            if isinstance(cause, KeyboardInterrupt | SystemExit | click.ClickException):
-                raise cause from None
-        raise click.ClickException(explain(error)) from None
+def find_line(text: str, setting: str) -> int | None:
+    """Return the number of the line in a TOML text that sets a setting or a part of it, or None."""
+    table = ""
+    for number, line in enumerate(text.splitlines(), start=1):
+        if header := _TABLE.fullmatch(line):
+            table = _plain(header[1])
+            name = table
+        elif key := _KEY.match(line):
+            name = f"{table}.{_plain(key[1])}".lstrip(".")
+        else:
+            continue
+        if name == setting or name.startswith(f"{setting}."):
+            return number
+    return None
+
+
+def _describe(error: Mapping[str, Any]) -> str:
+    setting = ".".join(map(str, error["loc"]))
+    problem = str(error["msg"])
+    if error["type"] == "extra_forbidden":
+        near = _find_near(setting)
+        problem = f"is not a setting{f'; did you mean {near}?' if near else ''}"
+    place = _find_place(setting)
+    return f"{setting}: {problem}{f' ({place})' if place else ''}"
+
+
+def _find_near(setting: str) -> str | None:
+    return next(iter(find_similar(setting, list(list_settings()), most=1, least=0.7)), None)
+
+
+def _find_place(setting: str) -> str | None:
+    """Return where a setting was given: the variable overrides the file."""
+    variable = name_variable(setting)
+    if variable in os.environ:
+        return variable
+    path = Path(FILE)
+    if not path.is_file():
+        return None
+    line = find_line(path.read_text(encoding="utf-8"), setting)
+    return None if line is None else f"{FILE}, line {line}"
+
+
+def _plain(key: str) -> str:
+    return re.sub(r"[\s\"']", "", key)

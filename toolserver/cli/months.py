@@ -2,19 +2,28 @@
 
 import json
 import sys
+import time
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+from urllib.parse import urlsplit
 
+import anyio
 import click
 
-from toolserver.cli.load_settings import data_dir_option, explain_errors, find_ledger, json_option, settings_from
-
-if TYPE_CHECKING:
-    from toolserver.money.books.month_close import MonthCloser
-    from toolserver.money.receipts.keys import Key
-    from toolserver.money.receipts.month_statement import MonthSpan
-    from toolserver.settings import Settings
+from toolserver.cli.error_lines import explain_errors
+from toolserver.cli.find_ledger import find_ledger
+from toolserver.cli.load_settings import settings_from
+from toolserver.cli.options import data_dir_option, json_option
+from toolserver.clock import SystemClock
+from toolserver.money.books.month_close import MonthCloser
+from toolserver.money.books.month_proof import prove_months
+from toolserver.money.books.month_prune import MonthPruner
+from toolserver.money.purchases.sqlite_store import report_unreadable
+from toolserver.money.receipts.keys import Key, KeyRing, read_keys
+from toolserver.money.receipts.month_statement import MonthSpan
+from toolserver.serving.receipts import find_receipt_keys, refuse_lost_keys
+from toolserver.settings import Settings
 
 _FOLDER = click.Path(path_type=Path, file_okay=False)
 archives_option = click.option("--to", "folder", type=_FOLDER, help="Folder of archives [storage.archive_dir]")
@@ -30,19 +39,12 @@ def close(month: str | None, folder: Path | None, data_dir: Path | None, as_json
 
     A closed month is written to an archive, which is read back, verified and signed. The service may be running.
     """
-    import time
-    from functools import partial
-
-    import anyio
-
-    from toolserver.money.purchases.sqlite_store import report_unreadable
-
     settings = settings_from(data_dir=data_dir)
     with explain_errors(), report_unreadable():
         closer = make_closer(settings, folder)
         last = None if month is None else read_month(month)
-        found = anyio.run(partial(closer.close_until, last, int(time.time() * 1000)))
-    _print([facts.describe() for facts in found], as_json)
+        closed = anyio.run(closer.close_until, last, int(time.time() * 1000))
+    _print([facts.describe() for facts in closed], as_json)
 
 
 @click.command()
@@ -55,35 +57,23 @@ def prune(folder: Path | None, keep_months: int | None, data_dir: Path | None, a
 
     Calls younger than 90 days are kept, as are tokens, balances, purchases and the log. The service may be running.
     """
-    import time
-
-    from toolserver.money.books.month_prune import MonthPruner
-    from toolserver.money.purchases.sqlite_store import report_unreadable
-
     settings = settings_from(data_dir=data_dir)
-    kept = keep_months or settings.storage.keep_months
-    if kept is None:
+    count = keep_months or settings.storage.keep_months
+    if count is None:
         raise click.UsageError("--keep-months is missing, and storage.keep_months is not set")
     with explain_errors(), report_unreadable():
         closer = make_closer(settings, folder)
-        found = MonthPruner(closer.place, closer.folder, closer.ring).prune(kept, int(time.time() * 1000))
+        pruned = MonthPruner(closer.place, closer.folder, closer.ring).prune(count, int(time.time() * 1000))
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(pruned, indent=2))
         return
-    for month in found["released"]:
+    for month in pruned["released"]:
         click.echo(f"{month}  its archive contains all of its rows")
-    click.echo(f"removed  {', '.join(f'{rows} {name}' for name, rows in found['rows'].items())}")
+    click.echo(f"removed  {', '.join(f'{rows} {name}' for name, rows in pruned['rows'].items())}")
 
 
-def make_closer(settings: "Settings", folder: Path | None) -> "MonthCloser":
+def make_closer(settings: Settings, folder: Path | None) -> MonthCloser:
     """Return a closer of the ledger's months that writes to a folder, by default the one in the settings."""
-    from urllib.parse import urlsplit
-
-    from toolserver.clock import SystemClock
-    from toolserver.money.books.month_close import MonthCloser
-    from toolserver.money.receipts.keys import KeyRing
-    from toolserver.serving.receipts import find_receipt_keys, refuse_lost_keys
-
     place = find_ledger(settings.data_dir)
     refuse_lost_keys(settings)
     ring = KeyRing(find_receipt_keys(settings), SystemClock())
@@ -91,24 +81,19 @@ def make_closer(settings: "Settings", folder: Path | None) -> "MonthCloser":
     return MonthCloser(place, folder or find_archives(settings), ring, service)
 
 
-def find_archives(settings: "Settings") -> Path:
+def find_archives(settings: Settings) -> Path:
     """Return the folder of archives: the one in the settings, or one in the data directory."""
     return settings.storage.archive_dir or settings.data_dir / "archive"
 
 
-def read_published_keys(settings: "Settings") -> Sequence["Key"]:
+def read_published_keys(settings: Settings) -> Sequence[Key]:
     """Return the receipt keys in the data directory, or where the settings say; none if there is no file."""
-    from toolserver.money.receipts.keys import read_keys
-    from toolserver.serving.receipts import find_receipt_keys
-
     path = find_receipt_keys(settings)
     return read_keys(path) if path.exists() else ()
 
 
-def read_month(text: str) -> "MonthSpan":
+def read_month(text: str) -> MonthSpan:
     """Parse a month such as 2027-01. Any other text ends the program with a message."""
-    from toolserver.money.receipts.month_statement import MonthSpan
-
     try:
         return MonthSpan.named(text)
     except ValueError:
@@ -117,26 +102,23 @@ def read_month(text: str) -> "MonthSpan":
 
 def check_archives(files: Sequence[Path], key_file: Path | None, data_dir: Path | None, as_json: bool) -> None:
     """Verify closed months from their archives alone, and that each follows the one before. Ends the program."""
-    from toolserver.money.books.month_proof import prove_months
-    from toolserver.money.receipts.keys import read_keys
-
     with explain_errors():
         keys = read_keys(key_file) if key_file else read_published_keys(settings_from(data_dir=data_dir))
-        known = {key.kid: key for key in keys}
-        found = [facts.describe() for facts in prove_months(files, known.get)]
-    _print(found, as_json)
-    sys.exit(0 if all(one["ok"] for one in found) else 1)
+        by_id = {key.kid: key for key in keys}
+        months = [facts.describe() for facts in prove_months(files, by_id.get)]
+    _print(months, as_json)
+    sys.exit(0 if all(month["ok"] for month in months) else 1)
 
 
-def _print(found: list[dict[str, Any]], as_json: bool) -> None:
+def _print(months: list[dict[str, Any]], as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps(found, indent=2))
+        click.echo(json.dumps(months, indent=2))
         return
-    for one in found:
-        rows, credits = sum(one["rows"].values()), one["credits"]
-        verdict = "proved" if one["ok"] else f"{len(one['problems'])} problems"
-        click.echo(f"{one['month']}  {rows} rows  used {credits['used']}  owed {credits['owed']}  {verdict}")
-        for line in one["problems"]:
+    for month in months:
+        rows, credits = sum(month["rows"].values()), month["credits"]
+        verdict = "proved" if month["ok"] else f"{len(month['problems'])} problems"
+        click.echo(f"{month['month']}  {rows} rows  used {credits['used']}  owed {credits['owed']}  {verdict}")
+        for line in month["problems"]:
             click.echo(f"  {line}")
-    if not found:
+    if not months:
         click.echo("no month needs closing")

@@ -3,23 +3,27 @@
 import json
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import anyio
 import click
 
-from toolserver.cli.load_settings import (
-    data_dir_option,
-    explain_errors,
-    find_data_dir,
-    find_ledger,
-    json_option,
-    limit_option,
-    settings_from,
-)
-
-if TYPE_CHECKING:
-    from toolserver.settings import Settings
-    from toolserver.sql.ledger_place import LedgerPlace
+from toolserver.cli.error_lines import explain_errors
+from toolserver.cli.find_ledger import find_data_dir, find_ledger
+from toolserver.cli.load_settings import settings_from
+from toolserver.cli.options import data_dir_option, json_option, limit_option
+from toolserver.cli.printing import print_rows
+from toolserver.clock import SystemClock
+from toolserver.money.books.open_cases import list_open_cases, list_pending_payments
+from toolserver.money.purchases.address_numbers import MARK
+from toolserver.money.purchases.claim_secret import tx_hash_of
+from toolserver.money.purchases.deposits import find_unclaimed, sweep_plan
+from toolserver.money.purchases.listing import show_purchase
+from toolserver.money.purchases.sqlite_review import approve_transfer
+from toolserver.money.purchases.sqlite_store import read_deposit_states, read_deposits, read_purchases
+from toolserver.serving.shared_database import find_marks
+from toolserver.settings import Settings
+from toolserver.sql.ledger_place import LedgerPlace, open_place
 
 _STATES = click.Choice(["quoted", "credited", "reorged"])
 
@@ -59,14 +63,8 @@ def purchases(
             rows = _pending(path, limit)
         else:
             rows = _cases(path, limit) if only_cases else _purchases(path, state, limit)
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-        return
-    for row in rows:
-        click.echo("  ".join(str(value) for value in row.values() if value is not None))
-    if not rows:
-        nothing = "no payment is pending" if only_pending else "no purchases"
-        click.echo("nothing needs attention" if only_cases else nothing)
+    nothing = "no payment is pending" if only_pending else "no purchases"
+    print_rows(rows, as_json, "nothing needs attention" if only_cases else nothing)
 
 
 @click.command("sweep-plan")
@@ -75,15 +73,13 @@ def purchases(
 @click.option(
     "--least-usd", type=click.IntRange(1), default=1, show_default=True, help="Skip addresses that hold less than this"
 )
-def sweep_plan(data_dir: Path | None, to: str, least_usd: int) -> None:
+def print_sweep_plan(data_dir: Path | None, to: str, least_usd: int) -> None:
     """Print what must be signed offline to collect the deposits: EIP-3009 authorisations, as JSON.
 
     This moves nothing and needs no private key. Sign each `typed_data` with the key at `path` below
     m/44'/60'/account'; anyone may then submit the signed authorisations to the token contract.
     `toolserver sweep` does all of this, and weighs cost against yield.
     """
-    import anyio
-
     settings = settings_from(data_dir=data_dir)
     path = find_ledger(settings.data_dir)
     with explain_errors():
@@ -91,38 +87,21 @@ def sweep_plan(data_dir: Path | None, to: str, least_usd: int) -> None:
     click.echo(json.dumps(plan, indent=2))
 
 
-async def _plan(settings: "Settings", path: "LedgerPlace", to: str, least_usd: int) -> dict[str, Any]:
-    from toolserver.clock import SystemClock
-    from toolserver.money.purchases.deposits import sweep_plan
-    from toolserver.money.purchases.sqlite_store import read_deposits
-
-    known = read_deposits(path)
-    return await sweep_plan(settings.payments, addresses=known, clock=SystemClock(), to=to, least_usd=least_usd)
+async def _plan(settings: Settings, path: LedgerPlace, to: str, least_usd: int) -> dict[str, Any]:
+    deposits = read_deposits(path)
+    return await sweep_plan(settings.payments, addresses=deposits, clock=SystemClock(), to=to, least_usd=least_usd)
 
 
-def _purchases(path: "LedgerPlace", state: str | None, limit: int) -> list[dict[str, Any]]:
-    from toolserver.money.purchases.listing import show_purchase
-    from toolserver.money.purchases.sqlite_store import read_purchases
-
-    return [show_purchase(found) for found in read_purchases(path, state, limit)]
+def _purchases(path: LedgerPlace, state: str | None, limit: int) -> list[dict[str, Any]]:
+    return [show_purchase(purchase) for purchase in read_purchases(path, state, limit)]
 
 
-def _cases(path: "LedgerPlace", limit: int) -> list[dict[str, Any]]:
-    from toolserver.clock import SystemClock
-    from toolserver.money.books.open_cases import list_open_cases
-
+def _cases(path: LedgerPlace, limit: int) -> list[dict[str, Any]]:
     return list_open_cases(path, int(SystemClock().time() * 1000), limit)
 
 
-def _approve(path: "LedgerPlace", text: str) -> None:
+def _approve(path: LedgerPlace, text: str) -> None:
     """Approve a held payment. Its buyer must confirm it once more."""
-    import anyio
-
-    from toolserver.clock import SystemClock
-    from toolserver.money.purchases.claim_secret import tx_hash_of
-    from toolserver.money.purchases.sqlite_review import approve_transfer
-    from toolserver.sql.ledger_place import open_place
-
     tx_hash = tx_hash_of(text)
     if tx_hash is None:
         raise click.UsageError("a transaction hash has 64 hexadecimal digits")
@@ -136,15 +115,7 @@ def _approve(path: "LedgerPlace", text: str) -> None:
     click.echo("approved: the buyer receives the credits when they confirm the purchase again")
 
 
-def _unclaimed(path: "LedgerPlace", data_dir: Path | None) -> list[dict[str, Any]]:
-    import anyio
-
-    from toolserver.clock import SystemClock
-    from toolserver.money.purchases.address_numbers import MARK
-    from toolserver.money.purchases.deposits import find_unclaimed
-    from toolserver.money.purchases.sqlite_store import read_deposit_states
-    from toolserver.serving.shared_database import find_marks
-
+def _unclaimed(path: LedgerPlace, data_dir: Path | None) -> list[dict[str, Any]]:
     states = read_deposit_states(path)
     quoted = [index for index, state in states if state == "quoted"]
     used = [index for index, state in states if state != "quoted"]
@@ -154,8 +125,5 @@ def _unclaimed(path: "LedgerPlace", data_dir: Path | None) -> list[dict[str, Any
     return anyio.run(find)
 
 
-def _pending(path: "LedgerPlace", limit: int) -> list[dict[str, Any]]:
-    from toolserver.clock import SystemClock
-    from toolserver.money.books.open_cases import list_pending_payments
-
+def _pending(path: LedgerPlace, limit: int) -> list[dict[str, Any]]:
     return list_pending_payments(path, int(SystemClock().time() * 1000), limit)

@@ -1,17 +1,32 @@
 """Implement `toolserver recover`: credit a payment that a restored ledger no longer knows to the account that paid."""
 
+import secrets
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import click
 
-from toolserver.cli.buyers import Desk, at_desk, print_facts
-from toolserver.cli.load_settings import data_dir_option, find_ledger, json_option
-
-if TYPE_CHECKING:
-    from toolserver.money.purchases.matching import Receipt, UsdcTransfer
-    from toolserver.money.purchases.rpc_pool import RpcPool
-    from toolserver.money.x402.recovery import ChainTopup
+from toolserver.cli.buyers import Desk, at_desk
+from toolserver.cli.find_ledger import find_ledger
+from toolserver.cli.options import data_dir_option, json_option
+from toolserver.cli.printing import print_facts
+from toolserver.core.caller import token_hash
+from toolserver.core.credit_price import ATOMIC_PER_CREDIT, credits_for
+from toolserver.money.ledger.admin import grant
+from toolserver.money.purchases.address_numbers import MARK
+from toolserver.money.purchases.buyer_proof import find_signer, recovery_text
+from toolserver.money.purchases.claim_secret import tx_hash_of
+from toolserver.money.purchases.deposit import DepositKey, checksum_address
+from toolserver.money.purchases.listing import show_usd
+from toolserver.money.purchases.matching import Receipt, UsdcTransfer, transfers
+from toolserver.money.purchases.rpc_pool import RpcPool
+from toolserver.money.purchases.sqlite_refunds import is_known_payment
+from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+from toolserver.money.x402.recovery import ChainTopup, begin_recovered, find_topups
+from toolserver.money.x402.sqlite_store import SqlitePaymentStore
+from toolserver.money.x402.store import TopupCredit
+from toolserver.registry.registry import Registry
+from toolserver.serving.shared_database import find_marks
 
 REASON = "a payment that a restored backup did not know"
 
@@ -22,7 +37,7 @@ class LostPayment(NamedTuple):
     kind: str
     amount: int
     payers: list[bytes]
-    topups: "list[ChainTopup]"
+    topups: list[ChainTopup]
 
 
 @click.command()
@@ -41,35 +56,29 @@ def recover(tx_hash: str, signature: str | None, data_dir: Path | None, as_json:
 
 
 async def _recover(desk: Desk, text: str, signature: str | None) -> dict[str, Any]:
-    from toolserver.money.purchases.buyer_proof import find_signer, recovery_text
-    from toolserver.money.purchases.claim_secret import tx_hash_of
-    from toolserver.money.purchases.deposit import checksum_address
-
     tx_hash = tx_hash_of(text)
     if tx_hash is None:
         raise ValueError("a transaction hash has 64 hexadecimal digits")
     async with desk.chain() as chain:
         receipt = await _read_final_receipt(chain, tx_hash)
-        found = await _find_lost_transfer(desk, receipt) or await _find_lost_topups(desk, receipt)
-        asked = recovery_text(desk.host, tx_hash)
+        payment = await _find_lost_transfer(desk, receipt) or await _find_lost_topups(desk, receipt)
+        text_to_sign = recovery_text(desk.host, tx_hash)
         if signature is None:
-            return _describe(found) | {"payers": ", ".join(map(checksum_address, found.payers)), "text": asked}
-        payer = await find_signer(chain, asked, signature, found.payers)
-    if not found.topups:
-        return _describe(found) | {"token": await _grant(desk, found, tx_hash)}
-    own = _sum_topups([one for one in found.topups if one.payer == payer])
+            payers = ", ".join(map(checksum_address, payment.payers))
+            return _describe(payment) | {"payers": payers, "text": text_to_sign}
+        payer = await find_signer(chain, text_to_sign, signature, payment.payers)
+    if not payment.topups:
+        return _describe(payment) | {"token": await _grant(desk, payment, tx_hash)}
+    own = _sum_topups([one for one in payment.topups if one.payer == payer])
     return _describe(own) | {"token": await _credit_topups(desk, own, tx_hash)}
 
 
-def _describe(found: LostPayment) -> dict[str, Any]:
-    from toolserver.core.credit_price import credits_for
-    from toolserver.money.purchases.listing import show_usd
-
-    credits = sum(credits_for(one.amount) for one in found.topups) or credits_for(found.amount)
-    return {"payment": found.kind, "amount_usd": show_usd(found.amount), "credits": credits}
+def _describe(payment: LostPayment) -> dict[str, Any]:
+    credits = sum(credits_for(one.amount) for one in payment.topups) or credits_for(payment.amount)
+    return {"payment": payment.kind, "amount_usd": show_usd(payment.amount), "credits": credits}
 
 
-async def _read_final_receipt(chain: "RpcPool", tx_hash: bytes) -> "Receipt":
+async def _read_final_receipt(chain: RpcPool, tx_hash: bytes) -> Receipt:
     """Read what a transaction logged, from two servers where there are two. Raises ValueError or ChainDown."""
     seen = await chain.observe(tx_hash, agreeing=min(2, len(chain)))
     if seen is None or not seen.is_canonical or seen.receipt.block_number > seen.finalized:
@@ -77,11 +86,8 @@ async def _read_final_receipt(chain: "RpcPool", tx_hash: bytes) -> "Receipt":
     return seen.receipt
 
 
-async def _find_lost_transfer(desk: Desk, receipt: "Receipt") -> LostPayment | None:
+async def _find_lost_transfer(desk: Desk, receipt: Receipt) -> LostPayment | None:
     """Find what it paid to addresses whose purchase was lost, or None. Raises ValueError for a known payment."""
-    from toolserver.money.purchases.matching import transfers
-    from toolserver.money.purchases.sqlite_refunds import is_known_payment
-
     if desk.settings.payments.xpub is None and desk.settings.x402.pay_to is not None:
         return None  # nothing but x402 is sold here
     ours = await _list_lost_addresses(desk)
@@ -93,12 +99,8 @@ async def _find_lost_transfer(desk: Desk, receipt: "Receipt") -> LostPayment | N
     return LostPayment("transfer", sum(t.amount for t in paid), sorted({t.payer for t in paid}), [])
 
 
-async def _find_lost_topups(desk: Desk, receipt: "Receipt") -> LostPayment:
+async def _find_lost_topups(desk: Desk, receipt: Receipt) -> LostPayment:
     """Find the top-ups by x402 that it settled and that no table has. Raises ValueError if there are none."""
-    from toolserver.money.purchases.sqlite_refunds import is_known_payment
-    from toolserver.money.x402.recovery import find_topups
-    from toolserver.money.x402.sqlite_store import SqlitePaymentStore
-
     settled = find_topups(receipt, _payee_of_topups(desk), _list_prices(desk))
     unknown = await SqlitePaymentStore(desk.file).find_unknown([(one.payer, one.nonce) for one in settled])
     lost = [one for one in settled if (one.payer, one.nonce) in unknown]
@@ -112,7 +114,7 @@ async def _find_lost_topups(desk: Desk, receipt: "Receipt") -> LostPayment:
     )
 
 
-def _sum_topups(topups: "list[ChainTopup]") -> LostPayment:
+def _sum_topups(topups: list[ChainTopup]) -> LostPayment:
     return LostPayment("x402 top-up", sum(one.amount for one in topups), sorted({one.payer for one in topups}), topups)
 
 
@@ -129,32 +131,18 @@ def _payee_of_topups(desk: Desk) -> bytes:
 
 def _list_prices(desk: Desk) -> set[int]:
     """Return the prices of single calls in 0.000001 USDC."""
-    from toolserver.core.credit_price import ATOMIC_PER_CREDIT
-    from toolserver.registry.registry import Registry
-
     return {tool.credits * ATOMIC_PER_CREDIT for tool in Registry.load(*desk.settings.tools) if tool.credits}
 
 
-async def _grant(desk: Desk, found: LostPayment, tx_hash: bytes) -> str:
-    from toolserver.core.credit_price import credits_for
-    from toolserver.money.ledger.admin import grant
-
+async def _grant(desk: Desk, payment: LostPayment, tx_hash: bytes) -> str:
     place, once = find_ledger(desk.settings.data_dir), f"0x{tx_hash.hex()}"
-    return str((await grant(place, "new", credits_for(found.amount), REASON, once=once))["token"])
+    return str((await grant(place, "new", credits_for(payment.amount), REASON, once=once))["token"])
 
 
-async def _credit_topups(desk: Desk, found: LostPayment, tx_hash: bytes) -> str:
+async def _credit_topups(desk: Desk, payment: LostPayment, tx_hash: bytes) -> str:
     """Book the top-ups on a new token as if they were made now, and return the token. Raises NonceUsed."""
-    import secrets
-
-    from toolserver.core.caller import token_hash
-    from toolserver.core.credit_price import credits_for
-    from toolserver.money.x402.recovery import begin_recovered
-    from toolserver.money.x402.sqlite_store import SqlitePaymentStore
-    from toolserver.money.x402.store import TopupCredit
-
     token, now = f"svc_live_{secrets.token_hex(32)}", desk.now()
-    begun = [begin_recovered(one, now) for one in found.topups]
+    begun = [begin_recovered(one, now) for one in payment.topups]
     owner = token_hash(token).hex()
     credits = [TopupCredit(b.payload, tx_hash, owner, credits_for(b.amount), None, None, now) for b in begun]
     await SqlitePaymentStore(desk.file).credit_recovered(list(zip(begun, credits, strict=True)))
@@ -163,15 +151,10 @@ async def _credit_topups(desk: Desk, found: LostPayment, tx_hash: bytes) -> str:
 
 async def _list_lost_addresses(desk: Desk) -> set[bytes]:
     """List the addresses that were issued and are in no purchase. Raises ValueError."""
-    from toolserver.money.purchases.address_numbers import MARK
-    from toolserver.money.purchases.deposit import DepositKey
-    from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
-    from toolserver.serving.shared_database import find_marks
-
     settings = desk.settings.payments
     if settings.xpub is None:
         raise ValueError("deposit addresses cannot be computed without payments.xpub, which they come from")
-    key, known = DepositKey(settings.xpub.get_secret_value()), await SqlitePurchaseStore(desk.file).list_deposits()
+    key, purchased = DepositKey(settings.xpub.get_secret_value()), await SqlitePurchaseStore(desk.file).list_deposits()
     issued = find_marks(desk.settings, patient=True).read(MARK) or 0
-    lost = set(range(settings.first_index, issued)) - {number for number, _ in known}
+    lost = set(range(settings.first_index, issued)) - {number for number, _ in purchased}
     return {key.address(number) for number in lost}

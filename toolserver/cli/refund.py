@@ -3,20 +3,27 @@
 import json
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
+from eth_keys.datatypes import PrivateKey
 
-from toolserver.cli.buyers import Desk, at_desk, print_facts, print_list
-from toolserver.cli.documents import document_argument, key_options, load_document, read_key, read_signature
-from toolserver.cli.load_settings import data_dir_option, explain_errors, json_option
-from toolserver.cli.sweep import find_rpc
-
-if TYPE_CHECKING:
-    from eth_keys.datatypes import PrivateKey
-
-    from toolserver.money.purchases.refunds import StoredRefund
-    from toolserver.money.purchases.transfer_authorization import Authorization
+from toolserver.cli.buyers import Desk, at_desk
+from toolserver.cli.documents import document_argument, find_rpc, key_options, load_document, read_key, read_signature
+from toolserver.cli.error_lines import explain_errors
+from toolserver.cli.options import data_dir_option, json_option
+from toolserver.cli.printing import print_facts, print_rows
+from toolserver.money.purchases.buyer_proof import find_payers, find_signer, new_nonce, refund_text
+from toolserver.money.purchases.claim_secret import tx_hash_of
+from toolserver.money.purchases.deposit import address_from, checksum_address
+from toolserver.money.purchases.matching import Receipt, is_authorized_transfer
+from toolserver.money.purchases.offline_key import read_private_key
+from toolserver.money.purchases.refunds import RefundDraft, RefundRefused, StoredRefund, nonce_of, show_refund
+from toolserver.money.purchases.relay import open_relay
+from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
+from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+from toolserver.money.purchases.transfer_authorization import VALID_S, Authorization
+from toolserver.money.purchases.units import CHAIN_ID, USDC
 
 
 @click.group()
@@ -61,9 +68,6 @@ def cancel(id: str, data_dir: Path | None, as_json: bool) -> None:
     """Cancel a refund that has not been planned for signing yet. Deducted credits are returned."""
 
     async def job(desk: Desk) -> dict[str, Any]:
-        from toolserver.money.purchases.refunds import show_refund
-        from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
-
         return show_refund(await SqliteRefunds(desk.file).cancel(id, desk.now()))
 
     print_facts(at_desk(data_dir, job), as_json)
@@ -77,14 +81,11 @@ def list_refunds(only_open: bool, data_dir: Path | None, as_json: bool) -> None:
     """List refunds, oldest first, with their states."""
 
     async def job(desk: Desk) -> list[dict[str, Any]]:
-        from toolserver.money.purchases.refunds import show_refund
-        from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
-
         ended = () if only_open else ("paid", "cancelled")
-        found = await SqliteRefunds(desk.file).list_refunds(("asked", "booked", "sent", *ended))
-        return [show_refund(one) for one in found]
+        refunds = await SqliteRefunds(desk.file).list_refunds(("asked", "booked", "sent", *ended))
+        return [show_refund(one) for one in refunds]
 
-    print_list(at_desk(data_dir, job), as_json, "no refunds")
+    print_rows(at_desk(data_dir, job), as_json, "no refunds")
 
 
 @refund.command()
@@ -111,14 +112,12 @@ def submit(
 
     You can run this again after any interruption. Exits with 1 unless all refunds are paid.
     """
-    from toolserver.money.purchases.offline_key import read_private_key
-
     with explain_errors():
         _, entries = load_document(document)
         signed = [(one, read_signature(entry, one)) for entry, one in entries]
         key = read_private_key(read_key(key_file, key_env))
     rows = at_desk(data_dir, lambda desk: _submit(desk, signed, key, rpc))
-    print_list(rows, as_json, "nothing to submit")
+    print_rows(rows, as_json, "nothing to submit")
     sys.exit(0 if all(row["state"] == "paid" for row in rows) else 1)
 
 
@@ -133,128 +132,101 @@ def paid(id: str, tx: str, data_dir: Path | None, as_json: bool) -> None:
 
 
 async def _ask(desk: Desk, fingerprint: str, credits: int, to: str, reason: str) -> dict[str, Any]:
-    from toolserver.money.purchases.buyer_proof import new_nonce
-    from toolserver.money.purchases.deposit import address_from
-    from toolserver.money.purchases.refunds import RefundDraft, show_refund
-    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
-
     payee, host = address_from(to), desk.host
     token = await desk.find_hash(fingerprint)
     draft = RefundDraft(new_nonce("rf"), token, payee, credits, reason, desk.now())
-    found = await SqliteRefunds(desk.file).add(draft)
-    return show_refund(found) | {"text": _text(host, found)}
+    stored = await SqliteRefunds(desk.file).add(draft)
+    return show_refund(stored) | {"text": _text(host, stored)}
 
 
-def _text(host: str, found: "StoredRefund") -> str:
-    from toolserver.money.purchases.buyer_proof import refund_text
-
-    return refund_text(host, found.fingerprint, found.credits, found.payee, found.id, found.expires_at)
+def _text(host: str, stored: StoredRefund) -> str:
+    return refund_text(host, stored.fingerprint, stored.credits, stored.payee, stored.id, stored.expires_at)
 
 
 async def _book(desk: Desk, id: str, signature: str, payer: str, token: str | None) -> dict[str, Any]:
-    from toolserver.money.purchases.buyer_proof import find_payers, find_signer
-    from toolserver.money.purchases.deposit import address_from
-    from toolserver.money.purchases.refunds import show_refund
-    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
-
     refunds, account = SqliteRefunds(desk.file), address_from(payer)
-    found = await refunds.find(id)
+    stored = await refunds.find(id)
     async with desk.chain() as chain:
         if token is None:
-            payers = await find_payers(chain, await refunds.find_payments(found.token))
+            payers = await find_payers(chain, await refunds.find_payments(stored.token))
             accounts, proof = sorted(frozenset().union(*payers)), "payer"
         else:
-            await _require_token(desk, found, token)
-            accounts, proof = [found.payee], "token"
-        await find_signer(chain, _text(desk.host, found), signature, accounts)
+            await _require_token(desk, stored, token)
+            accounts, proof = [stored.payee], "token"
+        await find_signer(chain, _text(desk.host, stored), signature, accounts)
     return show_refund(await refunds.book(id, proof, account, desk.now()))
 
 
-async def _require_token(desk: Desk, found: "StoredRefund", token: str) -> None:
+async def _require_token(desk: Desk, stored: StoredRefund, token: str) -> None:
     """Raise RefundRefused unless the token is the one being refunded, whether or not it is still valid."""
-    from toolserver.money.purchases.refunds import RefundRefused
-
     standing = await desk.ledger.standing(token)
-    if standing.allowance is not None or standing.fingerprint != found.fingerprint:
+    if standing.allowance is not None or standing.fingerprint != stored.fingerprint:
         raise RefundRefused("this is not the token being refunded")
 
 
 async def _plan(desk: Desk) -> dict[str, Any]:
-    from toolserver.money.purchases.deposit import checksum_address
-    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
-    from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
-    from toolserver.money.purchases.transfer_authorization import VALID_S
-    from toolserver.money.purchases.units import CHAIN_ID, USDC
-
     refunds, now = SqliteRefunds(desk.file), desk.now()
     open_ = await refunds.list_refunds(("booked", "sent"))
     numbers = {address: number for number, address in await SqlitePurchaseStore(desk.file).list_deposits()}
     entries: list[dict[str, Any]] = []
     for one in open_:
-        made = one.authorize(now // 1000 + VALID_S)
-        number = numbers.get(made.payer)
+        authorization = one.authorize(now // 1000 + VALID_S)
+        number = numbers.get(authorization.payer)
         path = None if number is None else f"0/{number}"
-        entries.append({"refund": one.id, "path": path, "typed_data": made.typed_data})
+        entries.append({"refund": one.id, "path": path, "typed_data": authorization.typed_data})
     await refunds.note_planned([one.id for one in open_], now)
     facts = {"chain_id": CHAIN_ID, "token": checksum_address(USDC), "total": sum(one.amount for one in open_)}
     return facts | {"authorizations": entries}
 
 
 async def _submit(
-    desk: Desk, signed: "list[tuple[Authorization, bytes]]", key: "PrivateKey", rpc: str | None
+    desk: Desk, signed: list[tuple[Authorization, bytes]], key: PrivateKey, rpc: str | None
 ) -> list[dict[str, Any]]:
-    from toolserver.money.purchases.refunds import RefundRefused, nonce_of
-    from toolserver.money.purchases.relay import open_relay
-    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
-
     refunds = SqliteRefunds(desk.file)
     stored = await refunds.list_refunds(("booked", "sent", "paid"))
     by_nonce = {nonce_of(one.id): one for one in stored}
     for one, _ in signed:
-        found = by_nonce.get(one.nonce)
-        if found is None or (found.payer, found.payee, found.amount) != (one.payer, one.payee, one.amount):
+        booked = by_nonce.get(one.nonce)
+        if booked is None or (booked.payer, booked.payee, booked.amount) != (one.payer, one.payee, one.amount):
             raise RefundRefused("the document contains a payment that is not a booked refund in this ledger")
     async with open_relay(find_rpc(desk.settings, rpc), desk.clock) as relay:
         return [await _submit_one(desk, relay, by_nonce[one.nonce], one, raw, key) for one, raw in signed]
 
 
 async def _submit_one(
-    desk: Desk, relay: Any, found: "StoredRefund", one: "Authorization", signature: bytes, key: "PrivateKey"
+    desk: Desk, relay: Any, stored: StoredRefund, one: Authorization, signature: bytes, key: PrivateKey
 ) -> dict[str, Any]:
-    from toolserver.money.purchases.refunds import show_refund
-    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
-
     refunds = SqliteRefunds(desk.file)
-    if found.state == "paid":
-        return show_refund(found)
-    done = None if found.tx_hash is None else await relay.follow(found.tx_hash)
+    if stored.state == "paid":
+        return show_refund(stored)
+    done = None if stored.tx_hash is None else await relay.follow(stored.tx_hash)
 
     async def note(tx: bytes) -> None:
-        await refunds.note_sending(found.id, tx, replaces=found.tx_hash)
+        await refunds.note_sending(stored.id, tx, replaces=stored.tx_hash)
 
     if done is None or done.outcome == "reverted":
         done = await relay.submit(one, signature, key, note)
     tx = done.tx if done.outcome == "sent" else None
-    if done.outcome == "used before" and found.tx_hash is not None and await relay.is_made(found.tx_hash):
-        tx = found.tx_hash
+    if done.outcome == "used before" and stored.tx_hash is not None and await relay.is_made(stored.tx_hash):
+        tx = stored.tx_hash
     if tx is not None:
-        await refunds.note_paid(found.id, tx, desk.now())
-    return show_refund(await refunds.find(found.id)) | {"outcome": done.outcome}
+        await refunds.note_paid(stored.id, tx, desk.now())
+    return show_refund(await refunds.find(stored.id)) | {"outcome": done.outcome}
 
 
 async def _note_paid(desk: Desk, id: str, tx: str) -> dict[str, Any]:
-    from toolserver.money.purchases.claim_secret import tx_hash_of
-    from toolserver.money.purchases.matching import is_authorized_transfer
-    from toolserver.money.purchases.refunds import RefundRefused, nonce_of, show_refund
-    from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
-
     tx_hash, refunds = tx_hash_of(tx), SqliteRefunds(desk.file)
     if tx_hash is None:
         raise ValueError("a transaction hash has 64 hexadecimal digits")
-    found = await refunds.find(id)
+    stored = await refunds.find(id)
     async with desk.chain() as chain:
         seen = await chain.observe(tx_hash, agreeing=min(2, len(chain)))
-    terms = (found.payer or b"", found.payee, found.amount, nonce_of(id))
-    if seen is None or not seen.is_canonical or not is_authorized_transfer(seen.receipt, *terms):
+    if seen is None or not seen.is_canonical or not _pays(seen.receipt, stored):
         raise RefundRefused("the transaction was not found, or does not pay this refund")
     return show_refund(await refunds.note_paid(id, tx_hash, desk.now()))
+
+
+def _pays(receipt: Receipt, stored: StoredRefund) -> bool:
+    """Return True if a transaction made the transfer of this refund."""
+    payer = stored.payer or b""
+    return is_authorized_transfer(receipt, payer, stored.payee, stored.amount, nonce_of(stored.id))

@@ -2,16 +2,26 @@
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from toolserver.cli.buyers import Desk, at_desk, print_facts, print_list
-from toolserver.cli.load_settings import data_dir_option, json_option
-
-if TYPE_CHECKING:
-    from toolserver.money.purchases.reissues import StoredReissue
-    from toolserver.money.purchases.sqlite_reissues import SqliteReissues
+from toolserver.cli.buyers import Desk, at_desk
+from toolserver.cli.options import data_dir_option, json_option
+from toolserver.cli.printing import print_facts, print_rows
+from toolserver.core.caller import token_hash
+from toolserver.money.books.sqlite_reissue import replace_lost_token
+from toolserver.money.purchases.buyer_proof import find_payers, find_signer, new_nonce, reissue_text
+from toolserver.money.purchases.reissued_token import ensure_reissued_token, find_reissued_token, forget_reissued_token
+from toolserver.money.purchases.reissues import (
+    ReissueDraft,
+    ReissueRefused,
+    StoredReissue,
+    find_only_payer,
+    require_due,
+    show_reissue,
+)
+from toolserver.money.purchases.sqlite_reissues import SqliteReissues
 
 
 @click.group()
@@ -60,8 +70,6 @@ def cancel(id: str, data_dir: Path | None, as_json: bool) -> None:
     """Cancel a reissue that has not been completed."""
 
     async def job(desk: Desk) -> dict[str, Any]:
-        from toolserver.money.purchases.reissues import show_reissue
-
         return show_reissue(await _reissues(desk).cancel(id))
 
     print_facts(at_desk(data_dir, job), as_json)
@@ -74,16 +82,12 @@ def list_reissues(data_dir: Path | None, as_json: bool) -> None:
     """List reissues, oldest first, with their states."""
 
     async def job(desk: Desk) -> list[dict[str, Any]]:
-        from toolserver.money.purchases.reissues import show_reissue
-
         return [show_reissue(one) for one in await _reissues(desk).list_reissues()]
 
-    print_list(at_desk(data_dir, job), as_json, "no reissues")
+    print_rows(at_desk(data_dir, job), as_json, "no reissues")
 
 
-def _reissues(desk: Desk) -> "SqliteReissues":
-    from toolserver.money.purchases.sqlite_reissues import SqliteReissues
-
+def _reissues(desk: Desk) -> SqliteReissues:
     return SqliteReissues(desk.file, desk.clock)
 
 
@@ -93,55 +97,39 @@ async def _find_payer(desk: Desk, token: str) -> bytes:
     Raises:
             ReissueRefused, ProofMissing, ChainDown.
     """
-    from toolserver.money.purchases.buyer_proof import find_payers
-    from toolserver.money.purchases.reissues import find_only_payer
-
     payments = await _reissues(desk).find_payments(token)
     async with desk.chain() as chain:
         return find_only_payer(await find_payers(chain, payments))
 
 
 async def _ask(desk: Desk, fingerprint: str) -> dict[str, Any]:
-    from toolserver.money.purchases.buyer_proof import new_nonce
-    from toolserver.money.purchases.reissues import ReissueDraft, show_reissue
-
     host, token = desk.host, await desk.find_hash(fingerprint)
     payer = await _find_payer(desk, token)
-    found = await _reissues(desk).add(ReissueDraft(new_nonce("ri"), token, payer, desk.now()))
-    return show_reissue(found) | {"text": _text(host, found)}
+    stored = await _reissues(desk).add(ReissueDraft(new_nonce("ri"), token, payer, desk.now()))
+    return show_reissue(stored) | {"text": _text(host, stored)}
 
 
-def _text(host: str, found: "StoredReissue") -> str:
-    from toolserver.money.purchases.buyer_proof import reissue_text
-
-    return reissue_text(host, found.fingerprint, found.id, found.expires_at)
+def _text(host: str, stored: StoredReissue) -> str:
+    return reissue_text(host, stored.fingerprint, stored.id, stored.expires_at)
 
 
 async def _prove(desk: Desk, id: str, signature: str) -> dict[str, Any]:
-    from toolserver.money.purchases.buyer_proof import find_signer
-    from toolserver.money.purchases.reissues import show_reissue
-
     reissues = _reissues(desk)
-    found = await reissues.find(id)
+    stored = await reissues.find(id)
     async with desk.chain() as chain:
-        await find_signer(chain, _text(desk.host, found), signature, [found.payer])
+        await find_signer(chain, _text(desk.host, stored), signature, [stored.payer])
     return show_reissue(await reissues.prove(id))
 
 
 async def _complete(desk: Desk, id: str) -> dict[str, Any]:
-    from toolserver.core.caller import token_hash
-    from toolserver.money.books.sqlite_reissue import replace_lost_token
-    from toolserver.money.purchases.reissued_token import ensure_reissued_token, find_reissued_token
-    from toolserver.money.purchases.reissues import ReissueRefused, require_due, show_reissue
-
     reissues, place = _reissues(desk), desk.settings.data_dir
-    found = await reissues.find(id)
-    if found.state == "done" and (token := find_reissued_token(place, id)) is not None:
-        if token_hash(token).hex().startswith(found.fingerprint):
-            return {"token": token} | show_reissue(found)
+    stored = await reissues.find(id)
+    if stored.state == "done" and (token := find_reissued_token(place, id)) is not None:
+        if token_hash(token).hex().startswith(stored.fingerprint):
+            return {"token": token} | show_reissue(stored)
         raise ReissueRefused(f"{id} is complete, and its token has been replaced since")
-    require_due(found, desk.now())
-    if await _find_payer(desk, found.token) != found.payer:
+    require_due(stored, desk.now())
+    if await _find_payer(desk, stored.token) != stored.payer:
         raise ReissueRefused("another account has paid for this token since")
     token = ensure_reissued_token(place, id)
     await replace_lost_token(desk.file, id, token_hash(token).hex(), desk.now())
@@ -149,6 +137,4 @@ async def _complete(desk: Desk, id: str) -> dict[str, Any]:
 
 
 async def _forget(desk: Desk, id: str) -> None:
-    from toolserver.money.purchases.reissued_token import forget_reissued_token
-
     forget_reissued_token(desk.settings.data_dir, id)

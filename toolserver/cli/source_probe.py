@@ -1,22 +1,27 @@
 """Send each source its probe query once and give a verdict: ok, drift, unreadable, refused, unreachable."""
 
+import json
 from collections.abc import Sequence, Sized
 from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple
+from urllib.parse import unquote, urlsplit
 
 import anyio
 import anyio.to_thread
 
 from toolserver.app import Service
-from toolserver.cli.simulated_bodies import simulate_bodies
 from toolserver.cli.source_recording import Recorded, SourceRecording
+from toolserver.core.recorded_exchange import RecordedExchange
 from toolserver.settings import KEYS
 from toolserver.upstream.drift import Asked, Drift, find_drift
 from toolserver.upstream.fetcher import Fetched
 from toolserver.upstream.source import Connect, Keys, Plan, Source
 from toolserver.upstream.source_errors import SourceError
+from toolserver.world.model import ROUTES, Ask, World
+from toolserver.world.providers import load_providers
 
 SIDE_BY_SIDE = 12
+SEEDS = (1, 2, 3)  # of the simulated world; a field in one may be absent in another, as in reality
 PATIENCE_S = 180.0  # how long to wait for our own rate limits when everything is to be recorded
 
 Form = Literal["keyed", "keyless"]
@@ -79,17 +84,17 @@ async def probe_sources(service: Service, recording: SourceRecording | None = No
     If an API key changes a source's request, both forms are sent, so that the report shows whether one still works when
     the other has stopped. Without the key, the keyed form is listed as not asked.
     """
-    found: list[Probe] = []
+    probes: list[Probe] = []
     seats = anyio.CapacityLimiter(SIDE_BY_SIDE)
 
     async def one(source: Source[Any, Any]) -> None:
         async with seats:
-            found.extend(await probe_forms(service, source, recording))
+            probes.extend(await probe_forms(service, source, recording))
 
     async with anyio.create_task_group() as tasks:
         for source in service.registry.sources:
             tasks.start_soon(one, source)
-    return sorted(found, key=lambda probe: (probe.source, probe.form or ""))
+    return sorted(probes, key=lambda probe: (probe.source, probe.form or ""))
 
 
 async def probe_forms(
@@ -127,47 +132,67 @@ async def probe_source(service: Service, source: Source[Any, Any], recording: So
     if recording is None:
         return _describe(service, source, await _ask(service, source, None))
     with recording.collect() as exchanges:
-        asked = await _ask(service, source, PATIENCE_S)
-    if isinstance(asked.outcome, Fetched):
-        service.cache.remember(source, asked.query, asked.outcome)
-    drift = await anyio.to_thread.run_sync(_compare, source, asked, exchanges)
-    return _describe(service, source, asked, drift)
+        reply = await _ask(service, source, PATIENCE_S)
+    if isinstance(reply.outcome, Fetched):
+        service.cache.remember(source, reply.query, reply.outcome)
+    drift = await anyio.to_thread.run_sync(_compare, source, reply, exchanges)
+    return _describe(service, source, reply, drift)
 
 
-class _Answered(NamedTuple):
+class _Reply(NamedTuple):
+    """What one request brought: the query that was asked, and the answer or the reason why there is none."""
+
     query: Any
     outcome: Fetched | Exception
 
 
-async def _ask(service: Service, source: Source[Any, Any], patience_s: float | None) -> _Answered:
+async def _ask(service: Service, source: Source[Any, Any], patience_s: float | None) -> _Reply:
     query = None
     try:
         query = source.make_probe(service.clock.now())
-        return _Answered(query, await service.fetcher.fetch(source, query, {}, None, patience_s=patience_s))
+        return _Reply(query, await service.fetcher.fetch(source, query, {}, None, patience_s=patience_s))
     except (SourceError, LookupError, TypeError, AttributeError, ValueError) as error:
-        return _Answered(query, error)
+        return _Reply(query, error)
 
 
-def _compare(source: Source[Any, Any], asked: _Answered, exchanges: Sequence[Recorded]) -> tuple[Drift, ...] | None:
+def _compare(source: Source[Any, Any], reply: _Reply, exchanges: Sequence[Recorded]) -> tuple[Drift, ...] | None:
     """Compare the last body with those of the simulated world, unless the body says that there is no data."""
     answers = [each for each in exchanges if each.exchange.status == 200 and each.exchange.method != "CONNECT"]
-    is_refusal = isinstance(asked.outcome, SourceError) and _judge_word(asked.outcome.word) != "unreadable"
+    is_refusal = isinstance(reply.outcome, SourceError) and _judge_word(reply.outcome.word) != "unreadable"
     if not answers or is_refusal:
         return None
     request, exchange = answers[-1].request, answers[-1].exchange
-    is_read = isinstance(asked.outcome, Fetched) and not asked.outcome.dropped
+    is_read = isinstance(reply.outcome, Fetched) and not reply.outcome.dropped
     simulated = simulate_bodies(next(each.exchange for each in exchanges if each.request is request))
-    found = find_drift(Asked(source, request, asked.query), exchange.body, simulated, is_read=is_read)
-    return None if found is None else tuple(found)
+    drift = find_drift(Asked(source, request, reply.query), exchange.body, simulated, is_read=is_read)
+    return None if drift is None else tuple(drift)
+
+
+def simulate_bodies(exchange: RecordedExchange) -> list[bytes]:
+    """Return the bodies of the simulated upstream for the same request at the same time, one for each of SEEDS.
+
+    Returns an empty list if nothing is simulated, or if the simulation refuses.
+    """
+    load_providers()
+    parts = urlsplit(exchange.url)
+    body = b"" if exchange.sent_json is None else json.dumps(exchange.sent_json).encode()
+    headers = {name.lower(): value for name, value in exchange.sent_headers.items()}
+    ask = Ask(exchange.method, parts.netloc, parts.path or "/", parts.query, headers, body)
+    match = ROUTES.find(replace(ask, path=unquote(ask.path))) or ROUTES.find(ask)
+    if match is None:
+        return []
+    route, ask = match
+    replies = [route.handler(World(seed, float(int(exchange.sent_at))), ask) for seed in SEEDS]
+    return [reply.body for reply in replies if reply.status == 200]
 
 
 def _describe(
     service: Service,
     source: Source[Any, Any],
-    asked: _Answered,
+    reply: _Reply,
     drift: tuple[Drift, ...] | None = None,
 ) -> Probe:
-    licence, fetched = source.licence.kind, asked.outcome
+    licence, fetched = source.licence.kind, reply.outcome
     if isinstance(fetched, SourceError):
         word, parse = fetched.word, "changed" if fetched.word in ("changed", "empty", "frozen") else "-"
         key, reachable = "missing" if word == "no_key" else "-", word not in ("connect", "timeout")
@@ -177,7 +202,7 @@ def _describe(
         return Probe(source.name, False, "no_probe", "-", None, None, licence, "-", detail)
     age = int((service.clock.now() - fetched.newest_at).total_seconds()) if fetched.newest_at else None
     rows = len(fetched.value) if isinstance(fetched.value, Sized) and not hasattr(fetched.value, "_fields") else None
-    measures = isinstance(source.plan(asked.query, {}), Connect)
+    measures = isinstance(source.plan(reply.query, {}), Connect)
     detail = f"{fetched.dropped} rows left out" if fetched.dropped else ""
     return Probe(
         source.name,

@@ -51,10 +51,10 @@ class SourceRecording:
     @contextmanager
     def collect(self) -> Iterator[list[Recorded]]:
         """Yield a list of the exchanges that the block makes, oldest first."""
-        found: list[Recorded] = []
-        token = _COLLECTED.set(found)
+        exchanges: list[Recorded] = []
+        token = _COLLECTED.set(exchanges)
         try:
-            yield found
+            yield exchanges
         finally:
             _COLLECTED.reset(token)
 
@@ -67,8 +67,9 @@ class SourceRecording:
         if collected is not None:
             collected.append(Recorded(request, clean))
 
-    def finish(self, recorded_at: float, **found: Any) -> None:
+    def finish(self, recorded_at: float, **findings: Any) -> None:
         """Write the summary: the time and the findings. `recorded_at` is in Unix seconds."""
-        told = {"format": FORMAT, "version": __version__, "recorded_at": recorded_at, "exchanges": self.count, **found}
-        text = self._secrets.clean_text(msgspec.json.format(msgspec.json.encode(told), indent=2).decode())
+        summary: dict[str, Any] = {"format": FORMAT, "version": __version__}
+        summary |= {"recorded_at": recorded_at, "exchanges": self.count, **findings}
+        text = self._secrets.clean_text(msgspec.json.format(msgspec.json.encode(summary), indent=2).decode())
         write_private_bytes(self.folder / SUMMARY, text.encode())

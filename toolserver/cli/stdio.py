@@ -1,13 +1,29 @@
-"""Implement `toolserver stdio`: answer `initialize` first and import the rest afterwards."""
+"""Implement `toolserver stdio`: answer `initialize` first, and import the service or the bridge afterwards."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
-from toolserver.mcp.stdio import serve_stdio
+import anyio
+import click
 
-if TYPE_CHECKING:
-    from toolserver.mcp.stdio import Conversation
+from toolserver.cli.options import TOOLSETS, data_dir_option, server_option
+from toolserver.mcp.stdio import Conversation, serve_stdio
+
+
+@click.command()
+@click.option("--toolset", type=TOOLSETS, default="core", show_default=True, help="Which tools to offer")
+@click.option("--tools", help="Tool names separated by commas, instead of a toolset")
+@server_option
+@data_dir_option
+def stdio(toolset: str, tools: str | None, server: str | None, data_dir: Path | None) -> None:
+    """Serve MCP on stdin and stdout; the bearer token comes from TOOLSERVER_TOKEN.
+
+    With --server, every answer comes from that service. Tokens bought there are stored and used automatically.
+    """
+    names = [name.strip() for name in tools.split(",") if name.strip()] if tools else None
+    anyio.run(lambda: stdio_command({"data_dir": data_dir}, toolset=toolset, tools=names, server=server))
 
 
 async def stdio_command(
@@ -19,27 +35,18 @@ async def stdio_command(
     """
 
     @asynccontextmanager
-    async def load() -> "AsyncIterator[Conversation]":
-        from toolserver.cli.in_process import local_caller, local_service
-        from toolserver.cli.load_settings import prepare_settings
-        from toolserver.mcp.stdio_session import open_session
-        from toolserver.serving.listen import freeze_startup
-        from toolserver.serving.money import keeps_books
+    async def load() -> AsyncIterator[Conversation]:
+        from toolserver.cli.local_service import open_conversation
 
-        settings = prepare_settings(**flags)
-        caller = local_caller(settings, "stdio")
-        async with local_service(settings, books=keeps_books(settings)) as service:
-            freeze_startup()
-            parts = (service.registry, service.pipeline, caller, service.facts)
-            async with open_session(*parts, toolset=toolset, tools=tools) as session:
-                yield session
+        async with open_conversation(flags, toolset=toolset, tools=tools) as session:
+            yield session
 
     @asynccontextmanager
-    async def load_bridge() -> "AsyncIterator[Conversation]":
+    async def load_bridge() -> AsyncIterator[Conversation]:
         from toolserver.cli.bridge import open_bridge
 
-        chosen = {"tools": ",".join(tools)} if tools else {"toolset": toolset}
-        async with open_bridge(str(server), flags, chosen) as bridge:
+        selection = {"tools": ",".join(tools)} if tools else {"toolset": toolset}
+        async with open_bridge(str(server), flags, selection) as bridge:
             yield bridge
 
     await serve_stdio(load if server is None else load_bridge)

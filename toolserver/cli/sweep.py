@@ -4,29 +4,41 @@ import json
 import sys
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import anyio
 import click
+from eth_keys.datatypes import PrivateKey
 
 from toolserver.cli.documents import (
     document_argument,
+    find_rpc,
     key_options,
     load_document,
     read_key,
     read_signature,
     sign_document,
 )
-from toolserver.cli.load_settings import data_dir_option, explain_errors, find_ledger, json_option, settings_from
-
-if TYPE_CHECKING:
-    from eth_keys.datatypes import PrivateKey
-
-    from toolserver.clock import Clock
-    from toolserver.money.purchases.relay import Relay
-    from toolserver.money.purchases.transfer_authorization import Authorization
-    from toolserver.settings import Settings
-    from toolserver.sql.group_commit import GroupCommit
-    from toolserver.sql.ledger_place import LedgerPlace
+from toolserver.cli.error_lines import explain_errors
+from toolserver.cli.find_ledger import find_ledger
+from toolserver.cli.load_settings import settings_from
+from toolserver.cli.options import data_dir_option, json_option
+from toolserver.cli.printing import print_rows
+from toolserver.clock import Clock, SystemClock
+from toolserver.money.purchases.address_numbers import MARK
+from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.deposits import plan_worthwhile_sweep
+from toolserver.money.purchases.listing import show_usd
+from toolserver.money.purchases.offline_key import read_private_key, read_signer
+from toolserver.money.purchases.relay import Relay, open_relay
+from toolserver.money.purchases.sqlite_store import read_deposit_states, read_deposits
+from toolserver.money.purchases.sqlite_sweeps import record_moved, record_sending
+from toolserver.money.purchases.transfer_authorization import Authorization
+from toolserver.money.purchases.units import atomic
+from toolserver.serving.shared_database import find_marks
+from toolserver.settings import Settings
+from toolserver.sql.group_commit import GroupCommit
+from toolserver.sql.ledger_place import LedgerPlace, open_place
 
 _MOVED = ("sent", "used before")
 
@@ -53,28 +65,26 @@ def sweep_plan(data_dir: Path | None, to: str, least_usd: Decimal, eth_usd: floa
 
     This moves nothing and needs no private key.
     """
-    import anyio
-
-    from toolserver.money.purchases.units import atomic
-
     settings = settings_from(data_dir=data_dir)
     with explain_errors():
-        given = {"to": to, "least": max(1, atomic(least_usd)), "eth_usd": eth_usd, "uncredited": uncredited}
-        made = anyio.run(_plan, settings, find_ledger(settings.data_dir), given)
-    click.echo(json.dumps(made, indent=2))
+        plan = anyio.run(_plan, settings, find_ledger(settings.data_dir), to, least_usd, eth_usd, uncredited)
+    click.echo(json.dumps(plan, indent=2))
 
 
-async def _plan(settings: "Settings", path: "LedgerPlace", given: dict[str, Any]) -> dict[str, Any]:
-    from toolserver.clock import SystemClock
-    from toolserver.money.purchases.address_numbers import MARK
-    from toolserver.money.purchases.deposits import plan_worthwhile_sweep
-    from toolserver.money.purchases.sqlite_store import read_deposit_states, read_deposits
-    from toolserver.serving.shared_database import find_marks
-
-    known, states = read_deposits(path), dict(read_deposit_states(path))
-    issued = find_marks(settings, patient=True).read(MARK) or 0
-    facts: dict[str, Any] = {"issued_addresses": known, "states": states, "issued": issued}
-    return await plan_worthwhile_sweep(settings.payments, **facts, clock=SystemClock(), **given)
+async def _plan(
+    settings: Settings, path: LedgerPlace, to: str, least_usd: Decimal, eth_usd: float | None, uncredited: bool
+) -> dict[str, Any]:
+    return await plan_worthwhile_sweep(
+        settings.payments,
+        issued_addresses=read_deposits(path),
+        states=dict(read_deposit_states(path)),
+        issued=find_marks(settings, patient=True).read(MARK) or 0,
+        clock=SystemClock(),
+        to=to,
+        least=max(1, atomic(least_usd)),
+        eth_usd=eth_usd,
+        uncredited=uncredited,
+    )
 
 
 @sweep.command("sign")
@@ -95,8 +105,6 @@ def sign(document: Path, key_file: Path | None, key_env: str | None, account: in
 
     The key is an account's extended private key (xprv…), the words of a wallet (with --account), or one private key.
     """
-    from toolserver.money.purchases.offline_key import read_signer
-
     with explain_errors():
         signer = read_signer(read_key(key_file, key_env), account=account)
         click.echo(json.dumps(sign_document(document, signer, recipients), indent=2))
@@ -115,46 +123,27 @@ def submit(
 
     You can run this again after any interruption: nothing is sent twice. Exits with 1 unless everything was moved.
     """
-    import anyio
-
-    from toolserver.money.purchases.offline_key import read_private_key
-
     settings = settings_from(data_dir=data_dir)
     with explain_errors():
         _, entries = load_document(document)
         signed = [(one, read_signature(entry, one)) for entry, one in entries]
         key = read_private_key(read_key(key_file, key_env))
         rows = anyio.run(_submit, settings, signed, key, rpc)
-    _print_rows(rows, as_json)
+    print_rows(rows, as_json)
     sys.exit(0 if all(row["outcome"] in _MOVED for row in rows) else 1)
 
 
-def find_rpc(settings: "Settings", given: str | None) -> str:
-    """Return the RPC server that transactions are sent to. Raises ValueError if there is none."""
-    if given is None and not settings.payments.rpc_urls:
-        raise ValueError("no RPC server is configured: set payments.rpc_urls or pass --rpc")
-    return given or settings.payments.rpc_urls[0].get_secret_value()
-
-
 async def _submit(
-    settings: "Settings", signed: "list[tuple[Authorization, bytes]]", key: "PrivateKey", rpc: str | None
+    settings: Settings, signed: list[tuple[Authorization, bytes]], key: PrivateKey, rpc: str | None
 ) -> list[dict[str, Any]]:
-    from toolserver.clock import SystemClock
-    from toolserver.money.purchases.relay import open_relay
-    from toolserver.sql.ledger_place import open_place
-
     clock, path = SystemClock(), find_ledger(settings.data_dir)
     async with open_place(path) as file, open_relay(find_rpc(settings, rpc), clock) as relay:
         return [await _submit_one(relay, file, one, signature, key, clock) for one, signature in signed]
 
 
 async def _submit_one(
-    relay: "Relay", file: "GroupCommit", one: "Authorization", signature: bytes, key: "PrivateKey", clock: "Clock"
+    relay: Relay, file: GroupCommit, one: Authorization, signature: bytes, key: PrivateKey, clock: Clock
 ) -> dict[str, Any]:
-    from toolserver.money.purchases.deposit import checksum_address
-    from toolserver.money.purchases.listing import show_usd
-    from toolserver.money.purchases.sqlite_sweeps import record_moved, record_sending
-
     async def note(tx: bytes) -> None:
         await record_sending(file, one, tx, int(clock.time() * 1000))
 
@@ -169,11 +158,3 @@ async def _submit_one(
         "outcome": done.outcome,
         "tx": None if done.tx is None else f"0x{done.tx.hex()}",
     }
-
-
-def _print_rows(rows: list[dict[str, Any]], as_json: bool) -> None:
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-        return
-    for row in rows:
-        click.echo("  ".join(str(value) for value in row.values() if value is not None))

@@ -1,27 +1,28 @@
 """Implement `toolserver webhooks`: inspect and control push delivery, and receive webhooks during development."""
 
-import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import anyio
 import click
 
-from toolserver.cli.load_settings import (
-    data_dir_option,
-    explain_errors,
-    find_ledger,
-    json_option,
-    limit_option,
-    prepare_settings,
-)
-
-if TYPE_CHECKING:
-    from toolserver.webhooks.listen import ReceivedWebhook
-    from toolserver.webhooks.records import WebhookFire, WebhookSubscription
-    from toolserver.webhooks.store import WebhookStore
+from toolserver.cli.error_lines import explain_errors
+from toolserver.cli.find_ledger import find_ledger
+from toolserver.cli.load_settings import prepare_settings
+from toolserver.cli.options import data_dir_option, json_option, limit_option
+from toolserver.cli.printing import print_rows
+from toolserver.core.models import iso_ms
+from toolserver.serving.listen import describe_bind_error
+from toolserver.sql.ledger_place import open_place
+from toolserver.webhooks.fire_operations import FireNow, ReplayFire
+from toolserver.webhooks.listen import ReceivedWebhook, make_listener
+from toolserver.webhooks.records import WebhookFire, WebhookSubscription
+from toolserver.webhooks.sqlite_store import SqliteWebhookStore
+from toolserver.webhooks.store import WebhookStore
+from toolserver.webhooks.subscription_operations import PauseSubscription
 
 _ID = click.argument("subscription")
 
@@ -38,8 +39,8 @@ def webhooks() -> None:
 @json_option
 def list_command(data_dir: Path | None, state: str | None, limit: int, as_json: bool) -> None:
     """List subscriptions, newest first."""
-    found = _run(data_dir, lambda store: store.all(limit, state))
-    _print([show_row(each) for each in found], as_json, "no subscriptions")
+    subscriptions = _run(data_dir, lambda store: store.all(limit, state))
+    print_rows([show_row(each) for each in subscriptions], as_json, "no subscriptions")
 
 
 @webhooks.command()
@@ -48,10 +49,10 @@ def list_command(data_dir: Path | None, state: str | None, limit: int, as_json: 
 @json_option
 def show(subscription: str, data_dir: Path | None, as_json: bool) -> None:
     """Show one subscription."""
-    found = _run(data_dir, lambda store: store.subscription(subscription))
-    if found is None:
+    row = _run(data_dir, lambda store: store.subscription(subscription))
+    if row is None:
         raise click.ClickException(f"there is no subscription {subscription}")
-    _print([show_row(found)], as_json, "")
+    print_rows([show_row(row)], as_json, "")
 
 
 @webhooks.command()
@@ -61,8 +62,8 @@ def show(subscription: str, data_dir: Path | None, as_json: bool) -> None:
 @json_option
 def deliveries(subscription: str, data_dir: Path | None, limit: int, as_json: bool) -> None:
     """List the last deliveries of a subscription, newest first."""
-    found = _run(data_dir, lambda store: store.fires(subscription, limit))
-    _print([show_fire(each) for each in found], as_json, "no deliveries")
+    fires = _run(data_dir, lambda store: store.fires(subscription, limit))
+    print_rows([show_fire(each) for each in fires], as_json, "no deliveries")
 
 
 @webhooks.command()
@@ -70,8 +71,6 @@ def deliveries(subscription: str, data_dir: Path | None, limit: int, as_json: bo
 @data_dir_option
 def fire(subscription: str, data_dir: Path | None) -> None:
     """Fire an active subscription now instead of in its next slot. This fire is charged like any other."""
-    from toolserver.webhooks.fire_operations import FireNow
-
     _run(data_dir, lambda store: store.apply(FireNow(subscription, _now())))
     click.echo(f"{subscription} will fire when a server next checks")
 
@@ -82,10 +81,8 @@ def fire(subscription: str, data_dir: Path | None) -> None:
 @click.option("--reason", default="operator", show_default=True, help="pause_reason shown to the subscription's owner")
 def pause(subscription: str, data_dir: Path | None, reason: str) -> None:
     """Pause a subscription until its owner resumes it."""
-    from toolserver.webhooks.subscription_operations import PauseSubscription
-
-    found = _run(data_dir, lambda store: store.apply(PauseSubscription(subscription, None, reason, _now())))
-    click.echo(f"{found.id} is {found.state}")
+    paused = _run(data_dir, lambda store: store.apply(PauseSubscription(subscription, None, reason, _now())))
+    click.echo(f"{paused.id} is {paused.state}")
 
 
 @webhooks.command()
@@ -93,8 +90,6 @@ def pause(subscription: str, data_dir: Path | None, reason: str) -> None:
 @data_dir_option
 def replay(delivery: str, data_dir: Path | None) -> None:
     """Send the payload of a delivery (msg_…) again, free of charge, while it is still stored: about an hour."""
-    from toolserver.webhooks.fire_operations import ReplayFire
-
     again = _run(data_dir, lambda store: store.apply(ReplayFire(_call_id(delivery), _now())))
     click.echo(f"{again.message_id} will be sent when a server next checks")
 
@@ -108,10 +103,8 @@ def replay(delivery: str, data_dir: Path | None) -> None:
 @click.option("--count", type=click.IntRange(1), help="Stop after this many deliveries")
 def listen(port: int, secret: str | None, status: int, count: int | None) -> None:
     """Receive, verify and print webhooks on this machine. The service must run with webhooks.allow_loopback."""
-    from toolserver.serving.listen import describe_bind_error
-    from toolserver.webhooks.listen import make_listener
 
-    def report(received: "ReceivedWebhook") -> None:
+    def report(received: ReceivedWebhook) -> None:
         click.echo(received.describe())
 
     try:
@@ -123,43 +116,42 @@ def listen(port: int, secret: str | None, status: int, count: int | None) -> Non
         server.serve_forever()
 
 
-def show_row(found: "WebhookSubscription") -> dict[str, Any]:
+def show_row(subscription: WebhookSubscription) -> dict[str, Any]:
     """Return a subscription as operators see it: without its secret, and with only the fingerprint of its owner."""
     return {
-        "id": found.id,
-        "state": found.state,
-        "pause_reason": found.pause_reason,
-        "owner": found.owner[:16],
-        "endpoint": found.endpoint,
-        "webhook_url": found.url,
-        "due_at": _time(found.due_at),
-        "last_delivered_at": _time(found.last_delivered_at),
-        "last_status": found.last_status,
-        "last_error": found.last_error,
-        "consecutive_failures": found.consecutive_failures,
-        "delivered": found.delivered_count,
-        "failed": found.failed_count,
+        "id": subscription.id,
+        "state": subscription.state,
+        "pause_reason": subscription.pause_reason,
+        "owner": subscription.owner[:16],
+        "endpoint": subscription.endpoint,
+        "webhook_url": subscription.url,
+        "due_at": _time(subscription.due_at),
+        "last_delivered_at": _time(subscription.last_delivered_at),
+        "last_status": subscription.last_status,
+        "last_error": subscription.last_error,
+        "consecutive_failures": subscription.consecutive_failures,
+        "delivered": subscription.delivered_count,
+        "failed": subscription.failed_count,
     }
 
 
-def show_fire(found: "WebhookFire") -> dict[str, Any]:
+def show_fire(delivery: WebhookFire) -> dict[str, Any]:
     """Return a delivery as operators see it."""
     return {
-        "id": found.message_id,
-        "kind": found.kind,
-        "state": found.state,
-        "reason": found.reason,
-        "created_at": _time(found.created_at),
-        "attempts": found.attempts,
-        "status": found.status,
-        "error": found.error,
-        "duration_ms": found.duration_ms,
+        "id": delivery.message_id,
+        "kind": delivery.kind,
+        "state": delivery.state,
+        "reason": delivery.reason,
+        "created_at": _time(delivery.created_at),
+        "attempts": delivery.attempts,
+        "status": delivery.status,
+        "error": delivery.error,
+        "duration_ms": delivery.duration_ms,
     }
 
 
-def _run(data_dir: Path | None, job: "Callable[[WebhookStore], Awaitable[Any]]") -> Any:
+def _run(data_dir: Path | None, job: Callable[[WebhookStore], Awaitable[Any]]) -> Any:
     """Run a job on the store of a data directory. A refusal ends the command with its message."""
-    import anyio
 
     async def run() -> Any:
         async with _open_store(data_dir) as store:
@@ -170,22 +162,9 @@ def _run(data_dir: Path | None, job: "Callable[[WebhookStore], Awaitable[Any]]")
 
 
 @asynccontextmanager
-async def _open_store(data_dir: Path | None) -> "AsyncIterator[WebhookStore]":
-    from toolserver.sql.ledger_place import open_place
-    from toolserver.webhooks.sqlite_store import SqliteWebhookStore
-
+async def _open_store(data_dir: Path | None) -> AsyncIterator[WebhookStore]:
     async with open_place(find_ledger(prepare_settings(data_dir=data_dir).data_dir)) as file:
         yield SqliteWebhookStore(file)
-
-
-def _print(rows: list[dict[str, Any]], as_json: bool, nothing: str) -> None:
-    if as_json:
-        click.echo(json.dumps(rows, indent=2))
-        return
-    for row in rows:
-        click.echo("  ".join(str(value) for value in row.values() if value is not None))
-    if not rows:
-        click.echo(nothing)
 
 
 def _call_id(delivery: str) -> str:
@@ -197,6 +176,4 @@ def _now() -> int:
 
 
 def _time(milliseconds: int | None) -> str | None:
-    from toolserver.core.models import iso_ms
-
     return None if milliseconds is None else iso_ms(milliseconds / 1000)

@@ -13,8 +13,10 @@ import click
 
 from toolserver.app import Service
 from toolserver.cli.demo_settings import fund_with, make_demo_settings
-from toolserver.cli.load_settings import end_in_one_line, make_data_dir, prepare_settings
-from toolserver.cli.serve import serve_until
+from toolserver.cli.error_lines import end_in_one_line
+from toolserver.cli.load_settings import make_data_dir, prepare_settings
+from toolserver.cli.ready_notice import ReadyNotice
+from toolserver.cli.run_service import serve_until
 from toolserver.cli.workers import make_worker_settings
 from toolserver.serving.listen import run_async, stop_signal
 from toolserver.serving.listeners import Listeners
@@ -42,8 +44,8 @@ class Orders:
         """Set the event when this worker must end. If the whole service ends, it no longer counts as replaced."""
         while True:
             await anyio.wait_readable(self._file)
-            said = os.read(self._file, LINE_BYTES)
-            self._is_replaced = said.endswith(REPLACED)
+            order = os.read(self._file, LINE_BYTES)
+            self._is_replaced = order.endswith(REPLACED)
             stop.set()
             if not self._is_replaced:
                 return
@@ -54,15 +56,15 @@ def read_orders(file: int) -> dict[str, Any]:
     line = b""
     while not line.endswith(b"\n") and (byte := os.read(file, 1)):
         line += byte
-    found = json.loads(line)
-    if not isinstance(found, dict):
-        raise ValueError("no object")
-    return found
+    orders = json.loads(line)
+    if not isinstance(orders, dict):
+        raise ValueError("the orders are not a JSON object")
+    return orders
 
 
 async def work(settings: Settings, orders: dict[str, Any], file: int = ORDERS) -> None:
     """Serve on the sockets that the orders name until the supervisor or a signal stops this worker."""
-    stop, said, world = anyio.Event(), Orders(file), orders["world"]
+    stop, later_orders, world = anyio.Event(), Orders(file), orders["world"]
     listeners = Listeners.adopt(settings, orders["files"])
 
     async def prepare(service: Service) -> None:
@@ -72,16 +74,15 @@ async def work(settings: Settings, orders: dict[str, Any], file: int = ORDERS) -
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop_signal, stop)
-        tasks.start_soon(said.follow, stop)
+        tasks.start_soon(later_orders.follow, stop)
         await serve_until(
             settings,
             stop,
-            ready_json=True,
-            facts={},
+            ReadyNotice(as_json=True),
             everything=orders["everything"],
-            first=prepare,
+            prepare=prepare,
             listeners=listeners,
-            is_replaced=said.is_replaced,
+            is_replaced=later_orders.is_replaced,
         )
         tasks.cancel_scope.cancel()
 

@@ -7,15 +7,15 @@ workers use the current `toolserver.toml`. Imports little: the supervisor serves
 import logging
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import anyio
 
-from toolserver.cli.greeting import greet
+from toolserver.cli.ready_notice import ReadyNotice
 from toolserver.cli.serving_rules import check_before_serving
-from toolserver.serving.listen import announce, stop_signal
+from toolserver.serving.listen import stop_signal
 from toolserver.serving.listeners import Listeners
 from toolserver.serving.running_note import note_running
 from toolserver.serving.supervisor import Supervisor
@@ -25,9 +25,6 @@ from toolserver.settings import Settings
 log = logging.getLogger(__name__)
 
 MODULE = "toolserver.cli.worker"
-
-Greet = Callable[[dict[str, Any]], None]
-"""Tells a person that the service is ready, and where."""
 
 
 def make_worker_settings(settings: Settings, number: int) -> Settings:
@@ -46,42 +43,36 @@ async def workers_command(
 ) -> None:
     """Run `toolserver serve` with several workers until a signal stops it."""
     check_before_serving(settings, everything=everything)
-    await supervise(
-        settings, flags, anyio.Event(), hello=None if ready_json else greet, facts={}, everything=everything
-    )
+    await supervise(settings, flags, anyio.Event(), ReadyNotice(ready_json), everything=everything)
 
 
 async def supervise(
     settings: Settings,
     flags: Mapping[str, Any],
     stop: anyio.Event,
+    notice: ReadyNotice,
     *,
-    hello: Greet | None,
-    facts: Mapping[str, Any],
     everything: bool = False,
     world: Mapping[str, str] | None = None,
 ) -> None:
     """Run the workers of a service until `stop` is set. SIGHUP renews them one after another.
 
-    `flags` are the flags of the command line, which each worker reads again. `facts` are added to the ready line, or
-    passed to `hello` with the addresses. `world` has the `world_url` and `token` of a demo. Raises SystemExit if the
-    workers cannot be started or kept running.
+    `flags` are the options of the command line, which each worker reads again. The notice is published when all workers
+    are ready. `world` has the `world_url` and `token` of a demo. Raises SystemExit if the workers cannot be started or
+    kept running.
     """
     listeners = Listeners.open_for_workers(settings, settings.workers)
-    given = {name: str(value) if isinstance(value, Path) else value for name, value in flags.items()}
+    options = {name: str(value) if isinstance(value, Path) else value for name, value in flags.items()}
 
     async def start(number: int) -> WorkerProcess:
         files = listeners[number].files
-        orders = {"number": number, "flags": given, "files": files, "everything": everything, "world": world}
+        orders = {"number": number, "flags": options, "files": files, "everything": everything, "world": world}
         numbers = [file for file in files.values() if file is not None]
         return await WorkerProcess.start(number, [sys.executable, "-m", MODULE], orders, numbers)
 
-    def on_ready(said: list[dict[str, Any]]) -> None:
-        log.info("every worker is ready", extra={"pids": [each["pid"] for each in said]})
-        if hello is None:
-            announce(**listeners[0].addresses, **facts)
-        else:
-            hello(listeners[0].for_people | dict(facts))
+    def on_ready(ready_lines: list[dict[str, Any]]) -> None:
+        log.info("every worker is ready", extra={"pids": [line["pid"] for line in ready_lines]})
+        notice.publish(listeners[0])
 
     supervisor = Supervisor(settings.workers, start)
     async with anyio.create_task_group() as tasks:

@@ -6,10 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.catalog.tiny import TINY
-from toolserver.cli import generate_docs
-from toolserver.cli.generate_docs import SHOWN, generate, readme_answer, write_documents
-from toolserver.registry.registry import Registry
-from toolserver.settings import Settings
+from toolserver.cli.docs import SHOWN, generate, readme_answer, update_files
 
 EXAMPLE = {
     "endpoint": "btc-price",
@@ -26,22 +23,18 @@ README = "# Title\n<!-- answer: of btc_price -->\nold\n<!-- /answer -->\nafter\n
 
 
 @pytest.fixture
-def checkout(tmp_path, monkeypatch):
-    """A checkout whose only tools are the sample ones, with an example for one of them."""
+def checkout(tmp_path):
+    """A checkout without generated files."""
     (tmp_path / "README.md").write_text(README)
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "selling-credits.md").write_text(SELLING)
-
-    async def example_answers(registry, settings):
-        return {SHOWN: EXAMPLE, "digest": EXAMPLE}
-
-    async def compose_licence_table(registry, settings):
-        return LICENCES
-
-    monkeypatch.setattr(generate_docs, "example_answers", example_answers)
-    monkeypatch.setattr(generate_docs, "compose_licence_table", compose_licence_table)
-    monkeypatch.setattr(Registry, "load", lambda *packages: TINY)
     return tmp_path
+
+
+def update(checkout, *, check=False):
+    """Bring the files of a checkout up to date whose only tools are the sample ones, with an example for two."""
+    documents = generate(TINY, {SHOWN: EXAMPLE, "digest": EXAMPLE}, LICENCES, checkout)
+    return update_files(documents, check=check, root=checkout)
 
 
 def test_the_answer_in_the_readme_is_valid_json_with_a_line_for_each_member():
@@ -83,31 +76,31 @@ def test_every_tool_gets_a_page_and_every_example_a_file(checkout):
 
 
 def test_a_check_writes_nothing_and_names_what_is_out_of_date(checkout):
-    found = write_documents(Settings(), check=True, root=checkout)
-    assert Path("docs/tools/sights.md") in found
+    outdated = update(checkout, check=True)
+    assert Path("docs/tools/sights.md") in outdated
     assert sorted(path.name for path in checkout.iterdir()) == ["README.md", "docs"]
     assert (checkout / "README.md").read_text() == README
 
 
 def test_what_was_written_is_up_to_date_the_next_time(checkout):
-    written = write_documents(Settings(), root=checkout)
+    written = update(checkout)
     assert all((checkout / path).is_file() for path in written)
-    assert write_documents(Settings(), check=True, root=checkout) == []
-    assert write_documents(Settings(), root=checkout) == []
+    assert update(checkout, check=True) == []
+    assert update(checkout) == []
 
 
 def test_a_page_that_was_changed_by_hand_is_the_only_one_written_again(checkout):
-    write_documents(Settings(), root=checkout)
+    update(checkout)
     (checkout / "docs/tools/sights.md").write_text("by hand")
-    assert write_documents(Settings(), root=checkout) == [Path("docs/tools/sights.md")]
+    assert update(checkout) == [Path("docs/tools/sights.md")]
 
 
 def test_pages_and_examples_of_tools_that_are_gone_are_removed(checkout):
-    write_documents(Settings(), root=checkout)
+    update(checkout)
     gone = [Path("catalog/examples/gone.json"), Path("docs/tools/gone.md")]
     for path in gone:
         (checkout / path).write_text("")
-    assert write_documents(Settings(), check=True, root=checkout) == gone
+    assert update(checkout, check=True) == gone
     assert (checkout / gone[0]).exists()
-    assert write_documents(Settings(), root=checkout) == gone
+    assert update(checkout) == gone
     assert not any((checkout / path).exists() for path in gone)

@@ -1,0 +1,112 @@
+"""`toolserver call`: what is printed of an answer from this process or a service elsewhere, and the exit status."""
+
+import json
+
+import click
+import pytest
+
+from tests.calls.toy import REGISTRY
+from toolserver.cli.call import call_command, print_outcome, print_remote_answer
+from toolserver.core.caller import Caller
+from toolserver.errors import InvalidArguments
+from toolserver.registry.site_facts import SiteFacts
+from toolserver.settings import Settings
+
+FACTS = SiteFacts("https://data.example", "data.example")
+CALLER = Caller(client="local", token=None, transport="cli", limited=False, agent="test")
+
+
+class LocalService:
+    """A service in which a call has the outcome of the test."""
+
+    facts = FACTS
+
+    def __init__(self, outcome):
+        self.calls, self._outcome = [], outcome
+        self.pipeline = self
+
+    async def call(self, operation, arguments, caller):
+        self.calls.append((operation.name, arguments, caller))
+        if isinstance(self._outcome, Exception):
+            raise self._outcome
+        return self._outcome
+
+
+class Outcome:
+    class rendered:
+        payload = b'{"value":3}'
+
+
+async def test_a_paid_call_without_books_says_where_it_can_be_made(tmp_path):
+    with pytest.raises(click.ClickException, match="premium_macro needs a service that sells: add --server"):
+        await call_command(Settings(data_dir=tmp_path), "premium_macro", {}, as_json=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_an_unknown_tool_is_named_and_nothing_is_called(tmp_path):
+    with pytest.raises(click.ClickException, match="there is no tool called nubmer"):
+        await call_command(Settings(data_dir=tmp_path), "nubmer", {}, as_json=True)
+    assert list(tmp_path.iterdir()) == []
+
+
+async def test_a_call_prints_the_answer_as_it_is_or_indented(capsys):
+    service = LocalService(Outcome)
+    assert await print_outcome(service, REGISTRY["number"], {"a": 1}, CALLER, as_json=True) == 0
+    assert capsys.readouterr().out == '{"value":3}\n'
+    assert await print_outcome(service, REGISTRY["number"], {}, CALLER, as_json=False) == 0
+    assert capsys.readouterr().out == '{\n  "value": 3\n}\n'
+    assert service.calls == [("number", {"a": 1}, CALLER), ("number", {}, CALLER)]
+
+
+async def test_a_refused_call_is_a_problem_document_and_status_1(capsys):
+    service = LocalService(InvalidArguments("lat: must be a number", errors=[]))
+    assert await print_outcome(service, REGISTRY["number"], {}, CALLER, as_json=True) == 1
+    captured = capsys.readouterr()
+    problem = json.loads(captured.out)
+    assert (problem["error"], problem["detail"]) == ("invalid_arguments", "lat: must be a number")
+    assert await print_outcome(service, REGISTRY["number"], {}, CALLER, as_json=False) == 1
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert json.loads(captured.err) == problem
+
+
+class Bridge:
+    """A service elsewhere that answers every message in this way."""
+
+    def __init__(self, **members):
+        self.messages, self._members = [], members
+
+    async def answer(self, line, message):
+        self.messages.append(json.loads(line))
+        return json.dumps({"jsonrpc": "2.0", "id": 1, **self._members}).encode()
+
+
+def text(payload, *, failed=False):
+    content = [{"type": "text", "text": json.dumps(payload)}]
+    return {"content": content, "isError": failed} | ({} if failed else {"structuredContent": payload})
+
+
+async def test_an_answer_from_elsewhere_is_printed_and_the_status_is_0(capsys):
+    bridge = Bridge(result=text({"data": {"price": 3}}))
+    assert await print_remote_answer(bridge, "gas", {"chain": "base"}, as_json=False) == 0
+    assert bridge.messages[0]["params"] == {"name": "gas", "arguments": {"chain": "base"}}
+    assert capsys.readouterr().out == '{\n  "data": {\n    "price": 3\n  }\n}\n'
+    assert await print_remote_answer(bridge, "gas", {}, as_json=True) == 0
+    assert capsys.readouterr().out == '{"data": {"price": 3}}\n'
+
+
+async def test_a_refusal_from_elsewhere_goes_to_standard_error_and_the_status_is_1(capsys):
+    bridge = Bridge(result=text({"error": "missing_token"}, failed=True))
+    assert await print_remote_answer(bridge, "premium_macro", {}, as_json=False) == 1
+    printed = capsys.readouterr()
+    assert (printed.out, "missing_token" in printed.err) == ("", True)
+
+
+async def test_without_data_the_status_is_1():
+    assert await print_remote_answer(Bridge(result=text({"data": None})), "gas", {}, as_json=True) == 1
+
+
+async def test_an_error_of_the_protocol_ends_the_program_with_its_sentence():
+    bridge = Bridge(error={"code": -32602, "message": "there is no tool called gass; did you mean gas?"})
+    with pytest.raises(click.ClickException, match="did you mean gas"):
+        await print_remote_answer(bridge, "gass", {}, as_json=False)

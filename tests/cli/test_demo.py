@@ -1,0 +1,75 @@
+"""`toolserver demo`: what it refuses, and what it gives the service that it runs on its own world."""
+
+import re
+
+import anyio
+import pytest
+
+from toolserver.cli import demo as module
+from toolserver.cli.demo import demo_command
+from toolserver.cli.demo_settings import DEMO_CREDITS
+from toolserver.settings import LedgerSettings, Settings, WebhookSettings
+
+
+@pytest.fixture
+def until(monkeypatch):
+    """What `serve_until` was called with, on a world that says a port and serves nothing."""
+    calls = []
+
+    async def serve_until(settings, stop, notice, **named):
+        calls.append((settings, {"notice": notice, **named}))
+
+    async def serve_upstreams(state, packages, host, port, *, task_status):
+        task_status.started(4242)
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(module, "serve_until", serve_until)
+    monkeypatch.setattr(module, "serve_upstreams", serve_upstreams)
+    return calls
+
+
+async def test_a_demo_runs_on_its_own_world_with_a_token_that_it_funds_first(until):
+    minted = []
+
+    class Service:
+        class money:
+            class own:
+                @staticmethod
+                async def mint(token, credits, *, cause):
+                    minted.append((token, credits, cause))
+
+    await demo_command(Settings(), {}, seed=1, ready_json=True)
+    ((settings, named),) = until
+    facts = named["notice"].facts
+    assert (facts["world_url"], settings.upstream.via) == ("http://127.0.0.1:4242", "http://127.0.0.1:4242")
+    assert settings.payments.enabled
+    assert re.fullmatch("svc_live_[0-9a-f]{64}", facts["token"])
+    await named["prepare"](Service)
+    ((token, credits, cause),) = minted
+    assert (token, credits) == (facts["token"], DEMO_CREDITS)
+    assert facts["token"] not in cause
+    assert "http://127.0.0.1:1/api/payment/buy-credits" in named["notice"].hint("http://127.0.0.1:1")
+
+
+@pytest.mark.parametrize(
+    ("webhooks", "allowed"), [(WebhookSettings(), True), (WebhookSettings(allow_loopback=False), False)]
+)
+async def test_a_demo_delivers_webhooks_to_this_machine_unless_that_is_switched_off(until, webhooks, allowed):
+    await demo_command(Settings(webhooks=webhooks), {}, seed=1, ready_json=True)
+    assert until[0][0].webhooks.allow_loopback is allowed
+
+
+@pytest.mark.parametrize(
+    ("settings", "why"),
+    [
+        (Settings(host="0.0.0.0"), "the demo is for development"),
+        (
+            Settings(ledger=LedgerSettings(url="https://a.example", key_id="k", secret="s" * 32)),
+            "the demo has its own ledger",
+        ),
+    ],
+)
+async def test_a_demo_is_refused_in_public_and_on_a_ledger_of_others(until, settings, why):
+    with pytest.raises(SystemExit, match=why):
+        await demo_command(settings, {}, seed=1, ready_json=True)
+    assert until == []

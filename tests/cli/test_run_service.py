@@ -1,0 +1,75 @@
+"""A service in this process: what is refused, what is announced, in which order it starts and how it ends."""
+
+import json
+from functools import partial
+
+import anyio
+import httpx
+import pytest
+
+from toolserver.cli.ready_notice import ReadyNotice
+from toolserver.cli.run_service import serve_command, serve_until
+from toolserver.serving.listeners import Listeners
+from toolserver.settings import MetricsSettings, Settings
+
+
+@pytest.fixture(autouse=True)
+def no_freeze(monkeypatch):
+    """The objects of a test stay where garbage collection finds them."""
+    monkeypatch.setattr("toolserver.cli.run_service.freeze_startup", lambda: None)
+
+
+async def test_what_prepares_a_service_is_done_before_the_ready_line(tmp_path, capsys):
+    stop, printed = anyio.Event(), []
+
+    async def prepare(service):
+        printed.append(capsys.readouterr().out)
+        stop.set()
+
+    with anyio.fail_after(60):
+        await serve_until(Settings(data_dir=tmp_path, port=0), stop, ReadyNotice(True, {"credits": 5}), prepare=prepare)
+    line = json.loads(capsys.readouterr().out)
+    assert printed == [""]
+    assert (line["ready"], line["credits"]) == (True, 5)
+
+
+async def test_metrics_and_the_operators_page_are_served_beside_the_service(tmp_path):
+    stop, ready = anyio.Event(), anyio.Event()
+    settings = Settings(data_dir=tmp_path, port=0, metrics=MetricsSettings(port=0))
+    listeners = Listeners.open(settings)
+
+    async def prepare(service):
+        ready.set()
+
+    with anyio.fail_after(60):
+        async with anyio.create_task_group() as tasks, httpx.AsyncClient() as client:
+            start = partial(serve_until, prepare=prepare, listeners=listeners)
+            tasks.start_soon(start, settings, stop, ReadyNotice(True))
+            await ready.wait()
+            metrics = await client.get(listeners.addresses["metrics_url"])
+            operators = await client.get(listeners.operators)
+            stop.set()
+    assert (metrics.status_code, operators.status_code) == (200, 200)
+    assert "toolserver_" in metrics.text
+
+
+async def test_a_service_that_cannot_start_ends_the_program_with_its_reason(tmp_path):
+    (tmp_path / "ledger.sqlite3").write_text("no database" * 99)
+    settings = Settings(data_dir=tmp_path, port=0, metrics=MetricsSettings(enabled=False))
+    listeners = Listeners.open(settings)
+    with listeners.main, anyio.fail_after(60), pytest.raises(BaseExceptionGroup) as ended:
+        await serve_until(settings, anyio.Event(), ReadyNotice(True), listeners=listeners)
+    assert ended.group_contains(SystemExit, match="the service could not start: .*not a database")
+
+
+@pytest.mark.parametrize(
+    ("settings", "everything", "why"),
+    [
+        (Settings(workers=2), False, "more than one worker"),
+        (Settings(host="0.0.0.0"), True, "--everything is for development"),
+    ],
+)
+async def test_what_cannot_be_served_is_refused_before_anything_is_bound(settings, everything, why, capsys):
+    with pytest.raises(SystemExit, match=why):
+        await serve_command(settings, ready_json=True, everything=everything)
+    assert capsys.readouterr().out == ""

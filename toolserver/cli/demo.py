@@ -1,0 +1,70 @@
+"""Implement `toolserver demo`: the simulated world and a service that share one clock, with a funded token."""
+
+import secrets
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import anyio
+import click
+
+from toolserver.cli.demo_settings import DEMO_CREDITS, fund_with, make_demo_settings
+from toolserver.cli.load_settings import prepare_settings
+from toolserver.cli.options import listening_options
+from toolserver.cli.ready_notice import ReadyNotice
+from toolserver.cli.run_service import serve_until
+from toolserver.cli.serving_rules import require_what_workers_share
+from toolserver.cli.workers import supervise
+from toolserver.cli.world import serve_upstreams
+from toolserver.money.purchases.demo import chain_url, paste_sequence
+from toolserver.registry.tool_packages import tool_packages
+from toolserver.serving.listen import refuse_public, run_async, stop_signal
+from toolserver.settings import Settings
+from toolserver.world.clock import SharedSimClock
+from toolserver.world.state import WorldState
+
+
+@click.command()
+@listening_options
+@click.option("--seed", type=int, default=1, show_default=True, help="Seed of the simulated world")
+def demo(ready_json: bool, seed: int, **flags: Any) -> None:
+    """Serve the tools with a simulated world and a funded token: everything works offline.
+
+    Without --data-dir, nothing is left behind on disk.
+    """
+    with TemporaryDirectory(prefix="toolserver-demo-") as own:  # demo credits are never stored beside real ones
+        flags["data_dir"] = flags["data_dir"] or Path(own)
+        settings = prepare_settings(**flags)
+        run_async(settings, demo_command, settings, flags, seed=seed, ready_json=ready_json)
+
+
+async def demo_command(settings: Settings, flags: dict[str, Any], *, seed: int, ready_json: bool) -> None:
+    """Run the world and the service until a signal stops them. `flags` are the options of the command line.
+
+    Several workers follow the clock of the world. Raises SystemExit if the settings do not allow a demo.
+    """
+    refuse_public(settings, "the demo")
+    if settings.ledger.url is not None:
+        raise SystemExit("the demo has its own ledger: unset ledger.url")
+    require_what_workers_share(settings)
+    stop = anyio.Event()
+    token = f"svc_live_{secrets.token_hex(32)}"
+
+    async with anyio.create_task_group() as tasks:
+        if settings.workers == 1:
+            tasks.start_soon(stop_signal, stop)
+        state = WorldState(seed=seed)
+        port = await tasks.start(serve_upstreams, state, tool_packages(settings.tools), "127.0.0.1", 0)
+        world_url = f"http://127.0.0.1:{port}"
+        settings = make_demo_settings(settings, world_url)
+        facts = {"world_url": world_url, "chain_url": chain_url(world_url), "token": token, "credits": DEMO_CREDITS}
+
+        def describe_purchase(base_url: str) -> str:
+            return "to buy credits on the simulated chain, paste:\n\n" + paste_sequence(base_url, world_url)
+
+        notice = ReadyNotice(ready_json, facts, describe_purchase)
+        if settings.workers > 1:
+            await supervise(settings, flags, stop, notice, world={"world_url": world_url, "token": token})
+        else:
+            await serve_until(settings, stop, notice, prepare=fund_with(token), clock=SharedSimClock(state.clock))
+        tasks.cancel_scope.cancel()
