@@ -114,7 +114,7 @@ def ask(settings, *, patient):
     ],
 )
 async def test_commands_ask_for_the_marks_of_all_instances(tmp_path, monkeypatch, command, words):
-    monkeypatch.setattr("toolserver.serving.shared_database.find_marks", ask)
+    monkeypatch.setattr(f"{command.callback.__module__}.find_marks", ask)
     async with opened_ledger("sqlite", tmp_path, ManualClock(START)):
         pass
     done = await run(command, *words, "--data-dir", tmp_path, xpub=XPUB)
@@ -122,7 +122,7 @@ async def test_commands_ask_for_the_marks_of_all_instances(tmp_path, monkeypatch
 
 
 async def test_who_looks_for_lost_addresses_asks_for_them_too(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolserver.serving.shared_database.find_marks", ask)
+    monkeypatch.setattr("toolserver.cli.recover.find_marks", ask)
     async with opened_ledger("sqlite", tmp_path, ManualClock(START)) as ledger:
         payments = PaymentSettings(xpub=SecretStr(XPUB))
         with pytest.raises(Asked):
