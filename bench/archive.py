@@ -27,7 +27,7 @@ from toolserver.money.books.month_close import MonthCloser
 from toolserver.money.books.month_proof import prove_months
 from toolserver.money.books.month_prune import MonthPruner
 from toolserver.money.ledger.admin import check
-from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.receipts.keys import RECEIPT_KEYS, KeyRing
 from toolserver.serving.database_move import move_database
 from toolserver.sql.ledger_place import LedgerPlace, open_place
@@ -51,7 +51,7 @@ def write_beside(place: LedgerPlace, over: Ending, found: "Queue[list[float]]") 
     async def write() -> None:
         took: list[float] = []
         async with open_place(place) as store:
-            ledger = SqliteLedger(store, ManualClock(datetime.fromtimestamp(NOW / 1000, UTC)))
+            ledger = SqlLedger(store, ManualClock(datetime.fromtimestamp(NOW / 1000, UTC)))
             await ledger.mint(BUYER, 1_000_000, cause="bench")
             while not over.is_set():
                 began = time.perf_counter()

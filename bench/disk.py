@@ -16,7 +16,7 @@ from bench.judge import Bar, Effort, Line, Table, Verdict
 from bench.misses import ask
 from bench.processes import python, started
 from toolserver.app import Service, ServiceParts
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 
 CALLS, MOST_BYTES = 4000, 700
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "premium_briefing", "arguments": {}}}

@@ -23,7 +23,7 @@ from bench.judge import Bar, Effort, Line, Table, Verdict, show_table, show_verd
 from bench.pairs import Pair, Sample, Samples, Side, measure_pairs, ratio_of, value_of
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
-from toolserver.money.ledger.sqlite import open_ledger
+from toolserver.money.ledger.store import open_ledger
 
 CALLERS, JUDGED = (1, 8, 64, 256), 64
 WAYS = ("usual", "charge", "two steps")

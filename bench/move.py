@@ -26,8 +26,8 @@ from toolserver.money.receipts.keys import RECEIPT_KEYS, Key, ensure_keys
 from toolserver.money.receipts.log_buckets import BookedCall, hour_at
 from toolserver.money.receipts.log_state import AppendHour, LogLease
 from toolserver.money.receipts.sign import encode, signing_input
-from toolserver.money.receipts.sqlite_booked import book_calls
-from toolserver.money.receipts.sqlite_log import append_hour
+from toolserver.money.receipts.sql_booked import book_calls
+from toolserver.money.receipts.sql_log import append_hour
 from toolserver.sql.group_commit import connect
 from toolserver.sql.move_mark import MARK_FILE
 from toolserver.sql.row_seal import RowSeal

@@ -26,7 +26,7 @@ from bench.pairs import Sample, Side
 from toolserver.clock import SystemClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
-from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.sql import lane
 from toolserver.sql.postgres import PostgresTerms
 from toolserver.sql.postgres_group_commit import open_postgres
@@ -45,7 +45,7 @@ def name_token(number: int) -> str:
 @asynccontextmanager
 async def open_ours(url: str) -> AsyncIterator[Charge]:
     async with open_postgres(PostgresTerms(url, connect_s=PATIENCE_S, work_s=PATIENCE_S)) as store:
-        ledger = SqliteLedger(store, SystemClock())
+        ledger = SqlLedger(store, SystemClock())
         yield lambda token: ledger.charge(ids.call_id(), token, PRICE, endpoint=ENDPOINT)
 
 
@@ -138,7 +138,7 @@ async def _run(url: str, script: str) -> None:
 
 async def _mint(url: str, count: int) -> None:
     async with open_postgres(PostgresTerms(url, connect_s=PATIENCE_S, work_s=PATIENCE_S)) as store:
-        ledger = SqliteLedger(store, SystemClock())
+        ledger = SqlLedger(store, SystemClock())
         names = [name_token(number) for number in range(count)]
         await asyncio.gather(*(ledger.mint(name, PLENTY, cause=f"bench {name[-6:]}") for name in names))
     await _run(url, "CREATE SEQUENCE bench_number START 1000000000; ANALYZE")

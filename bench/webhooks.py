@@ -27,14 +27,14 @@ from bench.judge import Bar, Effort, Line, Table, Verdict, show_table, show_verd
 from bench.pairs import PIECE, Pair, Sample, Samples, Side, measure_pairs, ratio_of, reference_of
 from toolserver.clock import SystemClock
 from toolserver.sql.migrate import migrate
-from toolserver.webhooks import sqlite_tables
+from toolserver.webhooks import sql_tables
 from toolserver.webhooks.condition_state import ConditionState, evaluate
 from toolserver.webhooks.conditions import WebhookCondition, decode_condition, encode_condition
 from toolserver.webhooks.delivery import WebhookSender
 from toolserver.webhooks.dns_lane import DnsLane
 from toolserver.webhooks.egress import EgressGuard
 from toolserver.webhooks.records import WebhookSubscription
-from toolserver.webhooks.sqlite_tables import SqliteTables
+from toolserver.webhooks.sql_tables import SqlTables
 
 R = TypeVar("R")
 
@@ -67,14 +67,14 @@ def fill(count: int) -> sqlite3.Connection:
         for n in range(count)
     )
     db.execute("BEGIN")
-    db.executemany(sqlite_tables.ADD_SUBSCRIPTION, rows)
+    db.executemany(sql_tables.ADD_SUBSCRIPTION, rows)
     db.execute("COMMIT")
     return db
 
 
 def claim_side(name: str, db: sqlite3.Connection) -> Side:
     """Return the side of two batches claimed and given up again: `cpu_us` a row."""
-    tables = SqliteTables(db)
+    tables = SqlTables(db)
 
     def measure() -> Sample:
         db.execute("BEGIN IMMEDIATE")
@@ -90,7 +90,7 @@ def claim_side(name: str, db: sqlite3.Connection) -> Side:
 
 def look_side(db: sqlite3.Connection, times: int = 200) -> Side:
     """Return the side of a look at a queue in which nothing is due."""
-    tables = SqliteTables(db)
+    tables = SqlTables(db)
 
     def measure() -> Sample:
         started = time.process_time()
@@ -105,7 +105,7 @@ def look_side(db: sqlite3.Connection, times: int = 200) -> Side:
 
 def claim_all(db: sqlite3.Connection, count: int) -> None:
     """Claim everything in batches."""
-    tables, claimed = SqliteTables(db), 0
+    tables, claimed = SqlTables(db), 0
     while claimed < count:
         db.execute("BEGIN IMMEDIATE")
         claimed += len(tables.claim_due(NOW + SLOT_MS, BATCH, failing=False))

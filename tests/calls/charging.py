@@ -5,18 +5,18 @@ from contextlib import asynccontextmanager
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import token
 from tests.postgres import terms_of
-from toolserver.calls.charge_store import MemoryChargeStore, SqliteChargeStore
+from toolserver.calls.charge_store import MemoryChargeStore, SqlChargeStore
 from toolserver.calls.charge_with_receipt import ReceiptedCharges
-from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqliteIdempotencyStore
+from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqlIdempotencyStore
 from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
 from toolserver.money.ledger.memory import MemoryLedger
-from toolserver.money.ledger.sqlite import FILE, SqliteLedger, open_ledger
+from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
 from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Body, Sale, receipt_id
-from toolserver.money.receipts.sqlite import SqliteReceiptStore
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.sql.postgres_group_commit import open_postgres
 
 RICH, POOR = token(1), token(2)
@@ -57,7 +57,7 @@ async def _open_ledger(folder, engine, clock):
             yield ledger
     else:
         async with open_postgres(terms_of(folder)) as store:
-            yield SqliteLedger(store, clock)
+            yield SqlLedger(store, clock)
 
 
 @asynccontextmanager
@@ -66,9 +66,9 @@ async def open_stand(folder, engine="sqlite"):
     async with _open_ledger(folder, engine, clock) as ledger:
         await ledger.mint(RICH, 100, cause="rich")
         await ledger.mint(POOR, 1, cause="poor")
-        stored = SqliteReceiptStore(ledger.file) if engine != "memory" else MemoryReceiptStore()
+        stored = SqlReceiptStore(ledger.file) if engine != "memory" else MemoryReceiptStore()
         evidence = ReceiptService(stored, folder, clock=clock, base_url="https://data.example", service="data.example")
         buckets = evidence.log.buckets
-        keys = MemoryIdempotencyStore(clock) if engine == "memory" else SqliteIdempotencyStore(ledger.file, clock)
-        store = SqliteChargeStore(ledger, buckets) if engine != "memory" else MemoryChargeStore(ledger, stored, keys)
+        keys = MemoryIdempotencyStore(clock) if engine == "memory" else SqlIdempotencyStore(ledger.file, clock)
+        store = SqlChargeStore(ledger, buckets) if engine != "memory" else MemoryChargeStore(ledger, stored, keys)
         yield Stand(ledger, evidence, store, stored, clock, keys)

@@ -10,7 +10,7 @@ from tests.calls.parts import START
 from tests.postgres import POSTGRES
 from tests.requirements import proves
 from toolserver.calls.charge_store import record_died
-from toolserver.calls.idempotency_store import SqliteIdempotencyStore
+from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.calls.kept_results import KeptResult
 from toolserver.clock import ManualClock
 from toolserver.core import ids
@@ -99,7 +99,7 @@ async def test_the_kept_answer_of_a_released_call_goes_with_it(tmp_path):
     sent, lost = ids.call_id(), ids.call_id()
     clock = ManualClock(START)
     async with open_stand(tmp_path) as stand:
-        kept = SqliteIdempotencyStore(stand.ledger.file, clock)
+        kept = SqlIdempotencyStore(stand.ledger.file, clock)
         for key, call_id in (("a", sent), ("b", lost)):
             await kept.begin(("s", key), "r", call_id)
             await stand.buy(call_id)
@@ -107,7 +107,7 @@ async def test_the_kept_answer_of_a_released_call_goes_with_it(tmp_path):
         stand.ledger.delivered(sent)
     async with open_stand(tmp_path) as stand:
         await stand.charges._store.release_undelivered()
-        kept = SqliteIdempotencyStore(stand.ledger.file, clock)
+        kept = SqlIdempotencyStore(stand.ledger.file, clock)
         assert (await kept.begin(("s", "a"), "r", "new")).result == b"answer"
         assert (await kept.begin(("s", "b"), "r", "new")).call_id == "new"
 

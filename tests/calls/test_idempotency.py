@@ -8,7 +8,7 @@ import pytest
 from tests.calls.parts import START
 from tests.requirements import proves
 from toolserver.calls.idempotency import Idempotency, fingerprint
-from toolserver.calls.idempotency_store import KEEP_S, MemoryIdempotencyStore, SqliteIdempotencyStore
+from toolserver.calls.idempotency_store import KEEP_S, MemoryIdempotencyStore, SqlIdempotencyStore
 from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCall, KeyTaken
 from toolserver.clock import ManualClock
 from toolserver.errors import IdempotencyConflict
@@ -52,7 +52,7 @@ async def store(request, tmp_path, clock):
         yield Idempotency(MemoryIdempotencyStore(clock))
     else:
         async with durable(tmp_path / "ledger.sqlite3") as file:
-            yield Idempotency(SqliteIdempotencyStore(file, clock))
+            yield Idempotency(SqlIdempotencyStore(file, clock))
 
 
 def keep(result):
@@ -152,20 +152,20 @@ async def test_a_day_later_the_key_is_forgotten(store, work, clock):
 async def test_a_result_survives_the_process(tmp_path, clock, work):
     for _ in range(2):
         async with durable(tmp_path / "ledger.sqlite3") as file:
-            assert await once(Idempotency(SqliteIdempotencyStore(file, clock)), work) == "result 1"
+            assert await once(Idempotency(SqlIdempotencyStore(file, clock)), work) == "result 1"
     assert len(work.calls) == 1
 
 
 async def test_work_that_died_with_its_process_is_done_again_under_the_same_name(tmp_path, clock, work):
     async with durable(tmp_path / "ledger.sqlite3") as file:
-        store = Idempotency(SqliteIdempotencyStore(file, clock))
+        store = Idempotency(SqlIdempotencyStore(file, clock))
         async with anyio.create_task_group() as tasks:
             work.gate = anyio.Event()
             tasks.start_soon(once, store, work)
             with anyio.fail_after(5):
                 await work.begun.wait()
             again = Idempotency(
-                SqliteIdempotencyStore(file, clock)
+                SqlIdempotencyStore(file, clock)
             )  # as after a crash: nothing in memory, the row without a result
             with pytest.raises(IdempotencyConflict):
                 await once(again, work, request="other")
@@ -178,7 +178,7 @@ async def test_work_that_died_with_its_process_is_done_again_under_the_same_name
 async def test_two_instances_that_do_the_same_work_at_once_give_one_result(tmp_path, clock, work):
     """Who ends second gives what the first one stored."""
     async with durable(tmp_path / "ledger.sqlite3") as file:
-        one, other = (Idempotency(SqliteIdempotencyStore(file, clock)) for _ in range(2))
+        one, other = (Idempotency(SqlIdempotencyStore(file, clock)) for _ in range(2))
         work.gate, results = anyio.Event(), []
 
         async def ask_slowly():
@@ -198,7 +198,7 @@ async def test_two_instances_that_do_the_same_work_at_once_give_one_result(tmp_p
 
 async def test_sweeping_forgets_old_rows_and_keeps_the_rest(tmp_path, clock, work):
     async with durable(tmp_path / "ledger.sqlite3") as file:
-        store = Idempotency(SqliteIdempotencyStore(file, clock))
+        store = Idempotency(SqlIdempotencyStore(file, clock))
         await file.alone(
             lambda db: (
                 db.executemany(
@@ -216,7 +216,7 @@ async def test_sweeping_forgets_old_rows_and_keeps_the_rest(tmp_path, clock, wor
 
 async def test_what_was_paid_is_answered_even_if_it_cannot_be_kept(tmp_path, clock, work, caplog):
     async with durable(tmp_path / "ledger.sqlite3") as file:
-        store = Idempotency(SqliteIdempotencyStore(file, clock))
+        store = Idempotency(SqlIdempotencyStore(file, clock))
         await file.alone(
             lambda db: (
                 db.execute(
@@ -235,7 +235,7 @@ async def test_work_does_not_begin_unless_its_name_is_written_down(tmp_path, clo
     async with durable(tmp_path / "ledger.sqlite3") as file:
         await file.alone(lambda db: db.execute("DROP TABLE idempotency") and None)
         with pytest.raises(StorageFailed):
-            await once(Idempotency(SqliteIdempotencyStore(file, clock)), work)
+            await once(Idempotency(SqlIdempotencyStore(file, clock)), work)
     assert work.calls == []
 
 

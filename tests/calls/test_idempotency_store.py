@@ -11,7 +11,7 @@ from toolserver.calls.idempotency_store import (
     KEEP_S,
     SWEPT,
     MemoryIdempotencyStore,
-    SqliteIdempotencyStore,
+    SqlIdempotencyStore,
 )
 from toolserver.calls.kept_results import KeptResult, KeyedCall, SharedBytes
 from toolserver.clock import ManualClock
@@ -33,10 +33,10 @@ async def store(request, tmp_path, clock):
         yield MemoryIdempotencyStore(clock)
     elif request.param == "postgres":
         async with open_postgres(terms_of(tmp_path)) as file:
-            yield SqliteIdempotencyStore(file, clock)
+            yield SqlIdempotencyStore(file, clock)
     else:
         async with durable(tmp_path / "ledger.sqlite3") as file:
-            yield SqliteIdempotencyStore(file, clock)
+            yield SqlIdempotencyStore(file, clock)
 
 
 async def test_a_new_call_is_stored_and_found_again_by_scope_and_key(store):
@@ -110,7 +110,7 @@ async def test_memory_is_bounded_and_forgets_the_oldest(clock):
 async def test_the_file_keeps_a_call_over_a_restart(tmp_path, clock):
     for _ in range(2):
         async with durable(tmp_path / "ledger.sqlite3") as file:
-            store = SqliteIdempotencyStore(file, clock)
+            store = SqlIdempotencyStore(file, clock)
             known = await store.begin(NAME, "r", "call_1")
             await store.keep(NAME, KeptResult(b"result"))
 
@@ -119,14 +119,14 @@ async def test_the_file_keeps_a_call_over_a_restart(tmp_path, clock):
 
 async def test_a_file_that_cannot_be_written_is_said(tmp_path, clock):
     async with durable(tmp_path / "ledger.sqlite3") as file:
-        store = SqliteIdempotencyStore(file, clock)
+        store = SqlIdempotencyStore(file, clock)
     with pytest.raises(StorageFailed):
         await store.begin(NAME, "r", "call_1")
 
 
 async def test_sweeping_forgets_shared_bytes_that_no_key_names_any_more_and_keeps_the_others(tmp_path, clock):
     async with durable(tmp_path / "ledger.sqlite3") as file:
-        store = SqliteIdempotencyStore(file, clock)
+        store = SqlIdempotencyStore(file, clock)
         old = [(hashlib.sha256(b"%d" % number).digest(), b"old", 0) for number in range(2 * SWEPT + 1)]
         await file.alone(lambda db: db.executemany("INSERT INTO shared_result VALUES(?,?,?)", old) and None)
         await store.begin(NAME, "r", "call_1")

@@ -10,7 +10,7 @@ import pytest
 from tests.calls.charging import open_stand
 from tests.calls.parts import START
 from tests.postgres import POSTGRES, terms_of
-from toolserver.calls.idempotency_store import SqliteIdempotencyStore
+from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.calls.kept_result_store import (
     KEEP_MS,
     LONGER_MS,
@@ -190,7 +190,7 @@ async def test_keys_are_told_apart_to_the_last_character(tmp_path):
 
 async def test_the_sweep_forgets_expired_keys_and_what_they_shared(file):
     clock = ManualClock(START)
-    kept = SqliteIdempotencyStore(file, clock)
+    kept = SqlIdempotencyStore(file, clock)
     await kept.begin(("s", "k"), "r", "call_1")
     await kept.keep(("s", "k"), KeptResult(b"own ", PAYLOAD))
     clock.advance((KEEP_MS + LONGER_MS) / 1000 + 1)

@@ -107,13 +107,13 @@ STEPS = ("find_keyed", "issue_receipts", "store_keyed", "after")
 async def test_what_ends_between_two_steps_leaves_nothing(tmp_path, monkeypatch, engine, step):
     async with open_stand(tmp_path, engine) as stand:
         if step == "after":
-            charge_new = charge_store.SqliteChargeStore._charge_new
+            charge_new = charge_store.SqlChargeStore._charge_new
 
             def dies(*given):
                 charge_new(*given)
                 raise Killed
 
-            monkeypatch.setattr(charge_store.SqliteChargeStore, "_charge_new", dies)
+            monkeypatch.setattr(charge_store.SqlChargeStore, "_charge_new", dies)
         else:
 
             def dies(*given):
@@ -206,7 +206,7 @@ async def test_what_was_not_sent_and_is_sent_again_for_its_key_stays_charged(tmp
         again = await buy(e, idempotency_key="k")
         assert (again.receipt_id, again.credits_remaining) == (first.receipt_id, first.credits_remaining)
         await e.ledger.file.alone(lambda db: None)  # what was only waiting for the next commit is written now
-        store = charge_store.SqliteChargeStore(e.ledger, None)
+        store = charge_store.SqlChargeStore(e.ledger, None)
         assert await store.release_undelivered() == 0
         assert await e.ledger.balance(BUYER) == first.credits_remaining < left
 

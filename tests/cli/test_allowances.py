@@ -11,7 +11,7 @@ from tests.money.ledger.ledgers import token
 from toolserver.cli.allowances import allowances
 from toolserver.core.caller import token_hash
 from toolserver.errors import RevokedToken
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 
 OWNER = token(1)
 FINGERPRINT = token_hash(OWNER).hex()[:16]

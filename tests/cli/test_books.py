@@ -15,8 +15,8 @@ from bench.month import MONTH, SINCE, UNTIL, compare_month, compare_tools, make_
 from tests.cli.test_ledger import run
 from tests.money.ledger.ledgers import token
 from toolserver.cli.books import books, span_of_day, span_of_month
-from toolserver.money.ledger.sqlite import FILE, open_ledger
-from toolserver.money.ledger.sqlite_invariants import find_breaches
+from toolserver.money.ledger.sql_invariants import find_breaches
+from toolserver.money.ledger.store import FILE, open_ledger
 
 CALLS, BUYERS = 4000, 60
 

@@ -5,7 +5,7 @@ import pytest
 
 from toolserver.cli.buyers import Desk, at_desk
 from toolserver.cli.load_settings import settings_from
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 
 
 async def test_buyers_sign_for_the_name_of_the_service(tmp_path, monkeypatch):

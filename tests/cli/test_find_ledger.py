@@ -6,7 +6,7 @@ import click
 import pytest
 
 from toolserver.cli.find_ledger import find_data_dir, find_ledger
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 
 
 def test_the_data_directory_is_the_flag_s_or_else_the_setting_s(tmp_path, monkeypatch):

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 from tests.money.ledger.ledgers import token
 from toolserver.cli.db import RowProgress, db
 from toolserver.cli.ledger import ledger
-from toolserver.money.ledger.sqlite import FILE, open_ledger
 from toolserver.money.ledger.statements import StatementQuery
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.sql.move_mark import MoveMark, write_move
 
 RICH = token(1)

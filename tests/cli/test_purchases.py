@@ -19,9 +19,9 @@ from tests.money.x402.parts import desk as paying
 from toolserver.cli.purchases import print_sweep_plan, purchases
 from toolserver.clock import SystemClock
 from toolserver.errors import AlreadyCredited, BelowMinimum, SettlementPending
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.x402.sqlite_store import SqlitePaymentStore
+from toolserver.money.x402.sql_store import SqlPaymentStore
 from toolserver.money.x402.store import BegunPayment
 from toolserver.settings import PREFIX
 from toolserver.sql.high_water import HighWater
@@ -130,7 +130,7 @@ async def test_signed_payments_that_are_not_settled_are_listed_and_become_cases(
     assert (row["payer"], row["amount_usd"], row["for"], row["tx"]) == (PAYER_TEXT, "2.000000", "a top-up", None)
     assert row["begun"] == "2027-01-15T08:00:00Z"
     async with open_ledger(tmp_path / "ledger.sqlite3", SystemClock()) as ledger:
-        store = SqlitePaymentStore(ledger.file)
+        store = SqlPaymentStore(ledger.file)
         await store.begin_payment(BegunPayment(bytes(32), bytes(20), bytes(32), 40_000, "GET /api/pro/x h", 0, None, 0))
     rows = json.loads((await run(purchases, "--cases", "--data-dir", tmp_path, "--json")).stdout)
     assert ("unsettled", "GET /api/pro/x", "1970-01-01T00:00:00Z") in [(r["kind"], r["reason"], r["at"]) for r in rows]

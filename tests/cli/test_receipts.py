@@ -11,7 +11,7 @@ from tests.money.receipts.test_sign import JWS, KEY, OBJECT, SALE, core
 from tests.serving.test_receipts import store_receipt
 from toolserver.cli.keys import keys
 from toolserver.cli.receipts import receipts
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, make_key, read_keys
 
 

@@ -25,16 +25,16 @@ from toolserver.cli.recover import recover
 from toolserver.clock import SystemClock
 from toolserver.core.credit_price import ATOMIC
 from toolserver.money.ledger.admin import backup, check, restore_backup
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.matching import AUTHORIZATION_USED
 from toolserver.money.purchases.quotes import Quotes, QuoteTerms
 from toolserver.money.receipts.log_buckets import UnchargedCall
 from toolserver.money.receipts.log_state import LogForked
 from toolserver.money.receipts.service import ReceiptService
-from toolserver.money.receipts.sqlite import SqliteReceiptStore
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.x402.recovery import ChainTopup, begin_recovered
-from toolserver.money.x402.sqlite_books import read_signed_payment_books
-from toolserver.money.x402.sqlite_store import SqlitePaymentStore
+from toolserver.money.x402.sql_books import read_signed_payment_books
+from toolserver.money.x402.sql_store import SqlPaymentStore
 from toolserver.money.x402.store import TopupCredit
 from toolserver.sql.high_water import HighWater
 
@@ -44,7 +44,7 @@ OWNERS = (f"{number:064x}" for number in itertools.count())  # so that each call
 
 
 def log_of(d, folder):
-    stored = SqliteReceiptStore(d.ledger.file)
+    stored = SqlReceiptStore(d.ledger.file)
     return ReceiptService(stored, folder, clock=d.clock, base_url=BASE, service="data.example").log
 
 
@@ -173,7 +173,7 @@ async def topped_up(request, tmp_path):
     place = {"TOOLSERVER_DATABASE_URL": url_of(tmp_path)} if request.param == "postgres" else {}
     known = begin_recovered(ChainTopup(MINE, NONCES[0], 2 * ATOMIC), 1)._replace(payload=bytes(32))
     async with opened(request.param, tmp_path, SystemClock()) as ledger:
-        store = SqlitePaymentStore(ledger.file)
+        store = SqlPaymentStore(ledger.file)
         await store.begin_payment(known)
         await store.credit_topup(TopupCredit(known.payload, TX, "ab" * 32, 100, None, None, 1))
     async with fake_rpc() as fake:

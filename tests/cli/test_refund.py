@@ -23,8 +23,8 @@ from toolserver.cli.refund import refund
 from toolserver.cli.sweep import sweep
 from toolserver.clock import SystemClock
 from toolserver.core.caller import token_hash
-from toolserver.money.ledger.sqlite import FILE, open_ledger
 from toolserver.money.ledger.statements import StatementQuery
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.deposit import checksum_address
 
 BUYER, OTHER = Account.from_key(private_key(0, 0)), Account.from_key(private_key(1, 0))

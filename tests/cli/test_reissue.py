@@ -10,9 +10,9 @@ from toolserver.clock import SystemClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import RevokedToken
 from toolserver.money.ledger.allowance import AllowanceTerms
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.service import ClosedPurchases
-from toolserver.money.purchases.sqlite_reissues import SqliteReissues
+from toolserver.money.purchases.sql_reissues import SqlReissues
 
 CHILD = "svc_live_" + "c" * 64
 HOURS = 3600
@@ -40,7 +40,7 @@ async def ask_and_prove(buyer, account=BUYER):
 
 
 def closed(ledger):
-    return ClosedPurchases(ledger, SqliteReissues(ledger.file, SystemClock()))
+    return ClosedPurchases(ledger, SqlReissues(ledger.file, SystemClock()))
 
 
 async def test_the_payer_gets_a_new_token_after_48_hours_and_the_old_one_is_refused(tmp_path, passing):

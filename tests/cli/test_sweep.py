@@ -13,9 +13,9 @@ from tests.money.purchases.parts import TX, desk
 from tests.money.purchases.wallet import DEPOSITS, MNEMONIC, XPUB, private_key
 from toolserver.cli.sweep import sweep
 from toolserver.clock import ManualClock, SystemClock
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.money.purchases.chain import ChainNode
-from toolserver.money.purchases.sqlite_sweeps import read_swept
+from toolserver.money.purchases.sql_sweeps import read_swept
 
 SIGNING = ("--key-env", "OPERATOR_KEY", "--account", DEPOSITS)
 

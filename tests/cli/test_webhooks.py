@@ -8,10 +8,10 @@ from click.testing import CliRunner
 
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.cli.webhooks import webhooks
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.sql.group_commit import durable
 from toolserver.webhooks.fire_operations import AddFire, FinishFire
-from toolserver.webhooks.sqlite_store import SqliteWebhookStore
+from toolserver.webhooks.sql_store import SqlWebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription
 
 ID = subscription().id
@@ -21,7 +21,7 @@ ID = subscription().id
 def folder(tmp_path):
     async def fill():
         async with durable(tmp_path / FILE) as file:
-            store = SqliteWebhookStore(file)
+            store = SqlWebhookStore(file)
             await store.apply(AddSubscription(subscription()))
             await store.apply(AddSubscription(subscription(2, description="other")))
             await store.apply(AddFire(fire(payload="digest", attempts=1, status=204)))

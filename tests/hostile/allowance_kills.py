@@ -22,7 +22,7 @@ import httpx
 from tests.live.forking import Process
 from tests.live.killing import begun, check_books
 from tests.live.processes import UNLIMITED, Program, control, started
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.serving.money import MARKER
 
 OWNER, CREDITS = f"svc_live_{1:064x}", 100_000

@@ -18,7 +18,7 @@ import httpx
 from tests.hostile.disk import charged_in
 from tests.live.inbox import Inbox
 from tests.live.processes import Program, Sim, control, ran, started
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 
 HOUR, DAY = 3600, 86_400
 JUMPS = (HOUR, -HOUR, DAY, -DAY, -DAY, DAY, -HOUR, HOUR)

@@ -21,7 +21,7 @@ from tests.hostile.facilitators import RunningFacilitator, facilitating
 from tests.live.inbox import Inbox
 from tests.live.processes import Program, Sim, control, ran, started
 from tests.money.x402.parts import PAY_TO, signed
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.money.purchases.deposit import checksum_address
 
 PREMIUM = "/api/pro/macro"

@@ -22,12 +22,12 @@ from typing import Any
 from tests.live.forking import start_program
 from tests.live.processes import ROOT, environment
 from toolserver.clock import ManualClock
-from toolserver.money.ledger.sqlite import FILE, open_ledger
-from toolserver.money.receipts import sqlite_log
+from toolserver.money.ledger.store import FILE, open_ledger
+from toolserver.money.receipts import sql_log
 from toolserver.money.receipts.log_buckets import HOUR_S, UnchargedCall
 from toolserver.money.receipts.service import ReceiptService
-from toolserver.money.receipts.sqlite import SqliteReceiptStore
-from toolserver.money.receipts.sqlite_audit import find_log_differences
+from toolserver.money.receipts.sql_audit import find_log_differences
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.receipts.transparency_log import LEASE_S, MARK, read_mark
 from toolserver.sql.high_water import HighWater
 
@@ -35,15 +35,15 @@ START = datetime(2027, 1, 15, 8, tzinfo=UTC).timestamp()
 URL = "https://data.example"
 # A step: what is called then, how often it has to be called, and whether the kill comes before or after it.
 STEPS: dict[str, tuple[Any, str, int, bool]] = {
-    "before an hour is appended": (SqliteReceiptStore, "append", 1, True),
-    "when its leaves are written": (sqlite_log, "insert", 1, False),
-    "when its nodes are written": (sqlite_log, "insert", 2, False),
-    "before it is committed": (sqlite_log, "append_hour", 1, False),
-    "between two hours": (SqliteReceiptStore, "append", 1, False),
-    "when all are appended": (SqliteReceiptStore, "append", 2, False),
-    "before the log is signed": (SqliteReceiptStore, "sign_checkpoint", 1, True),
-    "before the checkpoint is committed": (sqlite_log, "sign_checkpoint", 1, False),
-    "when the checkpoint is stored": (SqliteReceiptStore, "sign_checkpoint", 1, False),
+    "before an hour is appended": (SqlReceiptStore, "append", 1, True),
+    "when its leaves are written": (sql_log, "insert", 1, False),
+    "when its nodes are written": (sql_log, "insert", 2, False),
+    "before it is committed": (sql_log, "append_hour", 1, False),
+    "between two hours": (SqlReceiptStore, "append", 1, False),
+    "when all are appended": (SqlReceiptStore, "append", 2, False),
+    "before the log is signed": (SqlReceiptStore, "sign_checkpoint", 1, True),
+    "before the checkpoint is committed": (sql_log, "sign_checkpoint", 1, False),
+    "when the checkpoint is stored": (SqlReceiptStore, "sign_checkpoint", 1, False),
     "before it is kept outside the database": (HighWater, "change", 1, True),
     "when it is kept": (HighWater, "change", 1, False),
 }
@@ -54,7 +54,7 @@ async def opened(folder: Path, at: float) -> AsyncIterator[tuple[ReceiptService,
     """The log of a folder at a time, and the file it stands in."""
     clock = ManualClock(datetime.fromtimestamp(at, UTC))
     async with open_ledger(folder / FILE, clock) as ledger:
-        store = SqliteReceiptStore(ledger.file)
+        store = SqlReceiptStore(ledger.file)
         yield ReceiptService(store, folder, clock=clock, base_url=URL, service="data.example"), clock, ledger.file
 
 

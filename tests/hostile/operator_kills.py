@@ -29,10 +29,10 @@ from tests.money.purchases.wallet import DEPOSITS, MNEMONIC, XPUB, private_key
 from tests.money.x402.chain import anvil
 from toolserver.clock import SystemClock
 from toolserver.core.caller import token_hash
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.chain import ChainNode
 from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.purchases.sqlite_sweeps import read_swept
+from toolserver.money.purchases.sql_sweeps import read_swept
 
 ELSEWHERE, HOME = bytes([0x55]) * 20, bytes([0x66]) * 20
 USD, BACK, HOURS_49 = 10, 100, 49 * 3600

@@ -34,10 +34,10 @@ from toolserver.money.purchases.agreement_watch import LOOK_S, AgreementWatch
 from toolserver.money.purchases.ceilings import Ceilings
 from toolserver.money.purchases.chain import ChainNode
 from toolserver.money.purchases.reorg_watch import MISSING_S
-from toolserver.money.purchases.sqlite_review import read_review_cases
+from toolserver.money.purchases.sql_review import read_review_cases
 from toolserver.money.purchases.units import NETWORK, USDC
 from toolserver.money.x402 import wire
-from toolserver.money.x402.sqlite_confirmations import read_confirmation_cases
+from toolserver.money.x402.sql_confirmations import read_confirmation_cases
 
 DEEPEST, SMALL, LARGE = 10, 5, 150
 SAFE = 16  # blocks on top after which anvil calls a block safe; the simulated chain calls it so after 60

@@ -36,7 +36,7 @@ from tests.live.processes import (
     started,
 )
 from tests.money.x402.parts import PAY_TO, payload
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.money.x402 import wire
 
 CALL, PREMIUM = "/api/pro/briefing", 20_000

@@ -6,7 +6,7 @@ import pytest
 from tests.hostile.disk import try_fault
 from tests.hostile.disks import FAULTS
 from tests.live.processes import ran, started
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 

@@ -22,7 +22,7 @@ from tests.live.processes import ROOT, environment
 from tests.sql.test_sealed_file import BEFORE_SEAL, buy, make_older, take_back
 from toolserver.clock import SystemClock
 from toolserver.errors import ToolserverError
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.serving.money import open_money
 from toolserver.settings import Settings
 from toolserver.sql import group_commit

@@ -27,7 +27,7 @@ from tests.live.forking import Process
 from tests.live.processes import UNLIMITED, Program, _ready_line, begin_program, command, ran, started
 from tests.live.test_sister import SECRET
 from tests.ports import reserve_port
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.money.purchases.demo import XPUB
 
 PATHS = ("/api/pro/briefing", "/api/pro/macro", "/api/pro/sentiment", "/api/pro/crypto-deep")

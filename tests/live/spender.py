@@ -12,12 +12,12 @@ from collections.abc import Awaitable
 from pathlib import Path
 
 from toolserver.calls.idempotency import Idempotency
-from toolserver.calls.idempotency_store import SqliteIdempotencyStore
+from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.calls.kept_results import KeptResult
 from toolserver.clock import SystemClock
 from toolserver.core import ids
 from toolserver.errors import PaymentRequired
-from toolserver.money.ledger.sqlite import SqliteLedger, open_ledger
+from toolserver.money.ledger.store import SqlLedger, open_ledger
 
 CALLERS = 24
 TOKENS = 6
@@ -44,9 +44,9 @@ def say(*words: object) -> None:
 class Spender:
     """One customer after the other."""
 
-    def __init__(self, ledger: SqliteLedger, name: str) -> None:
+    def __init__(self, ledger: SqlLedger, name: str) -> None:
         self.ledger, self.name = ledger, name
-        self.once = Idempotency(SqliteIdempotencyStore(ledger.file, SystemClock()))
+        self.once = Idempotency(SqlIdempotencyStore(ledger.file, SystemClock()))
 
     async def settle(self, call_id: str, reason: str | None) -> None:
         say("asks", call_id, reason or "charge")

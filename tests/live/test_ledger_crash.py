@@ -17,7 +17,7 @@ from tests.live.spender import PRICE, TTL_S
 from tests.requirements import proves
 from tests.size import sized
 from toolserver.clock import ManualClock, SystemClock
-from toolserver.money.ledger.sqlite import open_ledger
+from toolserver.money.ledger.store import open_ledger
 
 ROUNDS = sized(30, fast=20, long=200)
 

@@ -22,11 +22,11 @@ from tests.live.killing import begun, selling
 from tests.live.processes import UNLIMITED, Program, ran, started
 from tests.postgres import run_sql, url_of
 from toolserver.core.caller import token_hash
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.sql.ledger_place import open_place, read_place
 from toolserver.sql.postgres import PostgresTerms
 from toolserver.webhooks.fire_operations import FireNow
-from toolserver.webhooks.sqlite_store import SqliteWebhookStore
+from toolserver.webhooks.sql_store import SqlWebhookStore
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -81,7 +81,7 @@ class Shop:
             place = PostgresTerms(self.settings["TOOLSERVER_DATABASE_URL"], connect_s=20, work_s=20)
             async with open_place(place) as file:
                 for id in ids:
-                    await SqliteWebhookStore(file).apply(FireNow(id, time.time_ns() // 1_000_000))
+                    await SqlWebhookStore(file).apply(FireNow(id, time.time_ns() // 1_000_000))
 
         anyio.run(plan)
 

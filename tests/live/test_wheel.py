@@ -21,7 +21,7 @@ import json
 from pathlib import Path
 import anyio
 from toolserver.app import write_site_documents
-from toolserver.money.ledger.sqlite import open_ledger
+from toolserver.money.ledger.store import open_ledger
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.packaged_texts import read_changelog, read_examples

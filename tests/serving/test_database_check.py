@@ -7,11 +7,11 @@ import pytest
 
 from tests.money.ledger.ledgers import token
 from tests.money.receipts.stores import append_hours
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.receipts.log_buckets import BookedCall
-from toolserver.money.receipts.sqlite import SqliteReceiptStore
-from toolserver.money.receipts.sqlite_booked import book_calls
-from toolserver.money.receipts.sqlite_log import read_log_state
+from toolserver.money.receipts.sql_booked import book_calls
+from toolserver.money.receipts.sql_log import read_log_state
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.serving.database_check import check_place, find_differences, read_facts
 from toolserver.sql.ledger_place import read_place
 
@@ -31,7 +31,7 @@ async def path(tmp_path):
             book_calls(db, calls)
 
         await ledger.file.alone(book)
-        await append_hours(SqliteReceiptStore(ledger.file), (HOUR + 2) * 3600)
+        await append_hours(SqlReceiptStore(ledger.file), (HOUR + 2) * 3600)
     return tmp_path / FILE
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.serving.directory_lock import hold_directory
 from toolserver.settings import Settings
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.requirements import proves
 from toolserver.clock import SystemClock
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.serving.money import (
     MARKER,
     LedgerLost,

@@ -11,7 +11,7 @@ from tests.money.ledger.ledgers import token
 from tests.webhooks.shop import subscription
 from toolserver.app import Service, ServiceParts
 from toolserver.clock import ManualClock
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.serving.operator_report import OperatorReport
 from toolserver.settings import Settings, WebhookSettings
 from toolserver.upstream.source_errors import SourceDown

@@ -12,7 +12,7 @@ from toolserver.serving.webhooks import account_lookup, open_service_webhooks
 from toolserver.settings import Settings, WebhookSettings
 from toolserver.webhooks.memory_store import MemoryWebhookStore
 from toolserver.webhooks.secret_box import KEY_FILE
-from toolserver.webhooks.sqlite_store import SqliteWebhookStore
+from toolserver.webhooks.sql_store import SqlWebhookStore
 
 
 async def opened(folder, sells, money, **settings):
@@ -26,7 +26,7 @@ async def test_subscriptions_live_in_the_file_of_the_ledger_and_their_key_beside
     async with shop(tmp_path) as sells:
         money = MoneyParts(sells.ledger, None, None)
         webhooks, info = await opened(tmp_path, sells, money)
-        assert isinstance(webhooks.store, SqliteWebhookStore)
+        assert isinstance(webhooks.store, SqlWebhookStore)
         assert info.webhooks is webhooks.subscriptions
         assert (tmp_path / KEY_FILE).is_file()
 

@@ -10,7 +10,6 @@ import pytest
 from tests.money.ledger.ledgers import opened_file
 from toolserver.sql.connection import (
     among,
-    attempt,
     hold_alone,
     hold_together,
     in_order,
@@ -85,15 +84,6 @@ def test_only_a_file_is_given_the_order_of_joins(file):
     sql = "SELECT 1 FROM t a CROSS JOIN t b ON a.id = b.id"
     assert in_order(file, sql) == sql
     assert in_order(Server(), sql) == "SELECT 1 FROM t a JOIN t b ON a.id = b.id"
-
-
-def test_what_fails_in_an_attempt_leaves_the_transaction_usable(file):
-    with pytest.raises(sqlite3.IntegrityError), attempt(file):
-        file.execute("INSERT INTO t VALUES(1, 'again')")
-    server = Server()
-    with pytest.raises(ZeroDivisionError), attempt(server):
-        raise ZeroDivisionError
-    assert [sql.partition(" ")[0] for sql in server.asked] == ["SAVEPOINT", "ROLLBACK", "RELEASE"]
 
 
 @pytest.mark.live

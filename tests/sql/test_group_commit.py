@@ -13,7 +13,7 @@ import pytest
 from tests.requirements import proves
 from toolserver.errors import ToolserverError
 from toolserver.sql import lane as module
-from toolserver.sql.errors import ForeignDatabase, StorageClosed, StorageFailed
+from toolserver.sql.errors import ConstraintViolated, ForeignDatabase, StorageClosed, StorageFailed
 from toolserver.sql.group_commit import connect, durable, snapshot
 from toolserver.sql.transactions import WrongOutcomes
 
@@ -141,7 +141,8 @@ async def test_a_read_with_the_wrong_number_of_outcomes_fails_and_the_reader_goe
 async def test_the_error_of_the_engine_is_the_cause_of_the_failure(file):
     with pytest.raises(StorageFailed) as caught:
         await file.alone(put("forbidden"))
-    assert isinstance(caught.value.__cause__, sqlite3.IntegrityError)
+    assert isinstance(caught.value.__cause__, ConstraintViolated)
+    assert isinstance(caught.value.__cause__.__cause__, sqlite3.IntegrityError)
     with pytest.raises(StorageFailed, match="nonsense"):
         await file.apart(lambda db: db.execute("nonsense"))
 

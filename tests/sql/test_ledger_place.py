@@ -5,7 +5,7 @@ import pytest
 from tests.money.ledger.ledgers import token
 from tests.postgres import POSTGRES, terms_of
 from toolserver.money.ledger import admin
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.group_commit import durable
 from toolserver.sql.ledger_place import open_place, read_place

@@ -53,7 +53,7 @@ def test_a_refusal_of_the_tables_is_not_tried_again(place):
         write(db)
         write(db)
 
-    with open_maintenance(place) as transact, pytest.raises(sqlite3.IntegrityError):
+    with open_maintenance(place) as transact, pytest.raises(StorageFailed):
         transact(write_twice)
     assert len(tried) == 1
 

@@ -1,7 +1,6 @@
 """A connection to PostgreSQL has the shape of SQLite's: the same rows, counts and errors."""
 
 import asyncio
-import sqlite3
 import subprocess
 import sys
 import time
@@ -11,10 +10,9 @@ import pytest
 
 from tests.postgres import terms_of, url_of
 from toolserver.sql import postgres as module
-from toolserver.sql.errors import TransactionLost
+from toolserver.sql.errors import ConstraintViolated, DatabaseError, TransactionLost
 from toolserver.sql.postgres import (
     PostgresConnection,
-    PostgresFailed,
     PostgresMissing,
     PostgresTerms,
     ServerAway,
@@ -45,15 +43,15 @@ def test_rows_counts_and_types_are_those_of_sqlite(db):
 
 
 @live
-def test_errors_have_the_names_of_sqlite_and_show_no_row(db):
+def test_errors_have_our_names_and_show_no_row(db):
     db.execute("INSERT INTO t VALUES(1, 'secret', NULL)")
-    with pytest.raises(sqlite3.IntegrityError) as twice:
+    with pytest.raises(ConstraintViolated) as twice:
         db.execute("INSERT INTO t VALUES(1, 'secret', NULL)")
-    with pytest.raises(sqlite3.IntegrityError) as checked:
+    with pytest.raises(ConstraintViolated) as checked:
         db.execute("INSERT INTO t VALUES(2, 'secret', ?)", (b"long",))
     assert "secret" not in f"{twice.value} {checked.value}"
     for sql, parameters in (("SELECT nonsense", ()), ("SELECT 1 + ?", ("text",)), ("SELECT ?", ())):
-        with pytest.raises(sqlite3.DatabaseError):
+        with pytest.raises(DatabaseError):
             db.execute(sql, parameters)
 
 
@@ -86,7 +84,7 @@ class CutConnection:
 
 
 @live
-@pytest.mark.parametrize(("cut", "error"), [(True, ServerAway), (False, PostgresFailed)])
+@pytest.mark.parametrize(("cut", "error"), [(True, ServerAway), (False, DatabaseError)])
 def test_a_driver_that_trips_over_a_connection_that_was_cut_has_lost_the_server(db, cut, error):
     db.drop()
     db._raw = CutConnection(cut=cut)

@@ -13,9 +13,9 @@ from tests.calls.parts import START
 from tests.money.ledger.ledgers import token
 from tests.postgres import run_sql, terms_of, url_of
 from toolserver.clock import ManualClock
-from toolserver.money.ledger import sqlite_tables
-from toolserver.money.ledger.sqlite import SqliteLedger
-from toolserver.sql.errors import ForeignDatabase, MigrationChanged, NewerDatabase, TransactionLost
+from toolserver.money.ledger import sql_tables
+from toolserver.money.ledger.store import SqlLedger
+from toolserver.sql.errors import DatabaseError, ForeignDatabase, MigrationChanged, NewerDatabase, TransactionLost
 from toolserver.sql.migrate import Migration, migrate
 from toolserver.sql.postgres import PostgresConnection
 from toolserver.sql.postgres_group_commit import PostgresGroupCommit
@@ -112,7 +112,7 @@ def test_a_database_of_another_kind_version_or_text_is_left_alone(server, tmp_pa
 
 
 def test_a_step_that_fails_leaves_nothing(server):
-    with pytest.raises(sqlite3.DatabaseError):
+    with pytest.raises(DatabaseError):
         migrate_server(server, (*SAME, Migration(3, "wrong", "CREATE TABLE three(id bigint); SELECT nonsense")))
     assert server.execute("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()").fetchone() == (0,)
 
@@ -154,13 +154,13 @@ def migrate_beside(terms, steps=None):
 
 
 async def test_an_instance_that_runs_sells_on_while_a_newer_one_migrates(tmp_path, monkeypatch):
-    columns = sqlite_tables._ALLOWANCES.replace(", service", "")  # as an instance of that version reads them
-    monkeypatch.setattr(sqlite_tables, "_ALLOWANCES", columns)
+    columns = sql_tables._ALLOWANCES.replace(", service", "")  # as an instance of that version reads them
+    monkeypatch.setattr(sql_tables, "_ALLOWANCES", columns)
     terms, enough, sold = terms_of(tmp_path), anyio.Event(), []
     await anyio.to_thread.run_sync(migrate_beside, terms, server_migrations()[:7])  # before months were closed
     store = PostgresGroupCommit(terms)
     store.start(asyncio.get_running_loop())
-    running = SqliteLedger(store, ManualClock(START))
+    running = SqlLedger(store, ManualClock(START))
     await running.mint(token(1), 10_000, cause="bought")
 
     async def sell():

@@ -1,6 +1,5 @@
 """The server's side of a move: an empty database only, page by page, and on from where it was interrupted."""
 
-import sqlite3
 from contextlib import closing
 
 import pytest
@@ -8,7 +7,7 @@ import pytest
 from tests.postgres import run_sql, terms_of, url_of
 from toolserver.sql import kept_tables
 from toolserver.sql.connection import next_numbers
-from toolserver.sql.errors import OtherWorld, StorageFailed
+from toolserver.sql.errors import DatabaseUnusable, OtherWorld, StorageFailed
 from toolserver.sql.group_commit import connect
 from toolserver.sql.kept_tables import list_kept_tables, read_table_facts
 from toolserver.sql.ledger_place import read_place
@@ -204,7 +203,7 @@ def test_nobody_writes_to_a_file_while_it_is_read(path):
         db.execute("PRAGMA journal_mode=DELETE")
     with open_source(path) as source, closing(connect(path, busy_ms=1)) as other:
         assert count_sealed(source) == 0
-        with pytest.raises(sqlite3.OperationalError, match="locked"):
+        with pytest.raises(DatabaseUnusable, match="locked"):
             other.execute("UPDATE account SET credits = 10 WHERE id = 4")
     with pytest.raises(StorageFailed, match="cannot be read"), open_source(path.with_name("none")):
         pass

@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from toolserver.sql.errors import ConstraintViolated, DatabaseError
 from toolserver.sql.transactions import PendingOperation, WrongOutcomes, commit_group, read_each, run_jobs
 
 
@@ -47,7 +48,7 @@ def test_neighbours_share_a_call_and_all_share_a_transaction(db):
 
 
 @pytest.mark.parametrize(
-    ("run", "argument", "kind"), [(put, "forbidden", sqlite3.IntegrityError), (forget, "x", WrongOutcomes)]
+    ("run", "argument", "kind"), [(put, "forbidden", ConstraintViolated), (forget, "x", WrongOutcomes)]
 )
 def test_an_operation_that_breaks_its_group_fails_alone_and_leaves_nothing(db, caplog, run, argument, kind):
     first, broken, last = commit_group(db, group((put, "a"), (run, argument), (put, "b")))
@@ -60,7 +61,7 @@ def test_an_operation_that_breaks_its_group_fails_alone_and_leaves_nothing(db, c
 def test_a_transaction_that_cannot_begin_fails_all(db, caplog):
     db.execute("BEGIN")
     outcomes = commit_group(db, group((put, "a"), (put, "b")))
-    assert [type(outcome) for outcome in outcomes] == [sqlite3.OperationalError] * 2
+    assert [type(outcome) for outcome in outcomes] == [DatabaseError] * 2
 
 
 def test_reads_fail_each_for_itself(db):

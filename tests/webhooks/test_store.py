@@ -23,7 +23,7 @@ from toolserver.webhooks.fire_operations import (
 from toolserver.webhooks.memory_store import MemoryWebhookStore
 from toolserver.webhooks.records import FAST, NEW, SLOW
 from toolserver.webhooks.schedule import SLOT_MS
-from toolserver.webhooks.sqlite_store import SqliteWebhookStore
+from toolserver.webhooks.sql_store import SqlWebhookStore
 from toolserver.webhooks.subscription_operations import (
     AddSubscription,
     CancelSubscription,
@@ -46,7 +46,7 @@ async def store(request, tmp_path):
         yield MemoryWebhookStore()
         return
     async with opened_file(request.param, tmp_path) as file:
-        yield SqliteWebhookStore(file)
+        yield SqlWebhookStore(file)
 
 
 async def test_what_was_added_is_found_again_field_by_field(store):

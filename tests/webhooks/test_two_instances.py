@@ -6,7 +6,7 @@ import pytest
 from tests.money.ledger.ledgers import opened_file
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.webhooks.fire_operations import AcceptFire, AddFire, ClaimFires, ClaimSubscriptions, FinishFire
-from toolserver.webhooks.sqlite_store import SqliteWebhookStore
+from toolserver.webhooks.sql_store import SqlWebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription
 
 pytestmark = pytest.mark.live
@@ -16,7 +16,7 @@ SHOPS = 30
 @pytest.fixture
 async def stores(tmp_path):
     async with opened_file("postgres", tmp_path) as one, opened_file("postgres", tmp_path) as other:
-        yield SqliteWebhookStore(one), SqliteWebhookStore(other)
+        yield SqlWebhookStore(one), SqlWebhookStore(other)
 
 
 async def together(stores, work):

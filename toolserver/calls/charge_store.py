@@ -14,14 +14,14 @@ from toolserver.calls.kept_results import KeyedCall, KeyName, KeyTaken, NewKeyed
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.operations import Settle
 from toolserver.money.ledger.protocol import Settlement
-from toolserver.money.ledger.sqlite import SqliteLedger, unavailable
-from toolserver.money.ledger.sqlite_tables import release_undelivered
+from toolserver.money.ledger.sql_tables import release_undelivered
 from toolserver.money.ledger.state import DIED
+from toolserver.money.ledger.store import SqlLedger, unavailable
 from toolserver.money.receipts.issue import RecordUncharged, StoredReceipt
 from toolserver.money.receipts.log_buckets import BucketNamer, UnchargedCall
 from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.sign import receipt_id
-from toolserver.money.receipts.sqlite import delete_receipts, find_receipts, issue_receipts, record_uncharged
+from toolserver.money.receipts.sql_store import delete_receipts, find_receipts, issue_receipts, record_uncharged
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import OutcomeUnknown, StorageFailed
 from toolserver.sql.group_commit import GroupCommit
@@ -29,13 +29,13 @@ from toolserver.sql.group_commit import GroupCommit
 Charged = tuple[Settlement, StoredReceipt]
 
 
-class SqliteChargeStore:
+class SqlChargeStore:
     """A `ChargeStore` over the ledger's file. Simultaneous charges share a transaction.
 
     `buckets` names the buckets of the log of uncharged calls.
     """
 
-    def __init__(self, ledger: SqliteLedger, buckets: BucketNamer) -> None:
+    def __init__(self, ledger: SqlLedger, buckets: BucketNamer) -> None:
         self._ledger, self._buckets = ledger, buckets
 
     async def charge(self, operation: ChargeWithReceipt) -> Charged:

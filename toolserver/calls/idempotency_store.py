@@ -83,7 +83,7 @@ class MemoryIdempotencyStore:
         return len(expired)
 
 
-class SqliteIdempotencyStore:
+class SqlIdempotencyStore:
     """Calls in the table `idempotency` of the ledger's file; the shared parts of results are in `shared_result`."""
 
     def __init__(self, file: GroupCommit, clock: Clock) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from toolserver.calls.kept_results import KeptResult, KeyedCall, KeyName, NewKeyedCall, SharedBytes, join_result
 from toolserver.money.receipts.sign import receipt_id
-from toolserver.money.receipts.sqlite import find_receipts
+from toolserver.money.receipts.sql_store import find_receipts
 from toolserver.sql.bulk_rows import insert
 from toolserver.sql.connection import SqlConnection, in_order, pairs
 

@@ -17,7 +17,7 @@ from toolserver.cli.options import add_options, output_options
 from toolserver.clock import SystemClock
 from toolserver.core.models import iso
 from toolserver.money.ledger.protocol import Who
-from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.registry.registry import Registry
 from toolserver.registry.tool_packages import tool_packages
 from toolserver.sql.ledger_place import open_place
@@ -128,7 +128,7 @@ def _run(data_dir: Path | None, fingerprint: str, job: Callable[[Allowances, Who
     async def run() -> R:
         registry = Registry.load(*tool_packages(settings.tools))
         async with open_place(path) as file:
-            ledger = SqliteLedger(file, SystemClock())
+            ledger = SqlLedger(file, SystemClock())
             who = (await ledger.standing_of_fingerprint(fingerprint)).ref
             return await job(Allowances(ledger, registry, SystemClock()), who)
 

@@ -20,9 +20,9 @@ from toolserver.cli.options import add_options, data_dir_option, output_options
 from toolserver.cli.printing import print_table
 from toolserver.clock import SystemClock
 from toolserver.core.models import iso
-from toolserver.money.books.sqlite_books import list_transfers, read_books, read_tokens, read_tools
-from toolserver.money.books.sqlite_books_check import BooksCheck, FollowedLedger, check_books, check_chain
-from toolserver.money.ledger.sqlite_books import BookedTransfer
+from toolserver.money.books.sql_books import list_transfers, read_books, read_tokens, read_tools
+from toolserver.money.books.sql_books_check import BooksCheck, FollowedLedger, check_books, check_chain
+from toolserver.money.ledger.sql_books import BookedTransfer
 from toolserver.money.purchases.service import make_rpc_pool
 from toolserver.money.receipts.transparency_log import read_mark
 from toolserver.serving.shared_database import find_marks

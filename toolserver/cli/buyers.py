@@ -13,7 +13,7 @@ from toolserver.cli.find_ledger import find_ledger
 from toolserver.cli.load_settings import settings_from
 from toolserver.clock import SystemClock
 from toolserver.money.ledger.protocol import milliseconds
-from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.rpc_pool import RpcPool
 from toolserver.money.purchases.service import make_rpc_pool
 from toolserver.settings import Settings
@@ -28,7 +28,7 @@ class Desk:
 
     def __init__(self, settings: Settings, file: GroupCommit) -> None:
         self.settings, self.file, self.clock = settings, file, SystemClock()
-        self.ledger = SqliteLedger(file, self.clock)
+        self.ledger = SqlLedger(file, self.clock)
         self.now = milliseconds(self.clock)
 
     @property

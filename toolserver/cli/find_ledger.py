@@ -6,7 +6,7 @@ import click
 
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.load_settings import settings_from
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.serving.shared_database import database_terms
 from toolserver.sql.ledger_place import LedgerPlace
 from toolserver.sql.move_mark import require_not_moved

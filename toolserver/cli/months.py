@@ -19,7 +19,6 @@ from toolserver.clock import SystemClock
 from toolserver.money.books.month_close import MonthCloser
 from toolserver.money.books.month_proof import prove_months
 from toolserver.money.books.month_prune import MonthPruner
-from toolserver.money.purchases.sqlite_store import report_unreadable
 from toolserver.money.receipts.keys import Key, KeyRing, read_keys
 from toolserver.money.receipts.month_statement import MonthSpan
 from toolserver.serving.receipts import find_receipt_keys, refuse_lost_keys
@@ -40,7 +39,7 @@ def close(month: str | None, folder: Path | None, data_dir: Path | None, as_json
     A closed month is written to an archive, which is read back, verified and signed. The service may be running.
     """
     settings = settings_from(data_dir=data_dir)
-    with explain_errors(), report_unreadable():
+    with explain_errors():
         closer = make_closer(settings, folder)
         last = None if month is None else read_month(month)
         closed = anyio.run(closer.close_until, last, int(time.time() * 1000))
@@ -61,7 +60,7 @@ def prune(folder: Path | None, keep_months: int | None, data_dir: Path | None, a
     count = keep_months or settings.storage.keep_months
     if count is None:
         raise click.UsageError("--keep-months is missing, and storage.keep_months is not set")
-    with explain_errors(), report_unreadable():
+    with explain_errors():
         closer = make_closer(settings, folder)
         pruned = MonthPruner(closer.place, closer.folder, closer.ring).prune(count, int(time.time() * 1000))
     if as_json:

@@ -19,8 +19,8 @@ from toolserver.money.purchases.address_numbers import MARK
 from toolserver.money.purchases.claim_secret import tx_hash_of
 from toolserver.money.purchases.deposits import find_unclaimed, sweep_plan
 from toolserver.money.purchases.listing import show_purchase
-from toolserver.money.purchases.sqlite_review import approve_transfer
-from toolserver.money.purchases.sqlite_store import read_deposit_states, read_deposits, read_purchases
+from toolserver.money.purchases.sql_review import approve_transfer
+from toolserver.money.purchases.sql_store import read_deposit_states, read_deposits, read_purchases
 from toolserver.serving.shared_database import find_marks
 from toolserver.settings import Settings
 from toolserver.sql.ledger_place import LedgerPlace, open_place

@@ -20,10 +20,10 @@ from toolserver.money.purchases.deposit import DepositKey, checksum_address
 from toolserver.money.purchases.listing import show_usd
 from toolserver.money.purchases.matching import Receipt, UsdcTransfer, transfers
 from toolserver.money.purchases.rpc_pool import RpcPool
-from toolserver.money.purchases.sqlite_refunds import is_known_payment
-from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+from toolserver.money.purchases.sql_refunds import is_known_payment
+from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.money.x402.recovery import ChainTopup, begin_recovered, find_topups
-from toolserver.money.x402.sqlite_store import SqlitePaymentStore
+from toolserver.money.x402.sql_store import SqlPaymentStore
 from toolserver.money.x402.store import TopupCredit
 from toolserver.registry.registry import Registry
 from toolserver.serving.shared_database import find_marks
@@ -102,7 +102,7 @@ async def _find_lost_transfer(desk: Desk, receipt: Receipt) -> LostPayment | Non
 async def _find_lost_topups(desk: Desk, receipt: Receipt) -> LostPayment:
     """Find the top-ups by x402 that it settled and that no table has. Raises ValueError if there are none."""
     settled = find_topups(receipt, _payee_of_topups(desk), _list_prices(desk))
-    unknown = await SqlitePaymentStore(desk.file).find_unknown([(one.payer, one.nonce) for one in settled])
+    unknown = await SqlPaymentStore(desk.file).find_unknown([(one.payer, one.nonce) for one in settled])
     lost = [one for one in settled if (one.payer, one.nonce) in unknown]
     if lost:
         return _sum_topups(lost)
@@ -145,7 +145,7 @@ async def _credit_topups(desk: Desk, payment: LostPayment, tx_hash: bytes) -> st
     begun = [begin_recovered(one, now) for one in payment.topups]
     owner = token_hash(token).hex()
     credits = [TopupCredit(b.payload, tx_hash, owner, credits_for(b.amount), None, None, now) for b in begun]
-    await SqlitePaymentStore(desk.file).credit_recovered(list(zip(begun, credits, strict=True)))
+    await SqlPaymentStore(desk.file).credit_recovered(list(zip(begun, credits, strict=True)))
     return token
 
 
@@ -154,7 +154,7 @@ async def _list_lost_addresses(desk: Desk) -> set[bytes]:
     settings = desk.settings.payments
     if settings.xpub is None:
         raise ValueError("deposit addresses cannot be computed without payments.xpub, which they come from")
-    key, purchased = DepositKey(settings.xpub.get_secret_value()), await SqlitePurchaseStore(desk.file).list_deposits()
+    key, purchased = DepositKey(settings.xpub.get_secret_value()), await SqlPurchaseStore(desk.file).list_deposits()
     issued = find_marks(desk.settings, patient=True).read(MARK) or 0
     lost = set(range(settings.first_index, issued)) - {number for number, _ in purchased}
     return {key.address(number) for number in lost}

@@ -20,8 +20,8 @@ from toolserver.money.purchases.matching import Receipt, is_authorized_transfer
 from toolserver.money.purchases.offline_key import read_private_key
 from toolserver.money.purchases.refunds import RefundDraft, RefundRefused, StoredRefund, nonce_of, show_refund
 from toolserver.money.purchases.relay import open_relay
-from toolserver.money.purchases.sqlite_refunds import SqliteRefunds
-from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+from toolserver.money.purchases.sql_refunds import SqlRefunds
+from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.money.purchases.transfer_authorization import VALID_S, Authorization
 from toolserver.money.purchases.units import CHAIN_ID, USDC
 
@@ -68,7 +68,7 @@ def cancel(id: str, data_dir: Path | None, as_json: bool) -> None:
     """Cancel a refund that has not been planned for signing yet. Deducted credits are returned."""
 
     async def job(desk: Desk) -> dict[str, Any]:
-        return show_refund(await SqliteRefunds(desk.file).cancel(id, desk.now()))
+        return show_refund(await SqlRefunds(desk.file).cancel(id, desk.now()))
 
     print_facts(at_desk(data_dir, job), as_json)
 
@@ -82,7 +82,7 @@ def list_refunds(only_open: bool, data_dir: Path | None, as_json: bool) -> None:
 
     async def job(desk: Desk) -> list[dict[str, Any]]:
         ended = () if only_open else ("paid", "cancelled")
-        refunds = await SqliteRefunds(desk.file).list_refunds(("asked", "booked", "sent", *ended))
+        refunds = await SqlRefunds(desk.file).list_refunds(("asked", "booked", "sent", *ended))
         return [show_refund(one) for one in refunds]
 
     print_rows(at_desk(data_dir, job), as_json, "no refunds")
@@ -135,7 +135,7 @@ async def _ask(desk: Desk, fingerprint: str, credits: int, to: str, reason: str)
     payee, host = address_from(to), desk.host
     token = await desk.find_hash(fingerprint)
     draft = RefundDraft(new_nonce("rf"), token, payee, credits, reason, desk.now())
-    stored = await SqliteRefunds(desk.file).add(draft)
+    stored = await SqlRefunds(desk.file).add(draft)
     return show_refund(stored) | {"text": _text(host, stored)}
 
 
@@ -144,7 +144,7 @@ def _text(host: str, stored: StoredRefund) -> str:
 
 
 async def _book(desk: Desk, id: str, signature: str, payer: str, token: str | None) -> dict[str, Any]:
-    refunds, account = SqliteRefunds(desk.file), address_from(payer)
+    refunds, account = SqlRefunds(desk.file), address_from(payer)
     stored = await refunds.find(id)
     async with desk.chain() as chain:
         if token is None:
@@ -165,9 +165,9 @@ async def _require_token(desk: Desk, stored: StoredRefund, token: str) -> None:
 
 
 async def _plan(desk: Desk) -> dict[str, Any]:
-    refunds, now = SqliteRefunds(desk.file), desk.now()
+    refunds, now = SqlRefunds(desk.file), desk.now()
     open_ = await refunds.list_refunds(("booked", "sent"))
-    numbers = {address: number for number, address in await SqlitePurchaseStore(desk.file).list_deposits()}
+    numbers = {address: number for number, address in await SqlPurchaseStore(desk.file).list_deposits()}
     entries: list[dict[str, Any]] = []
     for one in open_:
         authorization = one.authorize(now // 1000 + VALID_S)
@@ -182,7 +182,7 @@ async def _plan(desk: Desk) -> dict[str, Any]:
 async def _submit(
     desk: Desk, signed: list[tuple[Authorization, bytes]], key: PrivateKey, rpc: str | None
 ) -> list[dict[str, Any]]:
-    refunds = SqliteRefunds(desk.file)
+    refunds = SqlRefunds(desk.file)
     stored = await refunds.list_refunds(("booked", "sent", "paid"))
     by_nonce = {nonce_of(one.id): one for one in stored}
     for one, _ in signed:
@@ -196,7 +196,7 @@ async def _submit(
 async def _submit_one(
     desk: Desk, relay: Any, stored: StoredRefund, one: Authorization, signature: bytes, key: PrivateKey
 ) -> dict[str, Any]:
-    refunds = SqliteRefunds(desk.file)
+    refunds = SqlRefunds(desk.file)
     if stored.state == "paid":
         return show_refund(stored)
     done = None if stored.tx_hash is None else await relay.follow(stored.tx_hash)
@@ -215,7 +215,7 @@ async def _submit_one(
 
 
 async def _note_paid(desk: Desk, id: str, tx: str) -> dict[str, Any]:
-    tx_hash, refunds = tx_hash_of(tx), SqliteRefunds(desk.file)
+    tx_hash, refunds = tx_hash_of(tx), SqlRefunds(desk.file)
     if tx_hash is None:
         raise ValueError("a transaction hash has 64 hexadecimal digits")
     stored = await refunds.find(id)

@@ -10,7 +10,7 @@ from toolserver.cli.buyers import Desk, at_desk
 from toolserver.cli.options import data_dir_option, json_option
 from toolserver.cli.printing import print_facts, print_rows
 from toolserver.core.caller import token_hash
-from toolserver.money.books.sqlite_reissue import replace_lost_token
+from toolserver.money.books.sql_reissue import replace_lost_token
 from toolserver.money.purchases.buyer_proof import find_payers, find_signer, new_nonce, reissue_text
 from toolserver.money.purchases.reissued_token import ensure_reissued_token, find_reissued_token, forget_reissued_token
 from toolserver.money.purchases.reissues import (
@@ -21,7 +21,7 @@ from toolserver.money.purchases.reissues import (
     require_due,
     show_reissue,
 )
-from toolserver.money.purchases.sqlite_reissues import SqliteReissues
+from toolserver.money.purchases.sql_reissues import SqlReissues
 
 
 @click.group()
@@ -87,8 +87,8 @@ def list_reissues(data_dir: Path | None, as_json: bool) -> None:
     print_rows(at_desk(data_dir, job), as_json, "no reissues")
 
 
-def _reissues(desk: Desk) -> SqliteReissues:
-    return SqliteReissues(desk.file, desk.clock)
+def _reissues(desk: Desk) -> SqlReissues:
+    return SqlReissues(desk.file, desk.clock)
 
 
 async def _find_payer(desk: Desk, token: str) -> bytes:

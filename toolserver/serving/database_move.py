@@ -14,7 +14,7 @@ from typing import Any
 import anyio
 
 from toolserver.money.ledger.admin import check
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.money.purchases.address_numbers import MARK as ADDRESS
 from toolserver.serving.database_check import DatabaseFacts, find_differences, read_facts
 from toolserver.serving.money import MARKER

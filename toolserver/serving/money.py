@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 
-from toolserver.calls.charge_store import SqliteChargeStore, record_died
+from toolserver.calls.charge_store import SqlChargeStore, record_died
 from toolserver.calls.charge_with_receipt import ReceiptedCharges
 from toolserver.calls.idempotency import Idempotency
-from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqliteIdempotencyStore
+from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqlIdempotencyStore
 from toolserver.clock import Clock
 from toolserver.core.account_statement import NoStatements, Statements
 from toolserver.core.credit_sales import CreditSales, NoCreditSales
@@ -22,7 +22,7 @@ from toolserver.core.metrics import Metrics
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.protocol import AllowanceLedger, Ledger
-from toolserver.money.ledger.sqlite import FILE, SqliteLedger, open_ledger
+from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
 from toolserver.money.purchases.service import PurchaseService, open_purchases
 from toolserver.money.receipts.account_statements import AccountStatements
 from toolserver.money.receipts.keys import RECEIPT_KEYS
@@ -42,11 +42,11 @@ from toolserver.sql.move_mark import require_not_moved
 if TYPE_CHECKING:
     from toolserver.money.ledger.client.ledger import HttpLedger
     from toolserver.money.purchases.rpc_pool import ChainServers
-    from toolserver.money.purchases.sqlite_reissues import SqliteReissues
-    from toolserver.money.purchases.sqlite_review import SqliteReview
+    from toolserver.money.purchases.sql_reissues import SqlReissues
+    from toolserver.money.purchases.sql_review import SqlReview
     from toolserver.money.purchases.store import PurchaseStore
     from toolserver.money.x402.settlement import SettlementService
-    from toolserver.money.x402.sqlite_confirmations import SqliteConfirmations
+    from toolserver.money.x402.sql_confirmations import SqlConfirmations
     from toolserver.money.x402.store import PaymentStore
 
 log = logging.getLogger(__name__)
@@ -63,7 +63,7 @@ class OpenToOthers(ToolserverError):
     """Users other than the owner can read the data directory, and that cannot be changed."""
 
 
-OpenedLedger: TypeAlias = "SqliteLedger | HttpLedger"
+OpenedLedger: TypeAlias = "SqlLedger | HttpLedger"
 """This service's own ledger, or the client of a sister service's ledger."""
 
 
@@ -85,7 +85,7 @@ class MoneyParts:
     @property
     def statements(self) -> Statements:
         """The source of statements: the own ledger, or the service that sells for the followed ledger."""
-        if isinstance(self.ledger, SqliteLedger | MemoryLedger):
+        if isinstance(self.ledger, SqlLedger | MemoryLedger):
             return AccountStatements(self.ledger, self.evidence)
         from toolserver.money.purchases.remote import RemotePurchases
         from toolserver.money.purchases.remote_statements import RemoteStatements
@@ -95,7 +95,7 @@ class MoneyParts:
     @property
     def allowances(self) -> AllowanceLedger | None:
         """The keeper of allowances: the own ledger, or that of the followed service."""
-        if isinstance(self.ledger, SqliteLedger | MemoryLedger):
+        if isinstance(self.ledger, SqlLedger | MemoryLedger):
             return self.ledger
         return self.followed
 
@@ -103,7 +103,7 @@ class MoneyParts:
     def end_allowance(self) -> Callable[[str], Awaitable[bool]] | None:
         """The function that ends an allowance by its token's hash; None if the ledger belongs to another service."""
         own = self.ledger
-        return partial(own.revoke, reason="") if isinstance(own, SqliteLedger | MemoryLedger) else None
+        return partial(own.revoke, reason="") if isinstance(own, SqlLedger | MemoryLedger) else None
 
     def add_gauges(self, metrics: Metrics) -> None:
         """Add gauges for the followed ledger and for signed payments to the metrics, if there are any."""
@@ -122,9 +122,9 @@ class MoneyParts:
         return None if isinstance(self.ledger, MemoryLedger) else getattr(self.ledger, "file", None)
 
     @property
-    def own(self) -> SqliteLedger:
+    def own(self) -> SqlLedger:
         """The own ledger of this service. Raises AssertionError if the ledger is followed or in memory."""
-        assert isinstance(self.ledger, SqliteLedger)
+        assert isinstance(self.ledger, SqlLedger)
         return self.ledger
 
 
@@ -161,10 +161,10 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
         ledger = await open_(_open_ledger(settings, clock))
         await ledger.file.check_rows_at_start()
         evidence, agree_on_keys = await open_receipts(settings, clock, ledger, base_url=base_url, service=service)
-        idempotency = Idempotency(SqliteIdempotencyStore(ledger.file, clock))
+        idempotency = Idempotency(SqlIdempotencyStore(ledger.file, clock))
         receipted_charges = x402 = followed = None
-        if isinstance(ledger, SqliteLedger):
-            charges = SqliteChargeStore(ledger, evidence.log.buckets)
+        if isinstance(ledger, SqlLedger):
+            charges = SqlChargeStore(ledger, evidence.log.buckets)
             if released := await charges.release_undelivered():
                 log.warning("charges for answers that were not sent were released", extra={"count": released})
             receipted_charges = ReceiptedCharges(charges, evidence, clock)
@@ -182,7 +182,7 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
         upkeep.start_soon(repeat, "append closed hours to the log", evidence.log.close_hours, CLOSE_EVERY_S)
         for job in _list_upkeep(settings, clock, ledger, idempotency):
             upkeep.start_soon(repeat, *job)
-        if isinstance(ledger, SqliteLedger) and ledger.file.shared:  # another instance may have crashed
+        if isinstance(ledger, SqlLedger) and ledger.file.shared:  # another instance may have crashed
             upkeep.start_soon(repeat, "release what was not delivered", charges.release_undelivered, SWEEP_S)
             upkeep.start_soon(repeat, "agree on keys", agree_on_keys, AGREE_EVERY_S)
         yield MoneyParts(ledger, idempotency, payments, evidence, receipted_charges, x402, followed)
@@ -195,7 +195,7 @@ def _list_upkeep(
     """Yield the repeated jobs while the money parts are open: name, job, and seconds until the next run."""
     yield "look for rows that others wrote", ledger.file.check_rows, CHECK_S
     yield "forget old answers", idempotency.sweep, FORGET_S
-    if isinstance(ledger, SqliteLedger):
+    if isinstance(ledger, SqlLedger):
         yield "void expired reservations", ledger.sweep, SWEEP_S
         if settings.payments.enabled:
             aside = partial(_put_quotes_aside, ledger.file, clock, settings.payments.keep_unpaid_days)
@@ -222,9 +222,9 @@ async def _open_ledger(settings: Settings, clock: Clock) -> AsyncIterator[Opened
 
 
 def _purchase_store(file: GroupCommit, task: LeasedTask | None = None) -> "PurchaseStore":
-    from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+    from toolserver.money.purchases.sql_store import SqlPurchaseStore
 
-    return SqlitePurchaseStore(file, task)
+    return SqlPurchaseStore(file, task)
 
 
 async def _put_quotes_aside(file: GroupCommit, clock: Clock, days: int) -> None:
@@ -234,25 +234,25 @@ async def _put_quotes_aside(file: GroupCommit, clock: Clock, days: int) -> None:
 
 
 def _payment_store(file: GroupCommit) -> "PaymentStore":
-    from toolserver.money.x402.sqlite_store import SqlitePaymentStore
+    from toolserver.money.x402.sql_store import SqlPaymentStore
 
-    return SqlitePaymentStore(file)
-
-
-def _confirmation_store(file: GroupCommit, task: LeasedTask | None = None) -> "SqliteConfirmations":
-    from toolserver.money.x402.sqlite_confirmations import SqliteConfirmations
-
-    return SqliteConfirmations(file, task)
+    return SqlPaymentStore(file)
 
 
-def _review_store(file: GroupCommit, task: LeasedTask | None = None) -> "SqliteReview":
-    from toolserver.money.purchases.sqlite_review import SqliteReview
+def _confirmation_store(file: GroupCommit, task: LeasedTask | None = None) -> "SqlConfirmations":
+    from toolserver.money.x402.sql_confirmations import SqlConfirmations
 
-    return SqliteReview(file, task)
+    return SqlConfirmations(file, task)
+
+
+def _review_store(file: GroupCommit, task: LeasedTask | None = None) -> "SqlReview":
+    from toolserver.money.purchases.sql_review import SqlReview
+
+    return SqlReview(file, task)
 
 
 def _open_own_sales(
-    settings: Settings, ledger: SqliteLedger, shared: dict[str, Any]
+    settings: Settings, ledger: SqlLedger, shared: dict[str, Any]
 ) -> AbstractAsyncContextManager[CreditSales]:
     marks, reissues = find_marks(settings), _make_reissues(ledger.file, shared["clock"])
     purchases = partial(_purchase_store, ledger.file)
@@ -260,10 +260,10 @@ def _open_own_sales(
     return open_purchases(settings.payments, ledger=ledger, make_store=purchases, **outside, **shared)
 
 
-def _make_reissues(file: GroupCommit, clock: Clock) -> "SqliteReissues":
-    from toolserver.money.purchases.sqlite_reissues import SqliteReissues
+def _make_reissues(file: GroupCommit, clock: Clock) -> "SqlReissues":
+    from toolserver.money.purchases.sql_reissues import SqlReissues
 
-    return SqliteReissues(file, clock)
+    return SqlReissues(file, clock)
 
 
 def _open_remote_sales(settings: Settings, ledger: "HttpLedger") -> AbstractAsyncContextManager[CreditSales]:

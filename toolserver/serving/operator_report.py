@@ -11,7 +11,7 @@ import anyio.to_thread
 from toolserver.clock import Clock
 from toolserver.core.models import iso, moment
 from toolserver.errors import BillingUnavailable
-from toolserver.money.ledger.sqlite import FILE, SqliteLedger
+from toolserver.money.ledger.store import FILE, SqlLedger
 from toolserver.money.receipts.log_state import LogForked
 from toolserver.serving.advice import Advice, give_advice
 from toolserver.serving.money import MoneyParts
@@ -85,7 +85,7 @@ class OperatorReport:
     def _say_why_absent(self) -> str | None:
         if self._money.followed is not None:
             return "The ledger belongs to a sister service, whose operators' page shows the books."
-        if not isinstance(self._money.ledger, SqliteLedger):
+        if not isinstance(self._money.ledger, SqlLedger):
             return "Nothing is sold here."
         if self._money.ledger.file.shared:
             return "The ledger is in a database on a server. This page does not sum up its books yet."
@@ -93,7 +93,7 @@ class OperatorReport:
 
     def _read_file(self) -> dict[str, Any]:
         from toolserver.money.books.open_cases import list_open_cases, list_pending_payments, sum_open_quotes
-        from toolserver.money.books.sqlite_books import read_books
+        from toolserver.money.books.sql_books import read_books
 
         path, now = self._settings.data_dir / FILE, int(self._clock.time() * 1000)
         today = now - now % DAY_MS
@@ -114,7 +114,7 @@ class OperatorReport:
 
     async def _read_reserved(self) -> dict[str, Any] | None:
         """Return the credits reserved for unfinished calls; None if another service keeps them."""
-        if not isinstance(self._money.ledger, SqliteLedger):
+        if not isinstance(self._money.ledger, SqlLedger):
             return None
         holds = await self._money.ledger.holds(COUNTED)
         ends = iso(moment(holds[0].expires_at)) if holds else None

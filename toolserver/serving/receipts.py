@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from toolserver.clock import Clock
-from toolserver.money.ledger.sqlite import FILE, SqliteLedger
+from toolserver.money.ledger.store import FILE, SqlLedger
 from toolserver.money.receipts.keys import RECEIPT_KEYS, ReceiptKeysLost, find_key_file
 from toolserver.money.receipts.service import ReceiptService
-from toolserver.money.receipts.sqlite import SqliteReceiptStore, has_receipts
+from toolserver.money.receipts.sql_store import SqlReceiptStore, has_receipts
 from toolserver.serving.shared_database import find_marks
 from toolserver.serving.shared_keys import SharedKeys
 from toolserver.settings import Settings
@@ -39,7 +39,7 @@ def refuse_lost_keys(settings: Settings) -> None:
 
 
 async def open_receipts(
-    settings: Settings, clock: Clock, ledger: "SqliteLedger | HttpLedger", *, base_url: str, service: str
+    settings: Settings, clock: Clock, ledger: "SqlLedger | HttpLedger", *, base_url: str, service: str
 ) -> tuple[ReceiptService, AgreeOnKeys]:
     """Return the receipts in a ledger's file or database, and a job that agrees on keys with others every few seconds.
 
@@ -54,13 +54,13 @@ async def open_receipts(
     if not path.exists() and await ledger.file.read(has_receipts):
         raise ReceiptKeysLost(path)
     evidence = ReceiptService(
-        SqliteReceiptStore(ledger.file),
+        SqlReceiptStore(ledger.file),
         settings.data_dir,
         clock=clock,
         base_url=base_url,
         service=service,
         algorithm=settings.payments.receipt_algorithm,
-        find_account=ledger.find_account if isinstance(ledger, SqliteLedger) else None,
+        find_account=ledger.find_account if isinstance(ledger, SqlLedger) else None,
         keys_dir=settings.scaling.keys_dir,
         marks=find_marks(settings),
     )

@@ -5,7 +5,7 @@ from contextlib import asynccontextmanager
 
 from toolserver.clock import Clock
 from toolserver.errors import ToolserverError
-from toolserver.money.ledger.sqlite import FILE, SqliteLedger
+from toolserver.money.ledger.store import FILE, SqlLedger
 from toolserver.settings import Settings
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.postgres import PostgresTerms
@@ -62,7 +62,7 @@ def find_marks(settings: Settings, *, patient: bool = False) -> HighWater:
 
 
 @asynccontextmanager
-async def open_shared_ledger(settings: Settings, clock: Clock) -> AsyncIterator[SqliteLedger]:
+async def open_shared_ledger(settings: Settings, clock: Clock) -> AsyncIterator[SqlLedger]:
     """Open the ledger of the database.
 
     Raises:
@@ -78,4 +78,4 @@ async def open_shared_ledger(settings: Settings, clock: Clock) -> AsyncIterator[
         await store.alone(require_whole)
         await _require_known(settings, await store.alone(is_new))
         await store.alone(claim_database(simulated=settings.upstream.via is not None))
-        yield SqliteLedger(store, clock)
+        yield SqlLedger(store, clock)

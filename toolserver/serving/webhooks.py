@@ -8,7 +8,7 @@ from toolserver.context.service_info import ServiceInfo
 from toolserver.core.caller import token_hash
 from toolserver.errors import InvalidToken
 from toolserver.money.ledger.memory import MemoryLedger
-from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.registry.registry import Registry
 from toolserver.serving.assembly import open_tasks
 from toolserver.serving.money import MoneyParts
@@ -19,7 +19,7 @@ from toolserver.webhooks.memory_store import MemoryWebhookStore
 from toolserver.webhooks.records import TokenAccount
 from toolserver.webhooks.secret_box import open_key, temporary_key
 from toolserver.webhooks.service import WebhookService, WebhookSetup, open_webhooks
-from toolserver.webhooks.sqlite_store import SqliteWebhookStore
+from toolserver.webhooks.sql_store import SqlWebhookStore
 from toolserver.webhooks.store import WebhookStore
 
 
@@ -79,8 +79,8 @@ def _fire_ledger(money: MoneyParts) -> FireLedger | None:
 def _store_of(money: MoneyParts) -> WebhookStore:
     """Return the store of subscriptions, in the file of the ledger or of its journal."""
     if money.followed is not None:
-        return SqliteWebhookStore(money.followed.file)
-    return SqliteWebhookStore(money.ledger.file) if isinstance(money.ledger, SqliteLedger) else MemoryWebhookStore()
+        return SqlWebhookStore(money.followed.file)
+    return SqlWebhookStore(money.ledger.file) if isinstance(money.ledger, SqlLedger) else MemoryWebhookStore()
 
 
 def account_lookup(money: MoneyParts) -> Callable[[str], Awaitable[TokenAccount]]:
@@ -91,7 +91,7 @@ def account_lookup(money: MoneyParts) -> Callable[[str], Awaitable[TokenAccount]
         if followed is not None:
             account = await followed.account(token)
             return TokenAccount(account.ref.ref, account.payer or token_hash(token).hex())
-        if isinstance(ledger, SqliteLedger | MemoryLedger):
+        if isinstance(ledger, SqlLedger | MemoryLedger):
             standing = await ledger.standing(token)
             return TokenAccount(standing.ref.ref, standing.payer)
         raise InvalidToken("This ledger does not name accounts.")

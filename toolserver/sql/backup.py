@@ -9,11 +9,12 @@ from pathlib import Path
 
 from toolserver.core.private_file import sync_folder
 from toolserver.errors import ToolserverError
-from toolserver.sql.errors import ForeignDatabase
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.errors import DatabaseError, DatabaseUnusable, ForeignDatabase
 from toolserver.sql.group_commit import connect, private
 from toolserver.sql.migrate import verify
 
-Problems = Callable[[sqlite3.Connection], list[str]]
+Problems = Callable[[SqlConnection], list[str]]
 
 
 class BackupFailed(ToolserverError):
@@ -69,7 +70,7 @@ def stamp() -> str:
     return datetime.now(UTC).strftime("%Y%m%dT%H%M%S%fZ")
 
 
-def file_problems(db: sqlite3.Connection) -> list[str]:
+def file_problems(db: SqlConnection) -> list[str]:
     """Return the problems that SQLite finds in a file, after checking its migrations. Raises as `verify` does."""
     if not verify(db):
         raise ForeignDatabase("this database is empty")
@@ -92,7 +93,7 @@ def _copied(path: Path, to: Path, problems: Problems) -> None:
         sync_folder(unfinished)
         unfinished.rename(to)
         sync_folder(to.parent)
-    except sqlite3.DatabaseError as error:
+    except (DatabaseError, sqlite3.Error) as error:
         raise BackupFailed(f"{path} cannot be copied: {error}") from error
     finally:
         unfinished.unlink(missing_ok=True)
@@ -107,5 +108,5 @@ def require_alone(path: Path) -> None:
         db.execute("PRAGMA busy_timeout=200")
         try:
             db.execute("PRAGMA journal_mode=DELETE")
-        except sqlite3.OperationalError as error:
+        except DatabaseUnusable as error:
             raise DatabaseInUse(f"{path} is in use: stop the service first") from error

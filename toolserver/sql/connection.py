@@ -14,17 +14,16 @@ where possible. Elsewhere, a function of this module writes the part that differ
 | `json_extract(CAST(x AS TEXT), '$.m')` | `convert_from(x, 'UTF8')::jsonb ->> 'm'` | `json_text`, `json_number` |
 | the caller's clock, of the one process | the server's clock | `read_clock(db, now)` |
 | nothing | an advisory lock | `hold_together(db, name)`, `hold_alone(db, name)` |
-| a statement that fails leaves the transaction alone | it ends it | `attempt(db)` |
 
 Placeholders are written as SQLite writes them: `?`, `?1` or `:name`. A parameter that is only compared with NULL needs
-a type: `CAST(? AS BIGINT) IS NULL`. Errors are those of `sqlite3`, with the names of PEP 249.
+a type: `CAST(? AS BIGINT) IS NULL`. Errors are those of `sql.errors`. On PostgreSQL, a statement that fails ends the
+transaction, so each operation of a group that is applied separately has a savepoint.
 """
 
 import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
 from typing import Any, Protocol, TypeAlias
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
@@ -143,19 +142,3 @@ def hold_alone(db: SqlConnection, name: str) -> None:
 
 def _number(name: str) -> tuple[int, int]:
     return _OURS, zlib.crc32(name.encode()) - 2**31
-
-
-@contextmanager
-def attempt(db: SqlConnection) -> Iterator[None]:
-    """Run a block whose failure leaves the transaction as it was before, so that the caller can continue in it."""
-    if not is_shared(db):
-        yield
-        return
-    db.execute("SAVEPOINT attempt")
-    try:
-        yield
-    except Exception:
-        db.execute("ROLLBACK TO SAVEPOINT attempt")
-        raise
-    finally:
-        db.execute("RELEASE SAVEPOINT attempt")

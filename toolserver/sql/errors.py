@@ -1,8 +1,16 @@
-"""Define the errors of a store, the same for every engine."""
+"""Define the errors of connections and stores, the same for every engine.
+
+A connection raises `DatabaseError` or `TransactionLost`. A store raises `StorageFailed`, whose cause is such an error.
+"""
+
+import sqlite3
 
 from toolserver.errors import StorageUnavailable, ToolserverError
 
 RETRY_S = 5
+_FILE_ERRORS = frozenset(
+    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
+)
 
 
 class StorageFailed(StorageUnavailable, abstract=True):
@@ -47,6 +55,18 @@ class RowsRewritten(ToolserverError):
     """Another program wrote rows of money. Nothing is signed until a person has checked them."""
 
 
+class DatabaseError(Exception):
+    """The engine could not run a statement. The text is the engine's, and its own error is the cause."""
+
+
+class ConstraintViolated(DatabaseError):
+    """The rows of a statement break a rule of a table."""
+
+
+class DatabaseUnusable(DatabaseError):
+    """The file is locked, full, read-only or unreadable, so that no statement is to blame."""
+
+
 class OutcomeUnknown(StorageFailed, abstract=True):
     """The connection was lost during a commit, so it is unknown whether the transaction was written."""
 
@@ -56,3 +76,20 @@ class TransactionLost(Exception):
 
     It conflicted with another transaction, or the server was lost before the commit. This never reaches a caller.
     """
+
+
+def name_error(failure: Exception) -> Exception:
+    """Return an error of `sqlite3` as one of this module, with the original as its cause; other exceptions as they are.
+
+    Rows after the first are read by the cursor of `sqlite3` itself, whose errors pass our connection by.
+    """
+    if not isinstance(failure, sqlite3.Error):
+        return failure
+    kind = DatabaseError
+    if isinstance(failure, sqlite3.IntegrityError):
+        kind = ConstraintViolated
+    elif getattr(failure, "sqlite_errorcode", 0) & 0xFF in _FILE_ERRORS:
+        kind = DatabaseUnusable
+    error = kind(str(failure))
+    error.__cause__ = failure
+    return error

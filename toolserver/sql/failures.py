@@ -15,6 +15,7 @@ from pathlib import Path
 
 from toolserver.core.logging import JsonLines, hidden
 from toolserver.errors import ToolserverError
+from toolserver.sql.errors import DatabaseError
 
 log = logging.getLogger(__name__)
 
@@ -67,12 +68,14 @@ def describe_failure(error: BaseException) -> str | None:
         return _on_one_line(str(error))
     if isinstance(error, OSError):
         return _on_one_line(describe_disk_error(error, error.filename))
-    if isinstance(error, sqlite3.Error) and str(error) in _OF_SQLITE:
+    if isinstance(error, sqlite3.Error | DatabaseError) and str(error) in _OF_SQLITE:
         return describe_disk_error(error, None)
     return None
 
 
-def describe_disk_error(error: OSError | sqlite3.Error, path: Path | str | None, setting: str | None = None) -> str:
+def describe_disk_error(
+    error: OSError | sqlite3.Error | DatabaseError, path: Path | str | None, setting: str | None = None
+) -> str:
     """Say what is wrong with a file or folder, and what to do. `setting` names what can point to another place."""
     if isinstance(error, OSError):
         cause, remedy = _OF_SYSTEM.get(error.errno or 0, (error.strerror or str(error), ""))

@@ -7,15 +7,16 @@ event loop once. There is no timer: a single caller is served immediately, and g
 This module does not use aiosqlite, where every statement is a round trip between two threads that hands over the GIL.
 Here a whole group is one round trip, at a twentieth of the CPU with 64 callers (`python -m bench.ledger`).
 
-Only the SQLite stores (`sqlite*` modules) pass functions over a connection to this class; see `docs/architecture.md`.
+Only stores (modules named `store`, `sql*` or `postgres*`) pass functions over a connection to this class; see
+`docs/architecture.md`.
 """
 
 import asyncio
 import logging
 import secrets
 import sqlite3
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -24,7 +25,8 @@ import anyio
 import anyio.to_thread
 
 from toolserver.errors import ToolserverError
-from toolserver.sql.errors import StorageClosed, StorageFailed
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.errors import DatabaseError, StorageClosed, StorageFailed, name_error
 from toolserver.sql.failures import DATA_DIR, describe_disk_error
 from toolserver.sql.file_guard import FileGuard
 from toolserver.sql.lane import Lane
@@ -50,14 +52,20 @@ SERVED_BUSY_MS = 400  # the same while callers wait: one that waits for a group 
 
 
 def connect(path: Path, *, busy_ms: int = BUSY_MS) -> SealedConnection:
-    """Open a connection that waits for other processes, checks foreign keys and syncs every commit to disk."""
-    db = sqlite3.connect(
-        path, isolation_level=None, check_same_thread=False, cached_statements=256, factory=SealedConnection
-    )
+    """Open a connection that waits for other processes, checks foreign keys and syncs every commit to disk.
+
+    Raises DatabaseError.
+    """
+    try:
+        db = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, cached_statements=256, factory=SealedConnection
+        )
+    except sqlite3.Error as error:
+        raise name_error(error) from error
     try:
         for pragma in (f"busy_timeout={busy_ms}", "synchronous=FULL", "foreign_keys=ON"):
             db.execute(f"PRAGMA {pragma}")
-    except sqlite3.Error:
+    except DatabaseError:
         db.close()
         raise
     return db
@@ -81,7 +89,7 @@ async def durable(path: Path, *, least_free: int = 0) -> AsyncIterator["SqliteGr
     """
     try:
         file = await anyio.to_thread.run_sync(partial(SqliteGroupCommit, path, least_free=least_free))
-    except (sqlite3.Error, OSError) as error:
+    except (DatabaseError, OSError) as error:
         raise StorageFailed(describe_disk_error(error, path, DATA_DIR)) from error
     file.start(asyncio.get_running_loop())
     try:
@@ -133,7 +141,7 @@ class GroupCommit:
         raise NotImplementedError
 
     async def together(
-        self, run: Callable[[sqlite3.Connection, list[A]], list[R | Exception]], argument: A, *, room: str = ""
+        self, run: Callable[[SqlConnection, list[A]], list[R | Exception]], argument: A, *, room: str = ""
     ) -> R:
         """Apply one operation together with others: `run` gets the arguments of a group and returns an outcome each.
 
@@ -149,11 +157,11 @@ class GroupCommit:
         """
         return await self._writer.ask(run, argument, room=room)  # type: ignore[no-any-return]
 
-    def soon(self, run: Callable[[sqlite3.Connection, list[A]], list[Any]], argument: A) -> None:
+    def soon(self, run: Callable[[SqlConnection, list[A]], list[Any]], argument: A) -> None:
         """Do the same without waiting for the outcome. A failure is logged, a refusal is not."""
         self._writer.ask(run, argument).add_done_callback(log_failure)
 
-    def ride(self, run: Callable[[sqlite3.Connection, list[A]], list[Any]], argument: A) -> None:
+    def ride(self, run: Callable[[SqlConnection, list[A]], list[Any]], argument: A) -> None:
         """Do the same in the next group that is committed anyway, at no extra commit; within RIDE_S at most."""
         self._writer.ask(run, argument, rides=True).add_done_callback(log_failure)
 
@@ -249,30 +257,42 @@ class SqliteGroupCommit(GroupCommit):
         self._guard.check_file()
         try:
             return await anyio.to_thread.run_sync(snapshot, self.path, job)
-        except sqlite3.Error as error:
+        except DatabaseError as error:
             raise StorageFailed(str(error)) from error
 
 
-def name_file(db: sqlite3.Connection) -> None:
+def name_file(db: SqlConnection) -> None:
     """Give a new file its own number, which distinguishes it from all others, and write the number to the file."""
     if not db.execute("PRAGMA user_version").fetchone()[0]:
         db.execute(f"PRAGMA user_version={1 + secrets.randbelow(2**31 - 1)}")
     db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
-def touch_file(db: sqlite3.Connection) -> None:
+def touch_file(db: SqlConnection) -> None:
     """Write the file's number again, which changes nothing but must still reach the disk."""
     number = db.execute("PRAGMA user_version").fetchone()[0]
     db.execute(f"PRAGMA user_version={number}")
 
 
 def snapshot(path: Path, job: Job[R]) -> R:
-    """Run a read-only job within one transaction, so that it sees the database at one point in time."""
+    """Return the result of a read-only job on one snapshot. Raises DatabaseError."""
+    with open_snapshot(path) as db:
+        return job(db)
+
+
+@contextmanager
+def open_snapshot(path: Path) -> Iterator[SqlConnection]:
+    """Open a connection for reading, within one transaction that sees the database at one point in time.
+
+    Raises DatabaseError.
+    """
     db = connect(path)
     try:
         db.execute("PRAGMA query_only=ON")
         db.execute("BEGIN")
-        return job(db)
+        yield db
+    except sqlite3.Error as error:
+        raise name_error(error) from error
     finally:
         db.close()
 

@@ -98,7 +98,7 @@ def _sum_up(db: SqlConnection, table: KeptTable, count: CountRows) -> TableFacts
     return TableFacts(rows, digest.hexdigest())
 
 
-def _describe(db: sqlite3.Connection, name: str) -> KeptTable:
+def _describe(db: SqlConnection, name: str) -> KeptTable:
     columns = db.execute("SELECT name, pk FROM pragma_table_info(?) ORDER BY cid", (name,)).fetchall()
     key = sorted((place, column) for column, place in columns if place)
     return KeptTable(name, tuple(column for column, _ in columns), tuple(column for _, column in key))

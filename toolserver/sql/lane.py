@@ -1,7 +1,6 @@
 """Serve operations in groups in a thread: each group has the operations that wait when the previous one finishes."""
 
 import asyncio
-import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -10,7 +9,7 @@ from typing import Any
 
 import anyio.to_thread
 
-from toolserver.sql.errors import StorageClosed, StorageFailed
+from toolserver.sql.errors import DatabaseError, StorageClosed, StorageFailed
 from toolserver.sql.transactions import PendingOperation, Run
 
 GROUP = 128  # operations per transaction: enough to make the fsync cheap, few enough to keep the wait short
@@ -98,7 +97,7 @@ class Lane:
 def _set_outcome(answer: asyncio.Future[Any], outcome: Any) -> None:
     if answer.done():
         return  # cancelled in the meantime
-    if isinstance(outcome, sqlite3.Error):
+    if isinstance(outcome, DatabaseError):
         failure = StorageFailed(str(outcome))
         failure.__cause__ = outcome
         answer.set_exception(failure)

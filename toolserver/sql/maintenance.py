@@ -4,7 +4,6 @@ On a file, it does not check references to each deleted row: without an index, t
 must first delete what refers to a row. `ledger check` finds dangling references.
 """
 
-import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager
@@ -12,7 +11,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 from toolserver.sql.connection import SqlConnection
-from toolserver.sql.errors import StorageFailed, TransactionLost
+from toolserver.sql.errors import DatabaseError, DatabaseUnusable, StorageFailed, TransactionLost
 from toolserver.sql.failures import DATA_DIR, describe_disk_error
 from toolserver.sql.group_commit import connect
 from toolserver.sql.ledger_place import LedgerPlace
@@ -49,7 +48,7 @@ def open_maintenance(place: LedgerPlace) -> Iterator[Transact]:
         return
     try:
         db = connect(place)
-    except sqlite3.Error as error:
+    except DatabaseError as error:
         raise StorageFailed(describe_disk_error(error, place, DATA_DIR)) from error
     with closing(db):
         file = open_sealed(db, place)
@@ -63,10 +62,12 @@ def _try(attempt: Callable[[], R]) -> R:
     for tried in range(1, TRIES + 1):
         try:
             return attempt()
-        except (sqlite3.OperationalError, TransactionLost) as failure:
+        except (DatabaseUnusable, TransactionLost) as failure:
             if tried == TRIES:
                 raise StorageFailed(str(failure)) from failure
             time.sleep(0.05 * tried)
+        except DatabaseError as refusal:
+            raise StorageFailed(str(refusal)) from refusal
     raise AssertionError("unreachable")
 
 

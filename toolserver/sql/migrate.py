@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import ForeignDatabase, MigrationChanged, NewerDatabase
 
 log = logging.getLogger(__name__)
@@ -54,7 +55,7 @@ def migrations(folder: Path = FOLDER) -> tuple[Migration, ...]:
 
 
 def migrate(
-    db: sqlite3.Connection, steps: Sequence[Migration] | None = None, *, application_id: int = APPLICATION_ID
+    db: SqlConnection, steps: Sequence[Migration] | None = None, *, application_id: int = APPLICATION_ID
 ) -> int:
     """Bring a database up to date and return its version: the number of its steps. `steps` are the ledger's by default.
 
@@ -69,7 +70,7 @@ def migrate(
     return _log_migrated(version, steps)
 
 
-def migrate_within(db: sqlite3.Connection) -> int:
+def migrate_within(db: SqlConnection) -> int:
     """Bring a ledger up to date within the caller's write transaction, and return its version. Raises as `migrate`."""
     steps = migrations()
     version = verify(db, steps)
@@ -79,7 +80,7 @@ def migrate_within(db: sqlite3.Connection) -> int:
 
 
 @contextmanager
-def write_transaction(db: sqlite3.Connection) -> Iterator[None]:
+def write_transaction(db: SqlConnection) -> Iterator[None]:
     """Run the block in one durable transaction. If the block raises, nothing is written."""
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -97,9 +98,7 @@ def _log_migrated(version: int, steps: Sequence[Migration]) -> int:
     return len(steps)
 
 
-def verify(
-    db: sqlite3.Connection, steps: Sequence[Migration] | None = None, *, application_id: int = APPLICATION_ID
-) -> int:
+def verify(db: SqlConnection, steps: Sequence[Migration] | None = None, *, application_id: int = APPLICATION_ID) -> int:
     """Return the version of a database after checking its applied steps; 0 if it is empty. Raises as `migrate`."""
     steps = migrations() if steps is None else steps
     return check_applied(steps, _read_applied(db, application_id))
@@ -119,7 +118,7 @@ def check_applied(steps: Sequence[Migration], applied: Sequence[tuple[int, str, 
     return len(applied)
 
 
-def _read_applied(db: sqlite3.Connection, application_id: int) -> list[tuple[int, str, str]]:
+def _read_applied(db: SqlConnection, application_id: int) -> list[tuple[int, str, str]]:
     owner = db.execute("PRAGMA application_id").fetchone()[0]
     tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
     if owner == 0 and not tables:
@@ -129,7 +128,7 @@ def _read_applied(db: sqlite3.Connection, application_id: int) -> list[tuple[int
     return db.execute("SELECT number, name, checksum FROM migration ORDER BY number").fetchall()
 
 
-def _apply(db: sqlite3.Connection, step: Migration, application_id: int) -> None:
+def _apply(db: SqlConnection, step: Migration, application_id: int) -> None:
     """Apply one step within a transaction, unless another process that started at the same time has applied it."""
     db.execute(f"PRAGMA application_id={application_id}")
     db.execute(_APPLIED)

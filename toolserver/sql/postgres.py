@@ -2,14 +2,13 @@
 
 A connection belongs to one thread and runs that thread's statements one after another in its own event loop. Every
 piece of work has a deadline, after which the connection is cut, so that a hanging server cannot block a caller. There
-are four kinds of errors: rows that break a rule (`PostgresRefused`), an invalid statement (`PostgresFailed`), a
+are four kinds of errors: rows that break a rule (`ConstraintViolated`), an invalid statement (`DatabaseError`), a
 transaction that may be run again (`TransactionLost`), and an unreachable server (`ServerAway`, which is also a
 `TransactionLost`).
 """
 
 import asyncio
 import socket
-import sqlite3
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +16,7 @@ from types import ModuleType
 from typing import Any, TypeVar
 
 from toolserver.sql.connection import Parameters
-from toolserver.sql.errors import StorageFailed, TransactionLost
+from toolserver.sql.errors import ConstraintViolated, DatabaseError, StorageFailed, TransactionLost
 from toolserver.sql.postgres_sql import translate
 
 R = TypeVar("R")
@@ -41,14 +40,6 @@ _REMEDIES = {  # by SQLSTATE or its beginning, for what an operator can mend
 
 class PostgresMissing(StorageFailed, abstract=True):
     """The PostgreSQL driver is not installed: `pip install 'agent-toolserver[postgres]'`."""
-
-
-class PostgresFailed(sqlite3.DatabaseError):
-    """The server refused a statement as invalid."""
-
-
-class PostgresRefused(sqlite3.IntegrityError):
-    """The server refused rows that break a rule of a table."""
 
 
 class ServerAway(TransactionLost):
@@ -159,7 +150,7 @@ class PostgresConnection:
         finally:
             self.in_transaction = self._is_torn = False
         if status != "COMMIT":  # a statement failed, and its caller continued as if nothing had happened
-            raise PostgresFailed("the transaction was rolled back: a statement in it had failed")
+            raise DatabaseError("the transaction was rolled back: a statement in it had failed")
 
     def transact(self, job: Callable[[], R]) -> R:
         """Run a job in one transaction and return its result. If the job raises, nothing is written."""
@@ -179,12 +170,12 @@ class PostgresConnection:
         else:
             try:
                 self._simple("ROLLBACK")
-            except (sqlite3.Error, TransactionLost):
+            except (DatabaseError, TransactionLost):
                 self.drop()
         self.in_transaction = self._is_torn = False
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> PostgresCursor:
-        """Run one statement. Raises sqlite3.Error, or TransactionLost."""
+        """Run one statement. Raises DatabaseError, or TransactionLost."""
         statement = translate(sql)
         values = statement.bind(parameters)
         self.connect()
@@ -252,13 +243,13 @@ class PostgresConnection:
                 self.drop()
             raise named from error
         except (ValueError, TypeError, OverflowError) as error:  # a value of a type that its column does not accept
-            raise PostgresFailed(str(error)) from error
+            raise DatabaseError(str(error)) from error
         except (self._driver.InternalClientError, OSError, TimeoutError) as error:
             self.drop()
             raise ServerAway(_describe_absence(error)) from error
         except (self._driver.InterfaceError, AttributeError) as error:  # the latter if cut between two steps
             if self._raw is not None and not self._raw.is_closed():
-                raise PostgresFailed(str(error)) from error  # the driver's own refusal, such as a parameter too few
+                raise DatabaseError(str(error)) from error  # the driver's own refusal, such as a parameter too few
             self.drop()
             raise ServerAway(f"{type(error).__name__}: {error}") from error
         finally:
@@ -288,7 +279,7 @@ def _name_error(error: Any) -> Exception:
         return ServerAway(text)
     if state.startswith(_LOST):
         return TransactionLost(text)
-    return PostgresRefused(text) if state.startswith(_REFUSED) else PostgresFailed(text)
+    return ConstraintViolated(text) if state.startswith(_REFUSED) else DatabaseError(text)
 
 
 def _describe_absence(error: Exception) -> str:

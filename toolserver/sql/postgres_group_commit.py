@@ -12,22 +12,29 @@ unknown to callers (`OutcomeUnknown`). Operations given to `soon` and `ride` are
 import asyncio
 import logging
 import random
-import sqlite3
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from itertools import count
-from typing import Any, TypeVar, cast
+from typing import Any, TypeVar
 
 import anyio
 import anyio.to_thread
 
 from toolserver.errors import ToolserverError
-from toolserver.sql.errors import OutcomeUnknown, StorageClosed, StorageFailed, TransactionLost
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.errors import (
+    ConstraintViolated,
+    DatabaseError,
+    OutcomeUnknown,
+    StorageClosed,
+    StorageFailed,
+    TransactionLost,
+)
 from toolserver.sql.group_commit import GroupCommit, log_failure
 from toolserver.sql.lane import Lane
-from toolserver.sql.postgres import DATABASE_URL, PostgresConnection, PostgresRefused, PostgresTerms, ServerAway
+from toolserver.sql.postgres import DATABASE_URL, PostgresConnection, PostgresTerms, ServerAway
 from toolserver.sql.postgres_migrate import migrate_server
 from toolserver.sql.postgres_rooms import enter_room, serve_rooms
 from toolserver.sql.transactions import Job, PendingOperation, apply_each, apply_together, run_jobs
@@ -69,7 +76,7 @@ def _prepare(terms: PostgresTerms) -> None:
     try:
         db.limit(time.monotonic() + OPEN_S)
         migrate_server(db)
-    except (sqlite3.Error, TransactionLost) as error:
+    except (DatabaseError, TransactionLost) as error:
         raise StorageFailed(f"the database of {DATABASE_URL} cannot be opened: {error}") from error
     finally:
         db.close()
@@ -116,10 +123,10 @@ class PostgresGroupCommit(GroupCommit):
     def is_same_file(self) -> bool:
         return True
 
-    def soon(self, run: Callable[[sqlite3.Connection, list[A]], list[Any]], argument: A) -> None:
+    def soon(self, run: Callable[[SqlConnection, list[A]], list[Any]], argument: A) -> None:
         self._ask_until_done(run, argument, rides=False, pause_s=OWED_S[0])
 
-    def ride(self, run: Callable[[sqlite3.Connection, list[A]], list[Any]], argument: A) -> None:
+    def ride(self, run: Callable[[SqlConnection, list[A]], list[Any]], argument: A) -> None:
         self._ask_until_done(run, argument, rides=True, pause_s=OWED_S[0])
 
     async def read(self, job: Job[R]) -> R:
@@ -156,8 +163,8 @@ def read_snapshot(terms: PostgresTerms, job: Job[R]) -> R:
     try:
         db.begin(read_only=True)
         db.run_script(_LONG_READ)
-        return job(_as_stores_see(db))
-    except (sqlite3.Error, TransactionLost) as error:
+        return job(db)
+    except (DatabaseError, TransactionLost) as error:
         raise StorageFailed(str(error)) from error
     finally:
         db.close()
@@ -177,7 +184,7 @@ def _write_room(db: PostgresConnection, group: list[PendingOperation], until: fl
         return _write(db, group, apply_together, until)
     except (StorageFailed, TransactionLost) as failure:
         return _all(group, failure)
-    except (ToolserverError, PostgresRefused) as refused:  # for example if two instances do the same at once
+    except (ToolserverError, ConstraintViolated) as refused:  # for example if two instances do the same at once
         reason = f"{type(refused).__name__}: {refused}"
         log.info("a group of writes was refused; each will be tried on its own", extra={"reason": reason})
     except Exception:
@@ -214,7 +221,7 @@ def _read_one(db: PostgresConnection, asked: PendingOperation, until: float) -> 
 def _run_read(db: PostgresConnection, asked: PendingOperation) -> Any:
     """Return the outcome of a read. A refusal is an outcome; a lost connection is not."""
     try:
-        return asked.argument(_as_stores_see(db))
+        return asked.argument(db)
     except TransactionLost:
         raise
     except Exception as failure:
@@ -224,7 +231,7 @@ def _run_read(db: PostgresConnection, asked: PendingOperation) -> Any:
 def _write(
     db: PostgresConnection,
     group: list[PendingOperation],
-    do: Callable[[sqlite3.Connection, list[PendingOperation]], list[Any]],
+    do: Callable[[SqlConnection, list[PendingOperation]], list[Any]],
     until: float,
 ) -> list[Any]:
     db.limit(until)
@@ -247,13 +254,13 @@ def _repeat(attempt: Callable[[], R], until: float) -> R:
 def _transact(
     db: PostgresConnection,
     group: list[PendingOperation],
-    do: Callable[[sqlite3.Connection, list[PendingOperation]], list[Any]],
+    do: Callable[[SqlConnection, list[PendingOperation]], list[Any]],
     until: float,
 ) -> list[Any]:
     db.begin()
     try:
         enter_room(db, group)
-        outcomes = do(_as_stores_see(db), group)
+        outcomes = do(db, group)
         number = db.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()[0]
         if number is None:  # nothing was written
             db.rollback()
@@ -279,7 +286,7 @@ def _require_committed(db: PostgresConnection, number: str, until: float, lost: 
     db.limit(last)
     state = None
     while state not in ("committed", "aborted") and time.monotonic() < last:
-        with suppress(sqlite3.Error, TransactionLost):
+        with suppress(DatabaseError, TransactionLost):
             state = db.execute("SELECT pg_xact_status(CAST(CAST(? AS text) AS xid8))", (number,)).fetchone()[0]
         time.sleep(0.005)
     if state == "aborted":
@@ -289,7 +296,7 @@ def _require_committed(db: PostgresConnection, number: str, until: float, lost: 
         raise OutcomeUnknown(f"the server was lost while it committed: {lost}") from lost
 
 
-def _touch_server(db: sqlite3.Connection) -> None:
+def _touch_server(db: SqlConnection) -> None:
     """Write a message to the server's write-ahead log, which changes nothing but must still reach the disk."""
     db.execute("SELECT pg_current_xact_id(), pg_logical_emit_message(true, 'toolserver', '')")
 
@@ -307,8 +314,3 @@ def _all(group: list[PendingOperation], failure: Exception) -> list[Any]:
         log.error("the database cannot be used", extra={"reason": str(failure)})
         failure = StorageFailed(str(failure))
     return [failure] * len(group)
-
-
-def _as_stores_see(db: PostgresConnection) -> sqlite3.Connection:
-    """Return the connection with the type that store functions declare while some know only SQLite."""
-    return cast("sqlite3.Connection", db)

@@ -6,7 +6,6 @@ two values counts.
 """
 
 import json
-import sqlite3
 import time
 from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
-from toolserver.sql.errors import StorageFailed, TransactionLost
+from toolserver.sql.errors import DatabaseError, StorageFailed, TransactionLost
 from toolserver.sql.high_water import HighWater, MarksBroken
 from toolserver.sql.postgres import PostgresConnection, PostgresTerms
 
@@ -107,7 +106,7 @@ def _transact(terms: PostgresTerms, job: Callable[[PostgresConnection], R]) -> R
                 if time.monotonic() + AGAIN_S >= until:
                     raise
                 time.sleep(AGAIN_S)
-    except (sqlite3.Error, TransactionLost) as error:
+    except (DatabaseError, TransactionLost) as error:
         raise StorageFailed(f"the marks in the database cannot be used: {error}") from error
     finally:
         db.close()

@@ -34,7 +34,7 @@ def migrate_server(db: PostgresConnection, steps: Sequence[Migration] | None = N
 
     Raises:
         NewerDatabase, ForeignDatabase, MigrationChanged: nothing was changed.
-        sqlite3.Error, TransactionLost: the server refuses us or is unreachable.
+        DatabaseError, TransactionLost: the server refuses us or is unreachable.
     """
     steps = server_migrations() if steps is None else steps
     for turn in range(1, TURNS):

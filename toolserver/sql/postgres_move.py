@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from toolserver.errors import ToolserverError
 from toolserver.sql.connection import NUMBERS, SqlConnection
-from toolserver.sql.errors import StorageFailed, TransactionLost
+from toolserver.sql.errors import DatabaseError, StorageFailed, TransactionLost
 from toolserver.sql.kept_tables import (
     CountRows,
     KeptTable,
@@ -171,14 +171,14 @@ def open_target(terms: PostgresTerms) -> Iterator[MoveTarget]:
         if not db.execute("SELECT pg_try_advisory_lock(?)", (_LOCK,)).fetchone()[0]:
             raise MoveRefused("another process is moving a ledger to this server now")
         yield MoveTarget(db)
-    except (sqlite3.Error, TransactionLost) as error:
+    except (DatabaseError, TransactionLost) as error:
         raise StorageFailed(str(error)) from error
     finally:
         db.close()
 
 
 @contextmanager
-def open_source(path: Path) -> Iterator[sqlite3.Connection]:
+def open_source(path: Path) -> Iterator[SqlConnection]:
     """Open a file that nobody else has open for reading. Its lock refuses writers during that time.
 
     Raises StorageFailed.
@@ -195,7 +195,7 @@ def open_source(path: Path) -> Iterator[sqlite3.Connection]:
         raise StorageFailed(f"{path} cannot be read: {error}") from error
 
 
-def count_sealed(db: sqlite3.Connection) -> int:
+def count_sealed(db: SqlConnection) -> int:
     """Return how many transactions were sealed in a file. The number changes with every write of money."""
     found = read_seal(db)
     return 0 if found is None else found.counter

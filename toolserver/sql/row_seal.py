@@ -20,6 +20,9 @@ from typing import Any, NamedTuple
 
 import msgspec
 
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.errors import ConstraintViolated, name_error
+
 TABLES = (
     *("account", "token", "transfer", "reservation", "allowance", "journal"),
     *("receipt", "no_charge", "log_node", "log_checkpoint", "no_charge_day"),
@@ -65,7 +68,7 @@ class RowSeal:
                 db.execute(statement)
         db.seal = self
 
-    def fold(self, db: sqlite3.Connection, changes: "RowChanges") -> None:
+    def fold(self, db: SqlConnection, changes: "RowChanges") -> None:
         """Seal the changes of a transaction at its end. Raises SealBroken if the previous seal is not ours."""
         if not any(changes.sums):
             return
@@ -75,12 +78,12 @@ class RowSeal:
         sums = [(old + new) % _MODULUS for old, new in zip(self._unmask(before), changes.sums, strict=True)]
         self._store(db, sums, before.counter + 1)
 
-    def seal(self, db: sqlite3.Connection) -> None:
+    def seal(self, db: SqlConnection) -> None:
         """Seal every row as it is now, within the caller's transaction, for a new or migrated file."""
         before = read_seal(db)
         self._store(db, [self._sum(db, table) for table in TABLES], before.counter + 1 if before else 1)
 
-    def find_rewritten(self, db: sqlite3.Connection) -> list[str]:
+    def find_rewritten(self, db: SqlConnection) -> list[str]:
         """Describe the tables that differ from what was sealed; empty if none do."""
         found = read_seal(db)
         if found is None:
@@ -103,12 +106,12 @@ class RowSeal:
         hashed.update(_encode((number, row)))
         return int.from_bytes(hashed.digest())
 
-    def _sum(self, db: sqlite3.Connection, table: str) -> int:
+    def _sum(self, db: SqlConnection, table: str) -> int:
         number = TABLES.index(table)
         rows = db.execute(f"SELECT {', '.join(_columns(db, table))} FROM main.{table}")
         return sum(self._hash(number, row) for row in rows) % _MODULUS
 
-    def _store(self, db: sqlite3.Connection, sums: Sequence[int], counter: int) -> None:
+    def _store(self, db: SqlConnection, sums: Sequence[int], counter: int) -> None:
         nonce = secrets.token_bytes(16)
         pairs = zip(sums, self._masks(nonce), strict=True)
         masked = b"".join(((plain + mask) % _MODULUS).to_bytes(SIZE) for plain, mask in pairs)
@@ -150,7 +153,7 @@ class RowChanges:
 
 
 class SealedConnection(sqlite3.Connection):
-    """A connection that counts its changes once a `RowSeal` is installed."""
+    """A connection to a ledger's file: it raises the errors of `sql.errors`, and counts its changes for a `RowSeal`."""
 
     seal: RowSeal | None = None
 
@@ -158,30 +161,37 @@ class SealedConnection(sqlite3.Connection):
         super().__init__(*args, **named)
         self.changes = RowChanges()
 
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        """Run one statement. Raises DatabaseError."""
+        try:
+            return super().execute(sql, parameters)
+        except sqlite3.Error as error:
+            raise name_error(error) from error
 
-def seal_changes(db: sqlite3.Connection) -> None:
+
+def seal_changes(db: SqlConnection) -> None:
     """Seal the changes of a transaction at its end, if the connection counts them. Raises SealBroken."""
     if isinstance(db, SealedConnection) and db.seal is not None:
         db.seal.fold(db, db.changes)
 
 
-class SealBroken(sqlite3.IntegrityError):
+class SealBroken(ConstraintViolated):
     """Another program wrote the seal. The transaction is not committed."""
 
 
-def read_seal(db: sqlite3.Connection) -> Seal | None:
+def read_seal(db: SqlConnection) -> Seal | None:
     """Read the stored seal; None if there is none."""
     row = db.execute("SELECT counter, nonce, sums, mac FROM row_seal").fetchone()
     return Seal(*row) if row else None
 
 
-def _list_sealed(db: sqlite3.Connection) -> Sequence[str]:
+def _list_sealed(db: SqlConnection) -> Sequence[str]:
     """List the tables that this file's seal covers: all, or those that existed before pending migrations."""
     there = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table'")}
     return [table for table in TABLES if table in there]
 
 
-def _columns(db: sqlite3.Connection, table: str) -> list[str]:
+def _columns(db: SqlConnection, table: str) -> list[str]:
     return [f'"{name}"' for (name,) in db.execute("SELECT name FROM pragma_table_info(?) ORDER BY cid", (table,))]
 
 

@@ -62,7 +62,7 @@ class SealedFile:
         self.checked_at: int | None = None  # the writer's `data_version` at the last check without findings
         self._rewritten: str | None = None
 
-    def bring_up_to_date(self, db: sqlite3.Connection) -> None:
+    def bring_up_to_date(self, db: SqlConnection) -> None:
         """Migrate and seal the file within the caller's transaction. See `open_sealed`.
 
         Only the mark outside the file says that it was sealed before: the key is there from the first start on, even if
@@ -77,7 +77,7 @@ class SealedFile:
         if (is_older and is_sealed) or (not is_sealed and (not was_sealed or _is_empty(db))):
             self.seal.seal(db)
 
-    def find_rewritten(self, db: sqlite3.Connection) -> list[str]:
+    def find_rewritten(self, db: SqlConnection) -> list[str]:
         """Describe changes made without our key; empty if every row, trigger and index is as we left it."""
         found = self.seal.find_rewritten(db) + find_schema_changes(db)
         sealed, mark = read_seal(db), self.marks.read(MARK) or 0
@@ -85,7 +85,7 @@ class SealedFile:
             found.append(f"an older copy of the file: {sealed.counter} transactions of {mark}")
         return found
 
-    def accept(self, db: sqlite3.Connection) -> None:
+    def accept(self, db: SqlConnection) -> None:
         """Seal every row as it is now, within the caller's transaction, because a person vouches for it."""
         if isinstance(db, SealedConnection):
             db.changes.forget()
@@ -99,7 +99,7 @@ class SealedFile:
             db.execute("BEGIN")
             self.require_true(db)
 
-    def require_true(self, db: sqlite3.Connection) -> None:
+    def require_true(self, db: SqlConnection) -> None:
         """Raise RowsRewritten if rows were rewritten. From then on, `require_ours` fails too."""
         if found := self.find_rewritten(db):
             self._rewritten = f"{self._path} was rewritten: {'; '.join(found)}"
@@ -142,7 +142,7 @@ def read_key(path: Path) -> bytes:
     return key
 
 
-def find_schema_changes(db: sqlite3.Connection) -> list[str]:
+def find_schema_changes(db: SqlConnection) -> list[str]:
     """Describe tables, indexes and triggers of money that differ from those of the applied migrations."""
     expected, found = _expected_schema(migrations()[: verify(db)]), _schema(db)
     missing = [f"{name} is missing" for name in expected.keys() - found.keys()]
@@ -166,36 +166,36 @@ def _expected_schema(steps: tuple[Migration, ...]) -> Mapping[str, str]:
         return _schema(new)
 
 
-def _schema(db: sqlite3.Connection) -> dict[str, str]:
+def _schema(db: SqlConnection) -> dict[str, str]:
     sql = """SELECT type || ' ' || name, tbl_name, sql FROM sqlite_master
       WHERE type IN ('table', 'index', 'trigger') AND sql IS NOT NULL"""
     return {name: " ".join(text.split()) for name, table, text in db.execute(sql) if table in TABLES}
 
 
-def _has_seal(db: sqlite3.Connection) -> bool:
+def _has_seal(db: SqlConnection) -> bool:
     return db.execute("SELECT 1 FROM sqlite_master WHERE name='row_seal'").fetchone() is not None
 
 
-def _is_sealed(db: sqlite3.Connection) -> bool:
+def _is_sealed(db: SqlConnection) -> bool:
     return _has_seal(db) and read_seal(db) is not None
 
 
-def _is_current(db: sqlite3.Connection) -> bool:
+def _is_current(db: SqlConnection) -> bool:
     """Return True if every migration was applied and the file has a seal."""
     return verify(db) == len(migrations()) and _is_sealed(db)
 
 
-def _is_empty(db: sqlite3.Connection) -> bool:
+def _is_empty(db: SqlConnection) -> bool:
     """Return True if nothing was ever bought, called or recorded."""
     tables = ("token", "receipt", "no_charge", "uncharged_call")
     return not any(db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in tables)
 
 
-def is_small(db: sqlite3.Connection) -> bool:
+def is_small(db: SqlConnection) -> bool:
     """Return True if the rows can be checked within the few seconds that a start may take."""
     return int(db.execute("SELECT coalesce(max(seq), 0) FROM transfer").fetchone()[0]) <= SMALL
 
 
-def data_version(db: sqlite3.Connection) -> int:
+def data_version(db: SqlConnection) -> int:
     """Return a number that changes for this connection when another connection has written."""
     return int(db.execute("PRAGMA data_version").fetchone()[0])

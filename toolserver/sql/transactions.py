@@ -2,25 +2,21 @@
 
 import asyncio
 import logging
-import sqlite3
 from collections.abc import Callable
 from functools import partial
 from itertools import groupby
 from typing import Any, NamedTuple, TypeVar
 
 from toolserver.errors import ToolserverError
-from toolserver.sql.errors import StorageFailed, TransactionLost
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.errors import DatabaseUnusable, StorageFailed, TransactionLost, name_error
 from toolserver.sql.row_seal import SealedConnection, seal_changes
 
 log = logging.getLogger(__name__)
 
-_FILE_ERRORS = frozenset(
-    {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_FULL, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_CANTOPEN}
-)
-
 R = TypeVar("R")
-Job = Callable[[sqlite3.Connection], R]
-Run = Callable[[sqlite3.Connection, list[Any]], list[Any]]
+Job = Callable[[SqlConnection], R]
+Run = Callable[[SqlConnection, list[Any]], list[Any]]
 
 
 class PendingOperation(NamedTuple):
@@ -49,7 +45,7 @@ def fail_group(group: list[PendingOperation], *checks: Callable[[], None]) -> li
     return []
 
 
-def read_each(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
+def read_each(db: SqlConnection, group: list[PendingOperation]) -> list[Any]:
     """Serve a group of reads, each in its own transaction, so that each sees everything committed before it."""
     return [_catch(partial(run_group, asked.run, db, [asked.argument]))[0] for asked in group]
 
@@ -58,32 +54,26 @@ def _catch(work: Callable[[], list[Any]]) -> list[Any]:
     try:
         return work()
     except Exception as failure:
-        return [failure]
+        return [name_error(failure)]
 
 
-def commit_group(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
+def commit_group(db: SqlConnection, group: list[PendingOperation]) -> list[Any]:
     """Apply a group of writes in one transaction. If an operation breaks it, apply each one separately."""
     try:
         return _transact(db, group, apply_together)
-    except sqlite3.OperationalError as failure:
-        if _concerns_the_file(failure):
-            log.error("the database cannot be written", extra={"reason": str(failure)})
-            return [failure] * len(group)
-        log.exception("a group of writes failed; each will be tried on its own")
-    except Exception:
+    except Exception as failure:
+        error = name_error(failure)
+        if isinstance(error, DatabaseUnusable):
+            log.error("the database cannot be written", extra={"reason": str(error)})
+            return [error] * len(group)
         log.exception("a group of writes failed; each will be tried on its own")
     try:
         return _transact(db, group, apply_each)
     except Exception as failure:
-        return [failure] * len(group)
+        return [name_error(failure)] * len(group)
 
 
-def _concerns_the_file(failure: sqlite3.OperationalError) -> bool:
-    """Return True if the file is locked, full, read-only or unreadable, so that no operation is to blame."""
-    return getattr(failure, "sqlite_errorcode", 0) & 0xFF in _FILE_ERRORS
-
-
-def run_group(run: Run, db: sqlite3.Connection, arguments: list[Any]) -> list[Any]:
+def run_group(run: Run, db: SqlConnection, arguments: list[Any]) -> list[Any]:
     """Return the outcomes of a group. Raises WrongOutcomes, as a caller would wait for ever or get a wrong outcome."""
     outcomes = run(db, arguments)
     if len(outcomes) != len(arguments):
@@ -92,9 +82,9 @@ def run_group(run: Run, db: sqlite3.Connection, arguments: list[Any]) -> list[An
 
 
 def _transact(
-    db: sqlite3.Connection,
+    db: SqlConnection,
     group: list[PendingOperation],
-    do: Callable[[sqlite3.Connection, list[PendingOperation]], list[Any]],
+    do: Callable[[SqlConnection, list[PendingOperation]], list[Any]],
 ) -> list[Any]:
     db.execute("BEGIN IMMEDIATE")
     try:
@@ -111,7 +101,7 @@ def _transact(
     return outcomes
 
 
-def apply_together(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
+def apply_together(db: SqlConnection, group: list[PendingOperation]) -> list[Any]:
     """Apply adjacent operations with the same function together, in the order of their arrival."""
     outcomes: list[Any] = []
     for run, neighbours in groupby(group, key=lambda asked: asked.run):
@@ -119,12 +109,12 @@ def apply_together(db: sqlite3.Connection, group: list[PendingOperation]) -> lis
     return outcomes
 
 
-def apply_each(db: sqlite3.Connection, group: list[PendingOperation]) -> list[Any]:
+def apply_each(db: SqlConnection, group: list[PendingOperation]) -> list[Any]:
     """Apply each operation separately. One that raises leaves no changes, and its exception is its outcome."""
     return [_guard(db, partial(run_group, asked.run, db, [asked.argument]))[0] for asked in group]
 
 
-def _guard(db: sqlite3.Connection, work: Callable[[], list[Any]]) -> list[Any]:
+def _guard(db: SqlConnection, work: Callable[[], list[Any]]) -> list[Any]:
     """Return the outcomes of `work`. If it raises, roll back its writes and return its exception."""
     db.execute("SAVEPOINT one")
     changed = db.changes.sums.copy() if isinstance(db, SealedConnection) else []
@@ -136,12 +126,12 @@ def _guard(db: sqlite3.Connection, work: Callable[[], list[Any]]) -> list[Any]:
         db.execute("ROLLBACK TO one")  # raises if SQLite gave up the whole transaction, so that the group fails
         if isinstance(db, SealedConnection):
             db.changes.restore(changed)
-        outcomes = [failure]
+        outcomes = [name_error(failure)]
     db.execute("RELEASE one")
     return outcomes
 
 
-def run_jobs(db: sqlite3.Connection, jobs: list[Job[Any]]) -> list[Any]:
+def run_jobs(db: SqlConnection, jobs: list[Job[Any]]) -> list[Any]:
     """Run jobs one after another. One that raises leaves no changes."""
     outcomes: list[Any] = []
     for job in jobs:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.mcp.oauth import memory_store, sqlite_store
+from toolserver.mcp.oauth import memory_store, sql_store
 from toolserver.mcp.oauth.records import (
     DAY_MS,
     HOUR_MS,
@@ -129,7 +129,7 @@ async def test_nothing_of_a_revoked_grant_is_exchanged(store):
 
 
 async def test_rotated_tokens_of_a_grant_are_bounded_and_expired_access_tokens_go(store, monkeypatch):
-    for module in (memory_store, sqlite_store):
+    for module in (memory_store, sql_store):
         monkeypatch.setattr(module, "MOST_USED", 3)
     last = await allowed(store)
     used, old_access = [], made("access", NOW + 3)
@@ -155,7 +155,7 @@ async def test_an_access_token_is_forgotten_at_the_exchange_after_its_end_and_no
 
 
 async def test_rotation_within_a_grant_leaves_the_secrets_of_others(store, monkeypatch):
-    for module in (memory_store, sqlite_store):
+    for module in (memory_store, sql_store):
         monkeypatch.setattr(module, "MOST_USED", 1)
     mine = await allowed(store)
     theirs, access = made("code", grant="grant_2"), made("access", NOW + 1, "grant_2")
@@ -206,7 +206,7 @@ async def test_clients_that_nobody_uses_are_forgotten(store):
 
 
 async def test_a_full_table_of_clients_forgets_what_ended_first_and_refuses_only_if_all_were_used(store, monkeypatch):
-    for module in (memory_store, sqlite_store):
+    for module in (memory_store, sql_store):
         monkeypatch.setattr(module, "MOST_CLIENTS", 2)
     await store.add_client(CLIENT._replace(used_at=NOW))
     await store.add_client(CLIENT._replace(id="client_2", used_at=NOW))
@@ -233,7 +233,7 @@ async def list_missing(store, ids):
 
 
 async def test_a_full_table_of_requests_forgets_what_expired_first(store, monkeypatch):
-    for module in (memory_store, sqlite_store):
+    for module in (memory_store, sql_store):
         monkeypatch.setattr(module, "MOST_REQUESTS", 2)
     ids = await fill(store, ["greedy", "greedy"])
     assert await list_missing(store, ids) == []
@@ -243,7 +243,7 @@ async def test_a_full_table_of_requests_forgets_what_expired_first(store, monkey
 
 
 async def test_a_full_table_of_requests_drops_the_oldest_of_the_greediest(store, monkeypatch):
-    for module in (memory_store, sqlite_store):
+    for module in (memory_store, sql_store):
         monkeypatch.setattr(module, "MOST_REQUESTS", 6)
     ids = await fill(store, ["few", "greedy", "other", "greedy", "greedy", "other"])
     newer = await fill(store, ["person"], 10, state="new")
@@ -255,7 +255,7 @@ async def test_a_full_table_of_requests_drops_the_oldest_of_the_greediest(store,
 
 
 async def test_a_full_table_drops_last_what_somebody_bought_something_in(store, monkeypatch):
-    for module in (memory_store, sqlite_store):
+    for module in (memory_store, sql_store):
         monkeypatch.setattr(module, "MOST_REQUESTS", 3)
     ids = await fill(store, ["greedy", "greedy", "few"])
     for id in ids[:2]:
@@ -268,7 +268,7 @@ async def test_a_full_table_drops_last_what_somebody_bought_something_in(store, 
 
 
 async def test_a_full_table_drops_a_hundredth_at_once(store, monkeypatch):
-    for module in (memory_store, sqlite_store):
+    for module in (memory_store, sql_store):
         monkeypatch.setattr(module, "MOST_REQUESTS", 4)
         monkeypatch.setattr(module, "ROOM_AT_ONCE", 2)
     ids = await fill(store, ["few", "greedy", "greedy", "greedy", "person"])
@@ -276,7 +276,7 @@ async def test_a_full_table_drops_a_hundredth_at_once(store, monkeypatch):
 
 
 async def test_a_full_table_of_clients_drops_the_oldest_unused_of_the_greediest(store, monkeypatch):
-    for module in (memory_store, sqlite_store):
+    for module in (memory_store, sql_store):
         monkeypatch.setattr(module, "MOST_CLIENTS", 4)
     for n, owner in enumerate(["greedy", "few", "greedy", "greedy", "person", "person"]):
         client = CLIENT._replace(id=f"client_{n}", created_at=NOW + n, owner=owner, used_at=NOW if n == 0 else None)
@@ -294,7 +294,7 @@ async def test_the_address_of_who_registered_a_client_is_stored_until_its_first_
 
 
 async def test_while_there_is_room_nothing_is_forgotten(store, monkeypatch):
-    for module in (memory_store, sqlite_store):
+    for module in (memory_store, sql_store):
         monkeypatch.setattr(module, "MOST_CLIENTS", 3)
         monkeypatch.setattr(module, "MOST_REQUESTS", 3)
     await store.add_client(CLIENT)

@@ -15,7 +15,7 @@ from tests.webhooks.receivers import receiving, status
 from toolserver.errors import PaymentPending
 from toolserver.mcp.oauth.memory_store import MemoryOAuthStore
 from toolserver.mcp.oauth.service import SWEEP_S, find_reason_against, open_service_oauth
-from toolserver.mcp.oauth.sqlite_store import SqliteOAuthStore
+from toolserver.mcp.oauth.sql_store import SqlOAuthStore
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.settings import OAuthSettings, WebhookSettings
 from toolserver.sql.group_commit import durable
@@ -164,13 +164,13 @@ async def test_grants_are_kept_where_the_ledger_is_kept(tmp_path):
         service = served.service
         given = (arrange_settings(), service.registry, service.pipeline, served.facts)
         async with open_service_oauth(*given, file, None) as kept, open_service_oauth(*given, None, None) as lost:
-            assert isinstance(kept.store, SqliteOAuthStore)
+            assert isinstance(kept.store, SqlOAuthStore)
             assert isinstance(lost.store, MemoryOAuthStore)
 
 
 async def test_what_has_ended_is_swept_when_the_service_opens(tmp_path):
     async with serving() as served, durable(tmp_path / "ledger.sqlite3") as file:
-        service, store = served.service, SqliteOAuthStore(file)
+        service, store = served.service, SqlOAuthStore(file)
         await store.add_request(REQUEST._replace(expires_at=0))
         given = (arrange_settings(), service.registry, service.pipeline, served.facts)
         async with open_service_oauth(*given, file, None):

@@ -5,14 +5,14 @@ import pytest
 
 from tests.mcp.oauth.store_contract import NOW, allowed, made
 from tests.money.ledger.ledgers import opened_file
-from toolserver.mcp.oauth.sqlite_store import SqliteOAuthStore
+from toolserver.mcp.oauth.sql_store import SqlOAuthStore
 
 pytestmark = pytest.mark.live
 
 
 async def test_a_code_is_exchanged_once_whichever_instance_gets_it(tmp_path):
     async with opened_file("postgres", tmp_path) as one, opened_file("postgres", tmp_path) as other:
-        stores = SqliteOAuthStore(one), SqliteOAuthStore(other)
+        stores = SqlOAuthStore(one), SqlOAuthStore(other)
         code, done = await allowed(stores[0]), []
 
         async def exchange(store):

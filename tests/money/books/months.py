@@ -10,12 +10,12 @@ from toolserver.core import ids
 from toolserver.core.caller import token_hash
 from toolserver.money.books.month_close import MonthCloser
 from toolserver.money.ledger.allowance import AllowanceTerms
-from toolserver.money.ledger.sqlite import FILE, SqliteLedger
+from toolserver.money.ledger.store import FILE, SqlLedger
 from toolserver.money.receipts.keys import RECEIPT_KEYS, KeyRing
 from toolserver.money.receipts.month_statement import MonthSpan
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Body, Sale
-from toolserver.money.receipts.sqlite import SqliteReceiptStore
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 
 BUYER, CHILD, OTHER = token(1), token(2), token(3)
 JANUARY, FEBRUARY, MARCH = (MonthSpan.named(f"2027-0{month}") for month in (1, 2, 3))
@@ -42,9 +42,9 @@ class Seller:
     """Sells from one store, at times that a test chooses."""
 
     def __init__(self, file, folder, clock):
-        self.clock, self.ledger = clock, SqliteLedger(file, clock)
+        self.clock, self.ledger = clock, SqlLedger(file, clock)
         named = {"clock": clock, "base_url": "https://data.example", "service": "data.example"}
-        self.evidence = ReceiptService(SqliteReceiptStore(file), folder, **named)
+        self.evidence = ReceiptService(SqlReceiptStore(file), folder, **named)
 
     def go_to(self, text):
         """Let it be that time, which is later."""

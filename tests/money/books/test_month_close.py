@@ -10,8 +10,8 @@ from tests.postgres import POSTGRES
 from toolserver.money.books import month_close
 from toolserver.money.books.month_archive import name_archive
 from toolserver.money.books.month_proof import prove_month
-from toolserver.money.books.sqlite_months import MonthRefused, list_closed
-from toolserver.money.ledger.sqlite_invariants import find_breaches
+from toolserver.money.books.sql_months import MonthRefused, list_closed
+from toolserver.money.ledger.sql_invariants import find_breaches
 from toolserver.money.receipts.month_statement import CLOSING, OPENING, parse_month
 from toolserver.sql.ledger_place import read_place
 

@@ -10,8 +10,8 @@ import pytest
 from tests.money.books.months import FEBRUARY, JANUARY, MARCH, closer_of, sell_three_months
 from toolserver.money.books.month_archive import ArchiveBroken, name_archive
 from toolserver.money.books.month_proof import prove_month, prove_months
-from toolserver.money.books.sqlite_months import MonthRefused
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.books.sql_months import MonthRefused
+from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.keys import make_key
 from toolserver.money.receipts.month_statement import RowDigest, parse_month, sign_month
 

@@ -26,13 +26,13 @@ from toolserver.core.caller import token_hash
 from toolserver.money.books import month_prune
 from toolserver.money.books.month_archive import ArchiveBroken, name_archive
 from toolserver.money.books.month_prune import MonthPruner
-from toolserver.money.books.sqlite_books import read_books, read_tokens
-from toolserver.money.books.sqlite_books_check import check_books
-from toolserver.money.books.sqlite_months import MonthRefused, list_closed
-from toolserver.money.ledger.sqlite import FILE
-from toolserver.money.ledger.sqlite_books import RowsRemoved
-from toolserver.money.ledger.sqlite_invariants import read_totals
+from toolserver.money.books.sql_books import read_books, read_tokens
+from toolserver.money.books.sql_books_check import check_books
+from toolserver.money.books.sql_months import MonthRefused, list_closed
+from toolserver.money.ledger.sql_books import RowsRemoved
+from toolserver.money.ledger.sql_invariants import read_totals
 from toolserver.money.ledger.statements import StatementQuery
+from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.transparency_log import read_mark
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.ledger_place import open_place, read_place

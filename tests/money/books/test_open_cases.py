@@ -8,7 +8,7 @@ from tests.money.x402.parts import desk as paying
 from tests.money.x402.parts import signed
 from toolserver.errors import BelowMinimum, SettlementPending
 from toolserver.money.books.open_cases import list_open_cases, list_pending_payments, sum_open_quotes
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 
 NOW_MS = NOW * 1000
 HALF_AN_HOUR_MS = 1_800_000

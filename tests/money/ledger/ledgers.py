@@ -19,9 +19,9 @@ from toolserver.money.ledger.client.ledger import HttpLedger
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.protocol import AccountStanding, LedgerOwner, OpenHold, StatementPage, StatementQuery, Who
 from toolserver.money.ledger.server.api import internal_app
-from toolserver.money.ledger.sqlite import FILE, SqliteLedger, open_ledger
-from toolserver.money.ledger.sqlite_invariants import Breach, find_breaches
-from toolserver.money.ledger.sqlite_tables import store_state
+from toolserver.money.ledger.sql_invariants import Breach, find_breaches
+from toolserver.money.ledger.sql_tables import store_state
+from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
 from toolserver.settings import LedgerSettings as Settings
 from toolserver.sql.group_commit import GroupCommit, durable
 from toolserver.sql.migrate import migrate
@@ -60,7 +60,7 @@ async def opened(kind: str, folder: Path, clock: ManualClock | None = None) -> A
     if kind.endswith("postgres"):
         async with (
             open_postgres(terms_of(folder)) as store,
-            _followed(kind, SqliteLedger(store, clock), folder, clock) as one,
+            _followed(kind, SqlLedger(store, clock), folder, clock) as one,
         ):
             yield one
         return
@@ -69,7 +69,7 @@ async def opened(kind: str, folder: Path, clock: ManualClock | None = None) -> A
 
 
 @asynccontextmanager
-async def _followed(kind: str, ledger: SqliteLedger, folder: Path, clock: ManualClock) -> AsyncIterator[LedgerOwner]:
+async def _followed(kind: str, ledger: SqlLedger, folder: Path, clock: ManualClock) -> AsyncIterator[LedgerOwner]:
     """The ledger itself, or where the kind is a sister's, as a service sees it that follows it over HTTP."""
     if not kind.startswith("sister"):
         yield ledger
@@ -85,7 +85,7 @@ async def _followed(kind: str, ledger: SqliteLedger, folder: Path, clock: Manual
 class Sister:
     """What a follower can do goes to the owner over HTTP, one call after the other; the rest is done at the owner."""
 
-    def __init__(self, follower: HttpLedger, owner: SqliteLedger) -> None:
+    def __init__(self, follower: HttpLedger, owner: SqlLedger) -> None:
         self.follower, self.owner = follower, owner
         self._turn = anyio.Lock()
 
@@ -151,7 +151,7 @@ async def faults(ledger: LedgerOwner) -> list[Breach]:
     """What is wrong with the books, by the same queries for every ledger."""
     if isinstance(ledger, Sister):
         ledger = ledger.owner
-    if isinstance(ledger, SqliteLedger):
+    if isinstance(ledger, SqlLedger):
         return await ledger.check()
     assert isinstance(ledger, MemoryLedger)
     await ledger.sweep()

@@ -25,7 +25,7 @@ from tests.postgres import terms_of
 from tests.tcp_proxy import Fate, proxy_before
 from toolserver.clock import ManualClock
 from toolserver.errors import InsufficientCredits, InvalidToken
-from toolserver.money.ledger import sqlite_tables
+from toolserver.money.ledger import sql_tables
 from toolserver.money.ledger.operations import (
     CauseReused,
     Charge,
@@ -36,8 +36,8 @@ from toolserver.money.ledger.operations import (
     UnknownCall,
     outcome_of,
 )
-from toolserver.money.ledger.sqlite import SqliteLedger
 from toolserver.money.ledger.state import LedgerState, Minted, key_of
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.sql.connection import NUMBERS, SqlConnection
 from toolserver.sql.errors import OutcomeUnknown, StorageFailed
 from toolserver.sql.postgres_group_commit import open_postgres
@@ -74,17 +74,17 @@ class PostgresHistory:
     wrong: list[str] = field(default_factory=list)
 
 
-class RecordingLedger(SqliteLedger):
+class RecordingLedger(SqlLedger):
     """Keeps what each run of a group decided."""
 
     history: PostgresHistory
 
     def apply_group(self, db: SqlConnection, operations: Sequence[LedgerOperation[Any]]) -> list[Any]:
         now = self.now()
-        books = sqlite_tables.load_state(db, operations, now)
+        books = sql_tables.load_state(db, operations, now)
         number = books.next_seq
         outcomes = [outcome_of(operation, books) for operation in operations]
-        sqlite_tables.store_state(db, books)
+        sql_tables.store_state(db, books)
         self.history.attempts.append(Attempt(number, list(operations), outcomes, bool(books.transfers)))
         return outcomes
 
@@ -158,7 +158,7 @@ def _choose(rng: Random, turn: int) -> LedgerOperation[Any]:
             return Mint(who, rng.choice((1, 5)), f"cause {rng.randrange(12)}", f"acct_{rng.getrandbits(64)}")
 
 
-async def _judge(history: PostgresHistory, ledger: SqliteLedger) -> None:
+async def _judge(history: PostgresHistory, ledger: SqlLedger) -> None:
     """Replay what was stored through the pure rules, and compare outcomes and books."""
     stored = await ledger.file.read(lambda db: {n for (n,) in db.execute("SELECT seq FROM transfer")})
     blocks = {seq - seq % NUMBERS for seq in stored}

@@ -13,7 +13,7 @@ from tests.requirements import proves
 from toolserver.core.caller import well_formed
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger import admin as commands
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.sql.backup import BackupFailed
 
 RICH = token(1)

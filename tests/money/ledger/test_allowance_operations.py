@@ -16,7 +16,7 @@ from toolserver.errors import AllowanceConflict, InsufficientCredits, InvalidTok
 from toolserver.money.ledger.allowance import AllowanceChange, AllowanceTerms, draft_allowance
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.protocol import AccountRef, CallReused, StatementQuery
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 
 OWNER, OTHER = token(1), token(2)
 CHILD = token(1000)

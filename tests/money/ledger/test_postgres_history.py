@@ -6,7 +6,7 @@ import pytest
 
 from tests.money.ledger.postgres_history import live
 from tests.size import sized
-from toolserver.money.ledger import sqlite_tables
+from toolserver.money.ledger import sql_tables
 from toolserver.sql import connection, postgres_group_commit
 from toolserver.sql.postgres import ServerAway
 
@@ -30,20 +30,20 @@ async def test_without_faults_nobody_is_refused_for_the_sake_of_others(tmp_path)
 
 def _no_locks(patch):
     """Accounts are loaded without a lock."""
-    patch.setattr(sqlite_tables, "lock_accounts", lambda db, needs: None)
+    patch.setattr(sql_tables, "lock_accounts", lambda db, needs: None)
 
 
 def _numbers_before_locks(patch):
     """The block of numbers is taken before the accounts are locked."""
-    really, locks = sqlite_tables.next_numbers, sqlite_tables.lock_accounts
+    really, locks = sql_tables.next_numbers, sql_tables.lock_accounts
     taken = {}
 
     def take_then_lock(db, needs):
         taken[id(db)] = really(db, "ledger_number", "", "")
         return locks(db, needs)
 
-    patch.setattr(sqlite_tables, "lock_accounts", take_then_lock)
-    patch.setattr(sqlite_tables, "next_numbers", lambda db, *rest: taken.pop(id(db)))
+    patch.setattr(sql_tables, "lock_accounts", take_then_lock)
+    patch.setattr(sql_tables, "next_numbers", lambda db, *rest: taken.pop(id(db)))
 
 
 def _no_second_try(patch):
@@ -58,7 +58,7 @@ def _every_lost_commit_counts(patch):
 
 def _half_a_group(patch):
     """The first half of a large group is committed by itself."""
-    really = sqlite_tables.store_state
+    really = sql_tables.store_state
 
     def store(db, books):
         really(db, books)
@@ -67,7 +67,7 @@ def _half_a_group(patch):
             db.begin()
             raise ServerAway("in the middle")
 
-    patch.setattr(sqlite_tables, "store_state", store)
+    patch.setattr(sql_tables, "store_state", store)
 
 
 MUTANTS = (
@@ -100,5 +100,5 @@ async def test_a_fault_would_be_seen(tmp_path, mutant):
 
 
 def test_the_lock_is_the_one_that_the_ledger_asks_for():
-    assert sqlite_tables.lock_accounts.__module__ == "toolserver.money.ledger.postgres_locks"
+    assert sql_tables.lock_accounts.__module__ == "toolserver.money.ledger.postgres_locks"
     assert connection.NUMBERS >= 128, "a group must fit into a block of numbers"

@@ -11,11 +11,11 @@ from tests.postgres import terms_of
 from tests.sql.test_group_commit import all_at_once
 from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired
-from toolserver.money.ledger import sqlite_tables
+from toolserver.money.ledger import sql_tables
 from toolserver.money.ledger.operations import Charge, Mint
 from toolserver.money.ledger.protocol import CallReused, new_ref
-from toolserver.money.ledger.sqlite import SqliteLedger
 from toolserver.money.ledger.state import key_of
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.sql.errors import OutcomeUnknown
 from toolserver.sql.postgres_group_commit import open_postgres
 
@@ -28,7 +28,7 @@ async def instances(tmp_path):
     """Two instances over one database; the books are checked when the test is over."""
     terms, clock = terms_of(tmp_path), ManualClock(START)
     async with open_postgres(terms) as one, open_postgres(terms) as two:
-        ledgers = [SqliteLedger(store, clock) for store in (one, two)]
+        ledgers = [SqlLedger(store, clock) for store in (one, two)]
         await ledgers[0].mint(RICH, 100, cause="rich")
         await ledgers[0].mint(OTHER, 100, cause="other")
         yield ledgers
@@ -92,7 +92,7 @@ async def test_transfers_of_an_account_are_numbered_in_their_order_whichever_ins
 
 async def test_a_call_that_came_to_be_between_lock_and_load_is_found_all_the_same(instances, monkeypatch):
     one, two = instances
-    really, seen = sqlite_tables.lock_accounts, []
+    really, seen = sql_tables.lock_accounts, []
 
     def lock_and_wait(db, needs):
         """The first time, let the other instance write the same call for another account after the lock."""
@@ -104,7 +104,7 @@ async def test_a_call_that_came_to_be_between_lock_and_load_is_found_all_the_sam
         return locked
 
     arrived, written = threading.Event(), threading.Event()
-    monkeypatch.setattr(sqlite_tables, "lock_accounts", lock_and_wait)
+    monkeypatch.setattr(sql_tables, "lock_accounts", lock_and_wait)
     outcomes = []
     async with anyio.create_task_group() as tasks:
 
@@ -121,7 +121,7 @@ async def test_a_call_that_came_to_be_between_lock_and_load_is_found_all_the_sam
 async def test_a_group_that_waited_for_one_of_its_accounts_has_locked_all_of_them(instances, monkeypatch):
     one, two = instances
     arrived, go_on = threading.Event(), threading.Event()
-    locked, lock = [], sqlite_tables.lock_accounts
+    locked, lock = [], sql_tables.lock_accounts
 
     def lock_and_tell(db, needs):
         locked.append(lock(db, needs))
@@ -133,7 +133,7 @@ async def test_a_group_that_waited_for_one_of_its_accounts_has_locked_all_of_the
         assert go_on.wait(20)
         return outcomes
 
-    monkeypatch.setattr(sqlite_tables, "lock_accounts", lock_and_tell)
+    monkeypatch.setattr(sql_tables, "lock_accounts", lock_and_tell)
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(one.file.together, charge_slowly, Charge("slow", key_of(RICH), 7, "/api/pro/x"))
         await anyio.to_thread.run_sync(arrived.wait)
@@ -179,7 +179,7 @@ async def test_the_release_of_such_a_charge_waits_for_a_commit_that_is_still_und
         await anyio.to_thread.run_sync(arrived.wait)
 
         async def release():
-            settle = sqlite_tables.Settle("slow", "cancelled", key=operation.key)
+            settle = sql_tables.Settle("slow", "cancelled", key=operation.key)
             settled = await two.file.together(two.apply_group, settle)
             assert settled.state == "reversed"
 

@@ -15,7 +15,7 @@ from toolserver.clock import ManualClock
 from toolserver.core.credit_price import ATOMIC
 from toolserver.core.credit_sales import Claim, CreditedPurchase, PurchaseQuote
 from toolserver.errors import ToolserverError
-from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.money.purchases.confirm import Confirmations, Rules
 from toolserver.money.purchases.deposit import DepositKey
@@ -24,8 +24,8 @@ from toolserver.money.purchases.policy import ObservedTransaction
 from toolserver.money.purchases.quotes import Quotes, QuoteTerms
 from toolserver.money.purchases.reorg_watch import ReorgWatch
 from toolserver.money.purchases.rpc_pool import RpcPool
-from toolserver.money.purchases.sqlite_review import SqliteReview
-from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+from toolserver.money.purchases.sql_review import SqlReview
+from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.money.purchases.store import PurchaseStore
 from toolserver.money.purchases.units import USDC
 
@@ -137,7 +137,7 @@ class Server:
 class Desk:
     """What a test touches."""
 
-    ledger: SqliteLedger
+    ledger: SqlLedger
     store: PurchaseStore
     clock: ManualClock
     chain: RpcPool
@@ -145,7 +145,7 @@ class Desk:
     confirmations: Confirmations
     watch: ReorgWatch
     rules: Rules
-    review: SqliteReview
+    review: SqlReview
 
     async def quote(self, usd: str = "5", challenge: str | None = None) -> PurchaseQuote:
         return await self.quotes.make(Decimal(usd), challenge)
@@ -179,9 +179,9 @@ async def desk(
     rules = rules or Rules(wait_s=0, answer_s=30)  # a machine under load answers late
     chain = RpcPool([partial(_itself, server) for server in servers], monotonic=clock.monotonic)
     async with opened(kind, folder, clock) as ledger:
-        assert isinstance(ledger, SqliteLedger)
-        store = SqlitePurchaseStore(ledger.file)
-        review = SqliteReview(ledger.file)
+        assert isinstance(ledger, SqlLedger)
+        store = SqlPurchaseStore(ledger.file)
+        review = SqlReview(ledger.file)
         ceiling = SalesCeilings(ceilings or Ceilings(), review, clock)
         quotes = Quotes(store, clock, QuoteTerms(wallet, **terms), ceiling)
         confirmations = Confirmations(store, chain, clock, rules, ceiling)

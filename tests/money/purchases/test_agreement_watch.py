@@ -2,7 +2,7 @@
 
 from tests.money.purchases.parts import TX, Server, address_of, desk, observed, paid, receipt, transfer_log
 from toolserver.money.purchases.agreement_watch import LAGS_S, LOOK_S, AgreementWatch, sort_sightings
-from toolserver.money.purchases.sqlite_review import read_review_cases
+from toolserver.money.purchases.sql_review import read_review_cases
 
 
 async def bought(d, *servers):

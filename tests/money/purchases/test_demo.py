@@ -17,14 +17,14 @@ import tools.simulated.base_chain
 from tests.money.purchases.wallet import address
 from toolserver.core.credit_sales import Claim, CreditSales
 from toolserver.errors import ChainUnavailable, InvalidArguments, PaymentPending, PaymentRequired
-from toolserver.money.ledger.sqlite import SqliteLedger, open_ledger
+from toolserver.money.ledger.store import SqlLedger, open_ledger
 from toolserver.money.purchases.chain import ChainNode, NodeFacts
 from toolserver.money.purchases.demo import chain_url, demo_payments, pay_by_demo_wallet
 from toolserver.money.purchases.deposit import checksum_address
 from toolserver.money.purchases.rpc_pool import REST_S
 from toolserver.money.purchases.service import open_purchases
-from toolserver.money.purchases.sqlite_review import SqliteReview
-from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+from toolserver.money.purchases.sql_review import SqlReview
+from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.world.clock import SharedSimClock, SimClock
 from toolserver.world.model import ROUTES
 from toolserver.world.server import serve_world
@@ -40,7 +40,7 @@ class Demo:
     state: WorldState
     client: httpx.AsyncClient
     url: str
-    ledger: SqliteLedger
+    ledger: SqlLedger
     payments: CreditSales
 
     async def pay(self, to: str, usd: Any, *, status: int = 200) -> Any:
@@ -64,8 +64,8 @@ async def demo(tmp_path: Path) -> AsyncIterator[Demo]:
             open_purchases(
                 settings,
                 ledger=ledger,
-                make_store=partial(SqlitePurchaseStore, ledger.file),
-                make_review=partial(SqliteReview, ledger.file),
+                make_store=partial(SqlPurchaseStore, ledger.file),
+                make_review=partial(SqlReview, ledger.file),
                 clock=clock,
                 host="h",
             ) as payments,

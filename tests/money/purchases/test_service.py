@@ -17,13 +17,13 @@ from toolserver.clock import ManualClock
 from toolserver.core.credit_sales import Claim, CreditSales, NoCreditSales
 from toolserver.errors import AlreadyCredited, ChainUnavailable, NoMatchingTransfer, NotFound, PaymentRequired
 from toolserver.money.ledger.operations import CauseReused
-from toolserver.money.ledger.sqlite import SqliteLedger, open_ledger
+from toolserver.money.ledger.store import SqlLedger, open_ledger
 from toolserver.money.purchases.confirm import Rules
 from toolserver.money.purchases.deposit import NotAnAccountKey
 from toolserver.money.purchases.policy import Policy
 from toolserver.money.purchases.service import open_purchases, rules_of, terms_of
-from toolserver.money.purchases.sqlite_review import SqliteReview
-from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+from toolserver.money.purchases.sql_review import SqlReview
+from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.settings import PaymentSettings as Settings
 
 TWO = ["https://one.example/KEY1", "https://two.example/KEY2"]
@@ -52,13 +52,13 @@ def test_a_shared_wallet_is_the_address_of_every_quote():
     assert terms.wallet == bytes([0xD0]) * 20
 
 
-def selling(given: Settings, ledger: SqliteLedger, clock: ManualClock) -> AbstractAsyncContextManager[CreditSales]:
-    make_store = partial(SqlitePurchaseStore, ledger.file)
+def selling(given: Settings, ledger: SqlLedger, clock: ManualClock) -> AbstractAsyncContextManager[CreditSales]:
+    make_store = partial(SqlPurchaseStore, ledger.file)
     return open_purchases(
         given,
         ledger=ledger,
         make_store=make_store,
-        make_review=partial(SqliteReview, ledger.file),
+        make_review=partial(SqlReview, ledger.file),
         clock=clock,
         host="h",
     )
@@ -71,8 +71,8 @@ async def opened(folder: Path, given: Settings) -> CreditSales:
         open_purchases(
             given,
             ledger=ledger,
-            make_store=partial(SqlitePurchaseStore, ledger.file),
-            make_review=partial(SqliteReview, ledger.file),
+            make_store=partial(SqlPurchaseStore, ledger.file),
+            make_review=partial(SqlReview, ledger.file),
             clock=clock,
             host="h",
         ) as made,
@@ -109,8 +109,8 @@ async def test_nothing_is_sold_while_no_server_of_the_right_chain_answers(tmp_pa
             open_purchases(
                 given,
                 ledger=ledger,
-                make_store=partial(SqlitePurchaseStore, ledger.file),
-                make_review=partial(SqliteReview, ledger.file),
+                make_store=partial(SqlPurchaseStore, ledger.file),
+                make_review=partial(SqlReview, ledger.file),
                 clock=clock,
                 host="h",
             ) as made,
@@ -136,7 +136,7 @@ async def test_a_revoked_token_has_no_balance_even_if_asked_directly(tmp_path):
             Settings(),
             ledger=d.ledger,
             make_store=lambda task=None: d.store,
-            make_review=partial(SqliteReview, d.ledger.file),
+            make_review=partial(SqlReview, d.ledger.file),
             clock=d.clock,
             host="h",
         ) as made:

@@ -19,11 +19,11 @@ from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.operations import CauseReused
 from toolserver.money.ledger.protocol import LedgerOwner
-from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.listing import ListedPurchase
 from toolserver.money.purchases.matching import match_deposit
 from toolserver.money.purchases.memory_store import MemoryPurchaseStore
-from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.money.purchases.store import (
     AddressInUse,
     BlockUpdate,
@@ -65,8 +65,8 @@ async def opened(kind: str, folder: Path) -> AsyncIterator[Kept]:
         yield Kept(MemoryPurchaseStore(ledger.books), ledger)
         return
     async with opened_ledger(kind, folder, clock) as durable:
-        assert isinstance(durable, SqliteLedger)
-        yield Kept(SqlitePurchaseStore(durable.file), durable)
+        assert isinstance(durable, SqlLedger)
+        yield Kept(SqlPurchaseStore(durable.file), durable)
         assert await durable.check() == []
 
 

@@ -13,11 +13,11 @@ from tests.money.purchases.parts import KEY, NOW, TX, Desk, Server, address_of, 
 from tests.size import sized
 from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired
-from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.address_numbers import BLOCK, AddressNumbers
 from toolserver.money.purchases.confirm import AlreadyCredited
 from toolserver.money.purchases.reorg_watch import ReorgWatch
-from toolserver.money.purchases.sqlite_store import SqlitePurchaseStore
+from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.leased_task import LeasedTask
 from toolserver.sql.leases import LeaseLost
@@ -97,9 +97,9 @@ async def test_a_quote_of_one_is_paid_at_the_other_and_spent_at_both(pair):
     assert await pair.one.ledger.balance(bought) == 50
 
 
-def watch_of(ledger: SqliteLedger, pair: Pair, *, lease_s: float = 60) -> tuple[ReorgWatch, LeasedTask]:
+def watch_of(ledger: SqlLedger, pair: Pair, *, lease_s: float = 60) -> tuple[ReorgWatch, LeasedTask]:
     task = LeasedTask(ledger.file, "reorg watch", pair.clock, lease_s=lease_s)
-    store = SqlitePurchaseStore(ledger.file, task)
+    store = SqlPurchaseStore(ledger.file, task)
     return ReorgWatch(store, pair.one.chain, pair.clock, pair.one.rules.policy, task), task
 
 

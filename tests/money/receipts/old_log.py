@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tests.calls.parts import RICH, START
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
-from toolserver.money.ledger.sqlite import FILE
+from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts import merkle
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, KeyRing
 from toolserver.money.receipts.sign import Sale, compact, core_of, encode, signing_input

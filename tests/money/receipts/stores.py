@@ -8,7 +8,7 @@ from tests.postgres import POSTGRES, terms_of
 from toolserver.money.receipts.log_buckets import hour_at
 from toolserver.money.receipts.log_state import AppendHour, LogLease
 from toolserver.money.receipts.memory import MemoryReceiptStore
-from toolserver.money.receipts.sqlite import SqliteReceiptStore
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.receipts.store import ReceiptStore
 from toolserver.sql.group_commit import durable
 from toolserver.sql.postgres_group_commit import open_postgres
@@ -35,7 +35,7 @@ async def open_store(kind: str, folder: Path) -> AsyncIterator[ReceiptStore]:
         return
     if kind == "postgres":
         async with open_postgres(terms_of(folder)) as shared:
-            yield SqliteReceiptStore(shared)
+            yield SqlReceiptStore(shared)
         return
     async with durable(folder / "receipts.sqlite3") as file:
-        yield SqliteReceiptStore(file)
+        yield SqlReceiptStore(file)

@@ -20,29 +20,29 @@ from tests.money.ledger.ledgers import opened
 from tools.payment.balance import payment_balance
 from tools.payment.topup import payment_topup
 from toolserver.calls.idempotency import Idempotency
-from toolserver.calls.idempotency_store import SqliteIdempotencyStore
+from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.calls.sale import PaymentSale
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import CallRejected
-from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.money.purchases.deposit import checksum_address
 from toolserver.money.purchases.policy import Policy
 from toolserver.money.purchases.rpc_pool import RpcPool
 from toolserver.money.purchases.service import ClosedPurchases
-from toolserver.money.purchases.sqlite_review import SqliteReview
+from toolserver.money.purchases.sql_review import SqlReview
 from toolserver.money.purchases.units import NETWORK, USDC
 from toolserver.money.receipts.service import ReceiptService
-from toolserver.money.receipts.sqlite import SqliteReceiptStore
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.x402 import wire
 from toolserver.money.x402.facilitator import Facilitator
 from toolserver.money.x402.finality import PaymentFinality
 from toolserver.money.x402.offers import X402Terms
 from toolserver.money.x402.settlement import AuthorisationState, Handover, SettlementService
-from toolserver.money.x402.sqlite_confirmations import SqliteConfirmations
-from toolserver.money.x402.sqlite_store import SqlitePaymentStore
+from toolserver.money.x402.sql_confirmations import SqlConfirmations
+from toolserver.money.x402.sql_store import SqlPaymentStore
 from toolserver.money.x402.topup import ToppedUp
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.site_facts import SiteFacts
@@ -174,7 +174,7 @@ class Chain:
 class Desk:
     """What a test touches."""
 
-    ledger: SqliteLedger
+    ledger: SqlLedger
     clock: ManualClock
     script: Script
     chain: Chain
@@ -237,26 +237,26 @@ async def desk(
     clock, script = clock or ManualClock(datetime.fromtimestamp(NOW, UTC)), script or Script()
     facilitator = facilitator or Facilitator("https://pay.example/x", transport=httpx.MockTransport(script))
     async with opened(kind, folder, clock) as ledger:
-        assert isinstance(ledger, SqliteLedger)
+        assert isinstance(ledger, SqlLedger)
         evidence = ReceiptService(
-            SqliteReceiptStore(ledger.file), folder, clock=clock, base_url=BASE_URL, service="data.example"
+            SqlReceiptStore(ledger.file), folder, clock=clock, base_url=BASE_URL, service="data.example"
         )
         pool = RpcPool([partial(_itself, server) for server in servers], monotonic=clock.monotonic)
         finality = PaymentFinality(
-            SqliteConfirmations(ledger.file), pool, clock, policy or Policy(), pay_to=PAY_TO, wait_s=0
+            SqlConfirmations(ledger.file), pool, clock, policy or Policy(), pay_to=PAY_TO, wait_s=0
         )
         settling = SettlementService(
-            SqlitePaymentStore(ledger.file),
+            SqlPaymentStore(ledger.file),
             facilitator,
             terms,
             clock,
             chain,
             finality=finality if servers else None,
-            ceilings=SalesCeilings(ceilings or Ceilings(), SqliteReview(ledger.file), clock),
+            ceilings=SalesCeilings(ceilings or Ceilings(), SqlReview(ledger.file), clock),
         )
         money = MoneyParts(
             ledger,
-            Idempotency(SqliteIdempotencyStore(ledger.file, clock)),
+            Idempotency(SqlIdempotencyStore(ledger.file, clock)),
             ClosedPurchases(ledger),
             evidence,
             x402=settling if on else None,

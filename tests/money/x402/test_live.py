@@ -17,7 +17,7 @@ from tests.money.x402.official import paid, running, signed, spent, wallet
 from tests.money.x402.parts import PAYER, REPORT, TERMS, desk
 from toolserver.clock import SystemClock
 from toolserver.errors import ChainUnavailable, SettlementPending
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.deposit import checksum_address
 from toolserver.money.purchases.units import USDC
 from toolserver.money.x402 import wire

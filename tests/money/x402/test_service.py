@@ -15,13 +15,13 @@ from tests.live.processes import ROOT
 from tests.money.x402.parts import PAY_TO, REGISTRY
 from tests.money.x402.parts import desk as paying
 from toolserver.clock import Clock, ManualClock, SystemClock
-from toolserver.money.ledger.sqlite import open_ledger
+from toolserver.money.ledger.store import open_ledger
 from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.purchases.sqlite_review import SqliteReview
+from toolserver.money.purchases.sql_review import SqlReview
 from toolserver.money.x402 import service
 from toolserver.money.x402.facilitator import Facilitator, FacilitatorDown
-from toolserver.money.x402.sqlite_confirmations import SqliteConfirmations
-from toolserver.money.x402.sqlite_store import SqlitePaymentStore
+from toolserver.money.x402.sql_confirmations import SqlConfirmations
+from toolserver.money.x402.sql_store import SqlPaymentStore
 from toolserver.settings import PaymentSettings, X402Settings
 
 ON: dict[str, Any] = {
@@ -40,9 +40,9 @@ async def opened(folder: Path, settings: X402Settings, *, rpc: tuple[str, ...] =
         service.open_x402(
             settings,
             payments,
-            make_store=partial(SqlitePaymentStore, ledger.file),
-            make_confirmations=partial(SqliteConfirmations, ledger.file),
-            make_review=partial(SqliteReview, ledger.file),
+            make_store=partial(SqlPaymentStore, ledger.file),
+            make_confirmations=partial(SqlConfirmations, ledger.file),
+            make_review=partial(SqlReview, ledger.file),
             clock=clock,
             base_url="https://data.example",
             host="data.example",

@@ -15,9 +15,9 @@ from toolserver.core.caller import token_hash
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.protocol import LedgerOwner
-from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.x402.memory_store import MemoryPaymentStore
-from toolserver.money.x402.sqlite_store import SqlitePaymentStore
+from toolserver.money.x402.sql_store import SqlPaymentStore
 from toolserver.money.x402.store import (
     MOST_LISTED,
     BegunPayment,
@@ -56,8 +56,8 @@ async def stored(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterato
         yield Stored(MemoryPaymentStore(ledger.books), ledger)
         return
     async with opened(request.param, tmp_path, clock) as durable:
-        assert isinstance(durable, SqliteLedger)
-        yield Stored(SqlitePaymentStore(durable.file), durable)
+        assert isinstance(durable, SqlLedger)
+        yield Stored(SqlPaymentStore(durable.file), durable)
         assert await durable.check() == []
 
 

@@ -20,7 +20,7 @@ from tools.payment.balance import payment_balance
 from tools.payment.buy_credits import payment_buy_credits
 from tools.payment.confirm import payment_confirm
 from toolserver.calls.idempotency import Idempotency
-from toolserver.calls.idempotency_store import SqliteIdempotencyStore
+from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.calls.outcome import Outcome
 from toolserver.calls.pipeline import Pipeline
 from toolserver.core.caller import Caller, token_hash
@@ -28,7 +28,7 @@ from toolserver.errors import CallRejected, InvalidArguments, NotFound, PaymentR
 from toolserver.money.purchases.reissues import ReissueDraft
 from toolserver.money.purchases.rpc_pool import ChainServers
 from toolserver.money.purchases.service import ClosedPurchases, PurchaseService
-from toolserver.money.purchases.sqlite_reissues import SqliteReissues
+from toolserver.money.purchases.sql_reissues import SqlReissues
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.response_schema import answer_schema
 from toolserver.serving.money import MoneyParts
@@ -76,11 +76,11 @@ async def shop(
 
 def money_of(d: Desk, *, closed: bool = False) -> MoneyParts:
     """The money parts of a service that sells credits at a desk, or none where it is closed."""
-    reissues = SqliteReissues(d.ledger.file, d.clock)
+    reissues = SqlReissues(d.ledger.file, d.clock)
     parts: dict[str, Any] = {"quotes": d.quotes, "confirmations": d.confirmations, "ready": nothing, "search": None}
     parts["count_servers"] = lambda: ChainServers(1, 1)
     cashier = PurchaseService(d.ledger, **parts, reissues=reissues)
-    idempotency = Idempotency(SqliteIdempotencyStore(d.ledger.file, d.clock))
+    idempotency = Idempotency(SqlIdempotencyStore(d.ledger.file, d.clock))
     return MoneyParts(d.ledger, idempotency, ClosedPurchases(d.ledger) if closed else cashier)
 
 
@@ -111,7 +111,7 @@ async def test_credits_are_bought_in_three_calls(tmp_path):
 async def test_the_holder_of_a_token_sees_that_it_will_be_replaced_and_keeps_it(tmp_path):
     async with shop(tmp_path) as s:
         _, token = await bought(s)
-        reissues = SqliteReissues(s.desk.ledger.file, s.desk.clock)
+        reissues = SqlReissues(s.desk.ledger.file, s.desk.clock)
         lost = token_hash(token["token"]).hex()
         await reissues.add(ReissueDraft("ri_1", lost, bytes(20), s.desk.ledger.now()))
         assert (await s.call("reissue_cancel", token=token["token"]))["cancelled"] is False

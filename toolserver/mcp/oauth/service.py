@@ -37,7 +37,7 @@ from toolserver.mcp.oauth.metadata import (
 )
 from toolserver.mcp.oauth.protected_endpoint import Endpoint, ProtectedEndpoint
 from toolserver.mcp.oauth.replies import OAuthReplies
-from toolserver.mcp.oauth.sqlite_store import SqliteOAuthStore
+from toolserver.mcp.oauth.sql_store import SqlOAuthStore
 from toolserver.mcp.oauth.store import OAuthStore
 from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.registry import Registry
@@ -167,7 +167,7 @@ async def open_service_oauth(
     setup = OAuthSetup(
         registry=registry,
         pipeline=pipeline,
-        store=MemoryOAuthStore() if file is None else SqliteOAuthStore(file),
+        store=MemoryOAuthStore() if file is None else SqlOAuthStore(file),
         facts=facts,
         clock=pipeline.answers.clock,
         is_live=pipeline.ledger.knows,

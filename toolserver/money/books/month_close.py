@@ -15,7 +15,7 @@ from pathlib import Path
 from toolserver.core.private_file import hold_folder, sync_folder
 from toolserver.money.books.month_archive import name_archive, open_draft
 from toolserver.money.books.month_proof import MonthFacts, prove_month
-from toolserver.money.books.sqlite_month_rows import (
+from toolserver.money.books.sql_month_rows import (
     TABLES,
     columns_of,
     read_figures,
@@ -23,7 +23,7 @@ from toolserver.money.books.sqlite_month_rows import (
     read_log_root,
     read_rows,
 )
-from toolserver.money.books.sqlite_months import ClosedMonth, MonthRefused, list_closed, store_closed
+from toolserver.money.books.sql_months import ClosedMonth, MonthRefused, list_closed, store_closed
 from toolserver.money.receipts.keys import KeyRing
 from toolserver.money.receipts.month_statement import MonthSpan, MonthStatement, SignedMonth, parse_month
 from toolserver.sql.connection import SqlConnection
@@ -46,7 +46,7 @@ class MonthCloser:
     async def close_until(self, last: MonthSpan | None, now: int) -> list[MonthFacts]:
         """Close every month up to `last` that is not yet closed, in order; by default all that may be closed.
 
-        `now` is in epoch milliseconds. Raises MonthRefused, StorageFailed, ArchiveBroken, sqlite3.Error.
+        `now` is in epoch milliseconds. Raises MonthRefused, StorageFailed, ArchiveBroken.
         """
         if last is not None and last.until + SETTLED_MS > now:
             raise MonthRefused(f"{last.name} can be closed a day after its end")

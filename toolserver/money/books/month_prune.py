@@ -18,16 +18,16 @@ from typing import Any
 from toolserver.core.private_file import hold_folder
 from toolserver.money.books.month_archive import encode_row, name_archive
 from toolserver.money.books.month_proof import prove_month
-from toolserver.money.books.sqlite_month_rows import read_rows
-from toolserver.money.books.sqlite_months import ClosedMonth, MonthRefused, list_closed, release_month
-from toolserver.money.books.sqlite_removal import (
+from toolserver.money.books.sql_month_rows import read_rows
+from toolserver.money.books.sql_months import ClosedMonth, MonthRefused, list_closed, release_month
+from toolserver.money.books.sql_removal import (
     DAY_MS,
     RemovalStep,
     remove_calls,
     remove_receipts,
     remove_uncharged,
 )
-from toolserver.money.ledger.sqlite_removed import read_horizon
+from toolserver.money.ledger.sql_removed import read_horizon
 from toolserver.money.receipts.keys import KeyRing
 from toolserver.money.receipts.month_statement import MonthSpan, RowDigest
 from toolserver.sql.connection import SqlConnection

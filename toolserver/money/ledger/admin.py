@@ -11,8 +11,8 @@ from typing import Any
 from toolserver.clock import SystemClock
 from toolserver.core.caller import well_formed
 from toolserver.core.models import iso
-from toolserver.money.ledger.sqlite import FILE, SqliteLedger, open_ledger
-from toolserver.money.ledger.sqlite_invariants import Breach, find_problems
+from toolserver.money.ledger.sql_invariants import Breach, find_problems
+from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
 from toolserver.sql.backup import back_up, restore, stamp
 from toolserver.sql.ledger_place import LedgerPlace, open_place
 from toolserver.sql.sealed_file import note_restored
@@ -29,9 +29,9 @@ async def begin(data_dir: Path) -> None:
 
 
 @asynccontextmanager
-async def _opened(place: LedgerPlace) -> AsyncIterator[SqliteLedger]:
+async def _opened(place: LedgerPlace) -> AsyncIterator[SqlLedger]:
     async with open_place(place) as file:
-        yield SqliteLedger(file, SystemClock())
+        yield SqlLedger(file, SystemClock())
 
 
 async def balance(place: LedgerPlace, who: str) -> dict[str, Any]:

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from toolserver.money.purchases.quotes import Quotes, QuoteTerms
     from toolserver.money.purchases.reissues import WaitingReissues
     from toolserver.money.purchases.rpc_pool import ChainServers, RpcPool, RpcServer
-    from toolserver.money.purchases.sqlite_review import SqliteReview
+    from toolserver.money.purchases.sql_review import SqlReview
     from toolserver.money.purchases.store import PurchaseStore
     from toolserver.sql.high_water import HighWater
 
@@ -109,7 +109,7 @@ async def open_purchases(
     *,
     ledger: AccountReader,
     make_store: "Callable[..., PurchaseStore]",
-    make_review: "Callable[..., SqliteReview]",
+    make_review: "Callable[..., SqlReview]",
     make_task: Callable[[str], LeasedTask | None] = need_no_turn,
     clock: Clock,
     host: str,
@@ -156,7 +156,7 @@ def _make_watches(
     clock: Clock,
     policy: "Policy",
     make_store: "Callable[..., PurchaseStore]",
-    make_review: "Callable[..., SqliteReview]",
+    make_review: "Callable[..., SqlReview]",
     make_task: Callable[[str], LeasedTask | None],
 ) -> Iterator[Callable[[], Coroutine[Any, Any, None]]]:
     """Yield the loops that watch credited payments. Each works only on the instance that holds its task."""

@@ -21,7 +21,7 @@ from toolserver.money.ledger.client.messages import COMMIT, VALIDATE
 from toolserver.money.ledger.client.sqlite_journal import SqliteJournal
 from toolserver.money.ledger.protocol import CallReused, UnknownCall
 from toolserver.money.ledger.server.api import internal_app
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.settings import LedgerSettings as Settings
 from toolserver.sql.errors import StorageFailed
 

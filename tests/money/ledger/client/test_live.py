@@ -11,7 +11,7 @@ from toolserver.clock import SystemClock
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.client.connect import open_ledger_client
 from toolserver.money.ledger.server.api import internal_app
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.serving.listen import bind_socket, serve
 from toolserver.settings import LedgerSettings, Settings
 

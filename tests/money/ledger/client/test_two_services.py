@@ -22,7 +22,7 @@ from tools.payment.balance import payment_balance
 from tools.payment.buy_credits import payment_buy_credits
 from tools.payment.confirm import payment_confirm
 from toolserver.calls.idempotency import Idempotency
-from toolserver.calls.idempotency_store import SqliteIdempotencyStore
+from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.clock import ManualClock
 from toolserver.core.metrics import Metrics
 from toolserver.errors import NotFound, PaymentRequired
@@ -32,7 +32,7 @@ from toolserver.money.ledger.client.messages import COMMIT
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.money.purchases.remote import open_remote_sales
 from toolserver.money.receipts.service import ReceiptService
-from toolserver.money.receipts.sqlite import SqliteReceiptStore
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.money import MoneyParts
@@ -99,9 +99,9 @@ async def two(folder, *, follows=FOLLOWS, late_s=0):
             open_remote_sales(sold_at("https://a.example"), ledger, transport=a.rest._transport) as sales,
         ):
             evidence = ReceiptService(
-                SqliteReceiptStore(ledger.file), folder / "b", clock=clock, base_url=B_URL, service="b.example"
+                SqlReceiptStore(ledger.file), folder / "b", clock=clock, base_url=B_URL, service="b.example"
             )
-            idempotency = Idempotency(SqliteIdempotencyStore(ledger.file, clock))
+            idempotency = Idempotency(SqlIdempotencyStore(ledger.file, clock))
             money = MoneyParts(ledger, idempotency, sales, evidence, followed=ledger)
             facts = SiteFacts(B_URL, "b.example")
             async with (

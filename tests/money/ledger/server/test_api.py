@@ -16,7 +16,7 @@ from toolserver.errors import InsufficientCredits
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.client.messages import ALLOWANCES, COMMIT, VALIDATE, authorization, signature
 from toolserver.money.ledger.server.api import internal_app
-from toolserver.money.ledger.sqlite import FILE, open_ledger
+from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.settings import LedgerSettings as Settings
 
 RICH, POOR = token(1), token(2)

@@ -24,7 +24,7 @@ from toolserver.money.ledger.client.connect import run_ledger_client
 from toolserver.money.ledger.client.ledger import HttpLedger
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.server.api import internal_app
-from toolserver.money.ledger.sqlite import SqliteLedger
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.receipts.sign import Sale
 from toolserver.settings import LedgerSettings as Settings
 
@@ -122,7 +122,7 @@ class Owner(Machine):
         file = File(self.disk, process)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(file.work)
-            yield SqliteLedger(file, self.clock)
+            yield SqlLedger(file, self.clock)
             tasks.cancel_scope.cancel()
 
     async def live(self, process: Process) -> None:

@@ -15,10 +15,10 @@ from tests.money.ledger.simulation.machines import File, Process, new_disk
 from tests.money.ledger.simulation.network import FAIR, LATEST_S, Network, Weather
 from tests.money.ledger.simulation.services import NAMES, Call, Follower, Machine, Owner
 from tests.money.ledger.simulation.time import SimulatedClock, run
-from toolserver.money.ledger.sqlite import SqliteLedger
-from toolserver.money.ledger.sqlite_invariants import find_breaches
-from toolserver.money.ledger.sqlite_tables import HOLD, store_state
+from toolserver.money.ledger.sql_invariants import find_breaches
+from toolserver.money.ledger.sql_tables import HOLD, store_state
 from toolserver.money.ledger.state import Hold
+from toolserver.money.ledger.store import SqlLedger
 from toolserver.sql.lane import RIDE_S
 
 TROUBLE_S = 70.0
@@ -121,7 +121,7 @@ class World:
             file = File(self.owner.disk, process)
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(file.work)
-                await SqliteLedger(file, clock).mint(each, credits, cause=f"m{number}")
+                await SqlLedger(file, clock).mint(each, credits, cause=f"m{number}")
                 tasks.cancel_scope.cancel()
 
     async def _kept_running(self, machine: Machine) -> None:

@@ -1,7 +1,6 @@
 """Keeps the follower's journal in SQLite, in the file that also holds its receipts."""
 
 import json
-import sqlite3
 from collections.abc import Sequence
 
 from toolserver.clock import Clock
@@ -15,6 +14,7 @@ from toolserver.money.ledger.client.journal import (
 )
 from toolserver.money.ledger.protocol import milliseconds
 from toolserver.money.ledger.state import DIED
+from toolserver.sql.connection import SqlConnection
 from toolserver.sql.group_commit import GroupCommit
 
 
@@ -57,7 +57,7 @@ class SqliteJournal:
         return await self._file.alone(lambda db: release_all(db, now))
 
 
-def _note(db: sqlite3.Connection, call_id: str, step: JournalStep) -> JournalState | None:
+def _note(db: SqlConnection, call_id: str, step: JournalStep) -> JournalState | None:
     before = db.execute("SELECT state FROM journal WHERE call_id=?", (call_id,)).fetchone()
     sql = """INSERT INTO journal(call_id, state, next_at) VALUES(?, ?, 0)
       ON CONFLICT DO UPDATE SET state=excluded.state WHERE state<>'releasing'"""
@@ -65,42 +65,42 @@ def _note(db: sqlite3.Connection, call_id: str, step: JournalStep) -> JournalSta
     return before[0] if before else None
 
 
-def _release(db: sqlite3.Connection, call_id: str, reason: str, due_at: int) -> None:
+def _release(db: SqlConnection, call_id: str, reason: str, due_at: int) -> None:
     sql = """INSERT INTO journal(call_id, state, reason, next_at) VALUES(?, 'releasing', ?, ?)
       ON CONFLICT DO UPDATE SET state='releasing', reason=excluded.reason, next_at=excluded.next_at
       WHERE state<>'releasing'"""
     db.execute(sql, (call_id, reason, due_at))
 
 
-def _delete(db: sqlite3.Connection, call_id: str) -> None:
+def _delete(db: SqlConnection, call_id: str) -> None:
     db.execute("DELETE FROM journal WHERE call_id=?", (call_id,))
 
 
-def _delete_delivered(db: sqlite3.Connection, call_ids: Sequence[str]) -> list[None]:
+def _delete_delivered(db: SqlConnection, call_ids: Sequence[str]) -> list[None]:
     sql = """DELETE FROM journal WHERE call_id IN (SELECT value FROM json_each(?))
       AND state IN ('committing', 'committed')"""
     db.execute(sql, (json.dumps(list(call_ids)),))
     return [None] * len(call_ids)
 
 
-def _count_releases(db: sqlite3.Connection) -> tuple[int, int | None]:
+def _count_releases(db: SqlConnection) -> tuple[int, int | None]:
     found: tuple[int, int | None] = db.execute(
         "SELECT count(*), min(next_at) FROM journal WHERE state='releasing'"
     ).fetchone()
     return found
 
 
-def _list_due(db: sqlite3.Connection, now: int, limit: int) -> list[Release]:
+def _list_due(db: SqlConnection, now: int, limit: int) -> list[Release]:
     sql = "SELECT call_id, reason, tries FROM journal WHERE state='releasing' AND next_at<=? ORDER BY next_at LIMIT ?"
     return [Release(*row) for row in db.execute(sql, (now, limit))]
 
 
-def _postpone(db: sqlite3.Connection, call_id: str, now: int) -> None:
+def _postpone(db: SqlConnection, call_id: str, now: int) -> None:
     sql = "UPDATE journal SET tries=tries+1, next_at=? + min(?, ? << min(tries, 20)) WHERE call_id=?"
     db.execute(sql, (now, LONGEST_WAIT_MS, FIRST_WAIT_MS, call_id))
 
 
-def release_all(db: sqlite3.Connection, now: int) -> list[str]:
+def release_all(db: SqlConnection, now: int) -> list[str]:
     """Turn all calls in progress into releases due now, and forget their kept answers. Returns their call_ids."""
     died = [call for (call,) in db.execute("SELECT call_id FROM journal WHERE state<>'releasing'")]
     db.execute("UPDATE journal SET state='releasing', reason=?, next_at=? WHERE state<>'releasing'", (DIED, now))
