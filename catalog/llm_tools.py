@@ -7,7 +7,7 @@ from typing import Any
 
 from catalog import definitions
 from catalog.definitions import Definition
-from toolserver.calls.argument_errors import suggest_name
+from toolserver.calls.arguments import suggest_name
 from toolserver.core.models import iso
 from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments

@@ -4,7 +4,6 @@ import logging
 from collections.abc import Mapping
 from typing import Any
 
-from rest_bridge import exchange
 from rest_bridge import headers as h
 from rest_bridge.arguments import from_body, from_query, take_short_meta
 from rest_bridge.asgi import (
@@ -18,11 +17,12 @@ from rest_bridge.asgi import (
     parse_request,
     send,
 )
-from rest_bridge.rejections import RejectionWriter
-from rest_bridge.routes import Handler, Mounted, RouteTable
-from toolserver.calls.disconnect import Disconnected
-from toolserver.calls.outcome import Outcome
-from toolserver.calls.pipeline import Pipeline
+from rest_bridge.pages.failure import failure_page, is_for_people
+from rest_bridge.routes import Endpoint, Handler, Mounted, RouteTable
+from rest_bridge.serving import PAGE_POLICY
+from toolserver.calls.connection import Disconnected
+from toolserver.calls.pipeline import Outcome, Pipeline
+from toolserver.calls.response import json_bytes
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses, Caller, bearer
 from toolserver.errors import (
@@ -33,12 +33,33 @@ from toolserver.errors import (
     NotFound,
     RateLimited,
 )
+from toolserver.money.x402.headers import REQUIRED, offer_version_1, unheader
+from toolserver.registry import error_codes
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.site_facts import SiteFacts
 
 log = logging.getLogger(__name__)
 
 _LONG_WAY = frozenset({b"payment-signature", b"x-payment"})  # headers with which a cached paid call needs the full path
+
+
+class RejectionWriter:
+    """Writes the failure bodies of one server."""
+
+    def __init__(self, registry: Registry, facts: SiteFacts) -> None:
+        self._registry, self._facts = registry, facts
+
+    def write(self, scope: Scope, rejected: CallRejected, request_id: str) -> tuple[bytes, list[Header]]:
+        """Return the body and the headers that depend on its form. Payment failures follow the specification."""
+        told = error_codes.body(
+            rejected.code, rejected.detail, facts=self._facts, request_id=request_id, **rejected.extra
+        )
+        if (offer := rejected.headers.get(REQUIRED)) is not None:
+            told |= offer_version_1(unheader(offer))
+        if rejected.status != 402 and is_for_people(scope):
+            page = failure_page(self._registry, self._facts, told)
+            return page.body, [(b"content-type", page.content_type.encode()), PAGE_POLICY]
+        return json_bytes(told), [h.PROBLEM_TYPE]
 
 
 class Face:
@@ -78,7 +99,7 @@ class Face:
             ):
                 return
         found = parse_request(scope)
-        request_id = exchange.request_id(found.request_id)
+        request_id = h.request_id(found.request_id)
         try:
             await self._answer(scope, receive, send_, found, request_id)
         except CallRejected as rejected:
@@ -88,7 +109,7 @@ class Face:
             error = InternalError("Something went wrong on our side. Include the request id if you report it.")
             await self._reject(scope, send_, error, request_id)
 
-    async def _answer_from_cache(self, endpoint: exchange.Endpoint, scope: Scope, send_: Send) -> bool:
+    async def _answer_from_cache(self, endpoint: Endpoint, scope: Scope, send_: Send) -> bool:
         """Answer a free call from the cache. Return False, with nothing done, if the call needs the full path."""
         lines = scope["headers"]
         given = dict(lines)
@@ -100,7 +121,7 @@ class Face:
         if client is None:
             return False
         now = self._clock.time()
-        request_id = exchange.request_id(given.get(b"x-request-id", b""))
+        request_id = h.request_id(given.get(b"x-request-id", b""))
         accept = given.get(b"accept-encoding")
         try:
             ready = await self._pipeline.answer_from_cache(
@@ -108,7 +129,7 @@ class Face:
                 endpoint.default_key,
                 now,
                 client,
-                exchange.match_etag(given.get(b"if-none-match"), accept),
+                h.match_etag(given.get(b"if-none-match"), accept),
                 given.get(b"user-agent", b"").decode("latin-1"),
             )
         except RateLimited as rejected:
@@ -125,7 +146,7 @@ class Face:
         if limit_states:
             headers += h.limits(self._policy, limit_states)
         if unchanged:
-            await send(send_, 304, exchange.without_entity(headers), b"")
+            await send(send_, 304, h.without_entity(headers), b"")
             return True
         await send_({"type": "http.response.start", "status": 200, "headers": headers})
         await send_(
@@ -133,9 +154,7 @@ class Face:
         )
         return True
 
-    async def _charge_cached(
-        self, endpoint: exchange.Endpoint, scope: Scope, given: Mapping[bytes, bytes], send_: Send
-    ) -> bool:
+    async def _charge_cached(self, endpoint: Endpoint, scope: Scope, given: Mapping[bytes, bytes], send_: Send) -> bool:
         """Charge for a cached answer and send it. Return False, with nothing done, if the call needs the full path."""
         token, arguments = given.get(b"authorization"), endpoint.arguments
         if token is None or arguments is None or not _LONG_WAY.isdisjoint(given):
@@ -147,10 +166,10 @@ class Face:
             client=self._client(scope, given.get(b"x-forwarded-for")),
             token=bearer(token.decode("latin-1")),
             agent=given.get(b"user-agent", b"").decode("latin-1"),
-            request_id=exchange.request_id(given.get(b"x-request-id", b"")),
-            idempotency_key=exchange.text(given.get(b"idempotency-key")),
-            nonce=exchange.text(given.get(b"x-agent-nonce")),
-            receipt_reference=exchange.prefers_reference(given.get(b"prefer")),
+            request_id=h.request_id(given.get(b"x-request-id", b"")),
+            idempotency_key=h.text(given.get(b"idempotency-key")),
+            nonce=h.text(given.get(b"x-agent-nonce")),
+            receipt_reference=h.prefers_reference(given.get(b"prefer")),
         )
         try:
             outcome = await self._pipeline.charge_cached(endpoint.operation, arguments, rendered, caller)
@@ -162,7 +181,7 @@ class Face:
             (b"x-request-id", caller.request_id.encode()),
             h.digest(outcome.rendered),
         ]
-        headers += [*exchange.paid_headers(outcome), (b"content-length", b"%d" % len(outcome.rendered.payload))]
+        headers += [*h.paid_headers(outcome), (b"content-length", b"%d" % len(outcome.rendered.payload))]
         await send_({"type": "http.response.start", "status": 200, "headers": headers})
         await send_({"type": "http.response.body", "body": outcome.rendered.payload})
         return True
@@ -211,7 +230,7 @@ class Face:
         given: Mapping[str, Any],
         caller: Caller,
     ) -> None:
-        has_bytes = exchange.match_etag(found.if_none_match, found.accept_encoding) if operation.reads_only else None
+        has_bytes = h.match_etag(found.if_none_match, found.accept_encoding) if operation.reads_only else None
         try:
             outcome = await self._pipeline.call(operation, given, caller, receive, has_bytes)
         except Disconnected:
@@ -247,7 +266,7 @@ class Face:
         body = rendered.variant(encoding) if encoding else rendered.payload
         if operation.tier is not Tier.FREE or not operation.reads_only:
             mine += [h.digest(rendered)] if sold else []
-            headers = [*self._book.sold(operation), *mine, *exchange.paid_headers(outcome, scope["headers"])]
+            headers = [*self._book.sold(operation), *mine, *h.paid_headers(outcome, scope["headers"])]
             headers += [(b"content-encoding", encoding.encode())] if encoding else []
             headers.append((b"content-length", b"%d" % len(body)))
             await send(send_, operation.status, headers, body, head=head)
@@ -255,7 +274,7 @@ class Face:
         now = self._clock.time()
         headers = [*self._book.free(operation, rendered, encoding, now, hit=outcome.hit), *mine]
         if outcome.unchanged:
-            await send(send_, 304, exchange.without_entity(headers), b"")
+            await send(send_, 304, h.without_entity(headers), b"")
             return
         await send(send_, 200, headers, body, head=head)
 
@@ -264,7 +283,7 @@ class Face:
         headers = [*(x for x in self._book.always if x[0] not in own), *reply.headers]
         headers += [(b"x-request-id", request_id.encode()), (b"content-length", b"%d" % len(reply.body))]
         if reply.status == 304:
-            headers = exchange.without_entity(headers)
+            headers = h.without_entity(headers)
         await send(send_, reply.status, headers, reply.body, head=scope["method"] == "HEAD" or reply.status == 304)
 
     async def _reject(self, scope: Scope, send_: Send, rejected: CallRejected, request_id: str) -> None:
@@ -298,17 +317,17 @@ class Face:
 
     def _client(self, scope: Scope, forwarded: bytes | None) -> str:
         peer = scope.get("client") or ("unknown", 0)
-        return self._addresses.client(peer[0], exchange.text(forwarded))
+        return self._addresses.client(peer[0], h.text(forwarded))
 
     def _caller(self, scope: Scope, found: ParsedRequest, request_id: str, *, short_meta: bool) -> Caller:
         return Caller(
             client=self._client(scope, found.forwarded),
-            token=bearer(exchange.text(found.authorization)),
-            agent=exchange.text(found.agent) or "",
+            token=bearer(h.text(found.authorization)),
+            agent=h.text(found.agent) or "",
             request_id=request_id,
-            idempotency_key=exchange.text(found.idempotency_key),
-            nonce=exchange.text(found.nonce),
+            idempotency_key=h.text(found.idempotency_key),
+            nonce=h.text(found.nonce),
             short_meta=short_meta,
-            receipt_reference=exchange.prefers_reference(found.prefer),
-            payment=exchange.text(found.payment),
+            receipt_reference=h.prefers_reference(found.prefer),
+            payment=h.text(found.payment),
         )

@@ -1,13 +1,20 @@
-"""Writes response headers: constant ones are prepared once, those that change every second are kept for a second."""
+"""Reads request headers and writes response headers.
+
+Constant ones are prepared once, those that change every second are kept for a second.
+"""
 
 import base64
+from collections.abc import Callable, Sequence
 from email.utils import formatdate
 from typing import Any
 
 from rest_bridge.asgi import Header
-from rest_bridge.etag import answer_etag
-from toolserver.calls.quotas import LimitState
+from rest_bridge.etag import answer_etag, holds_etag
+from toolserver.calls.pipeline import Outcome
+from toolserver.calls.rate_limit import LimitState
 from toolserver.calls.response import COMPRESS_FROM, ENCODINGS, RenderedResponse
+from toolserver.core import ids
+from toolserver.core.caller import REFERENCE
 from toolserver.money.x402.headers import header, settle_version_1
 from toolserver.registry.deprecations import find_deprecations, write_headers
 from toolserver.registry.registry import Operation
@@ -32,6 +39,7 @@ ANY_ORIGIN: Header = (b"access-control-allow-origin", b"*")
 NO_STORE: Header = (b"cache-control", b"no-store")
 PRIVATE: Header = (b"cache-control", b"private, no-store")
 VARY: Header = (b"vary", b"Accept-Encoding")
+_BY_REFERENCE: Header = (b"preference-applied", b"receipt=reference")
 
 
 class HeaderBook:
@@ -159,3 +167,61 @@ def _negotiated(accept: bytes) -> str | None:
     anything = weights.get("*", 0.0)
     best = max(ENCODINGS, key=lambda e: weights.get(e, anything))
     return best if weights.get(best, anything) > 0 else None
+
+
+def request_id(given: bytes) -> str:
+    """Return the caller's request id if it is valid, otherwise a new one."""
+    if given and ids.sane(text := given.decode("latin-1")):
+        return text
+    return ids.request_id()
+
+
+def text(value: bytes | None) -> str | None:
+    """Return a header's value as text."""
+    return value.decode("latin-1") if value is not None else None
+
+
+def prefers_reference(prefer: bytes | None) -> bool:
+    """Return True if a Prefer header (RFC 7240) asks for `receipt=reference`. The first `receipt` counts."""
+    if not prefer:
+        return False
+    for preference in prefer.decode("latin-1").split(","):
+        name, _, value = preference.partition(";")[0].partition("=")
+        if name.strip().lower() == "receipt":
+            return value.strip().strip('"') == REFERENCE
+    return False
+
+
+def match_etag(if_none_match: bytes | None, accept: bytes | None) -> Callable[[RenderedResponse], bool] | None:
+    """Return a function that says whether the client has the bytes that its Accept-Encoding would select.
+
+    Return None if the client sent no If-None-Match.
+    """
+    if if_none_match is None:
+        return None
+
+    def has(rendered: RenderedResponse) -> bool:
+        encoding = choose_encoding(accept, len(rendered.payload)) if accept else None
+        return holds_etag(if_none_match, answer_etag(rendered, encoding))
+
+    return has
+
+
+def without_entity(headers: list[Header]) -> list[Header]:
+    """Return the headers of a 304: those of a 200 without the ones about the body."""
+    return [x for x in headers if x[0] not in (b"content-type", b"content-length", b"content-encoding")]
+
+
+def paid_headers(outcome: Outcome, lines: Sequence[Header] = ()) -> list[Header]:
+    """Return a paid answer's headers: credits, receipt, and the payment sent in `lines`, the request's headers."""
+    found: list[Header] = []
+    if outcome.credits_remaining is not None:
+        found.append((b"x-credits-remaining", b"%d" % outcome.credits_remaining))
+    if outcome.receipt_id:
+        found.append((b"x-service-receipt-id", outcome.receipt_id.encode()))
+        found.append((b"x-service-receipt", outcome.receipt.encode()) if outcome.receipt else _BY_REFERENCE)
+    if outcome.settlement is not None:
+        found.append(settlement(outcome.settlement))
+        if any(name == b"x-payment" for name, _ in lines):
+            found.append(settlement_version_1(outcome.settlement))
+    return found

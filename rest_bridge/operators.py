@@ -10,7 +10,7 @@ from typing import Any
 from rest_bridge import headers as h
 from rest_bridge.asgi import PlainReply, Receive, Scope, Send, parse_request, send
 from rest_bridge.discovery import as_json
-from rest_bridge.exchange import without_entity
+from rest_bridge.headers import without_entity
 from rest_bridge.pages.operators import operators_page
 from rest_bridge.routes import Handler
 from rest_bridge.static_files import PREFIX, static_handler

@@ -2,14 +2,27 @@
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 
-from rest_bridge import exchange
 from rest_bridge.asgi import ParsedRequest, PlainReply, Receive, Scope, Send
 from rest_bridge.path_templates import PathTemplates
+from toolserver.calls.arguments import build_cache_key
 from toolserver.core.similar_names import find_similar
-from toolserver.registry.registry import Operation
+from toolserver.registry.registry import Operation, Tier
 
 Handler = Callable[[Scope, ParsedRequest], Awaitable[PlainReply]]
 Mounted = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+class Endpoint:
+    """One operation at its path, with the cache key of its answer to a call without arguments."""
+
+    __slots__ = ("arguments", "default_key", "operation")
+
+    def __init__(self, operation: Operation) -> None:
+        self.operation = operation
+        required = any(field.is_required() for field in operation.arguments.model_fields.values())
+        cached = operation.tier in (Tier.FREE, Tier.PREMIUM) and operation.reads_only
+        self.arguments = operation.arguments() if cached and not required else None
+        self.default_key = build_cache_key(operation, self.arguments) if self.arguments is not None else None
 
 
 class RouteTable:
@@ -22,11 +35,11 @@ class RouteTable:
         self, operations: Iterable[Operation], pages: Mapping[str, Handler], mounted: Mapping[str, Mounted]
     ) -> None:
         self.mounted = dict(mounted)
-        self.gets: dict[str, exchange.Endpoint] = {}
+        self.gets: dict[str, Endpoint] = {}
         self._others: dict[str, dict[str, Operation]] = {}
         for operation in operations:
             if operation.method == "GET":
-                self.gets[operation.path] = exchange.Endpoint(operation)
+                self.gets[operation.path] = Endpoint(operation)
             else:
                 self._others.setdefault(operation.path, {})[operation.method] = operation
         self._pages = {path: page for path, page in pages.items() if not path.endswith("/*")}

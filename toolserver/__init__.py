@@ -36,21 +36,21 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolserver.calls.allowances import AllowanceDetails as AllowanceDetails
     from toolserver.calls.allowances import AllowanceWish as AllowanceWish
+    from toolserver.context.context import Cursor as Cursor
     from toolserver.context.context import Fallback as Fallback
     from toolserver.context.context import FallbackReader as FallbackReader
+    from toolserver.context.context import Sections as Sections
     from toolserver.context.context import ToolContext as ToolContext
+    from toolserver.context.context import read_sections as read_sections
+    from toolserver.context.context import up_to as up_to
     from toolserver.context.context import via as via
-    from toolserver.context.gather import convert_fallback as convert_fallback
-    from toolserver.context.gather import delay_second as delay_second
-    from toolserver.context.gather import limit_time as limit_time
-    from toolserver.context.gather import read_all as read_all
-    from toolserver.context.gather import read_any as read_any
-    from toolserver.context.gather import read_beside as read_beside
-    from toolserver.context.paging import Cursor as Cursor
-    from toolserver.context.paging import up_to as up_to
+    from toolserver.context.fallback import convert_fallback as convert_fallback
+    from toolserver.context.fallback import delay_second as delay_second
+    from toolserver.context.fallback import limit_time as limit_time
+    from toolserver.context.fallback import read_all as read_all
+    from toolserver.context.fallback import read_any as read_any
+    from toolserver.context.fallback import read_beside as read_beside
     from toolserver.context.provenance import SourceNote as SourceNote
-    from toolserver.context.sections import Sections as Sections
-    from toolserver.context.sections import read_sections as read_sections
     from toolserver.context.time_series import Ring as Ring
     from toolserver.context.time_series import TimeSeriesStore as TimeSeriesStore
     from toolserver.core.account_statement import StatementLine as StatementLine
@@ -106,10 +106,8 @@ API_VERSION = "1.15.0"  # the version of the public API, not of this package
 
 _HOME = {
     "toolserver.calls.allowances": "AllowanceDetails AllowanceWish",
-    "toolserver.context.context": "Fallback FallbackReader ToolContext via",
-    "toolserver.context.gather": "convert_fallback delay_second limit_time read_all read_any read_beside",
-    "toolserver.context.sections": "Sections read_sections",
-    "toolserver.context.paging": "Cursor up_to",
+    "toolserver.context.context": ("Cursor Fallback FallbackReader Sections ToolContext read_sections up_to via"),
+    "toolserver.context.fallback": "convert_fallback delay_second limit_time read_all read_any read_beside",
     "toolserver.context.provenance": "SourceNote",
     "toolserver.context.time_series": "Ring TimeSeriesStore",
     "toolserver.core.account_statement": "StatementLine StatementRange",

@@ -16,11 +16,11 @@ from anyio.abc import TaskGroup
 from rest_bridge import status
 from rest_bridge.buying import mount_buying
 from rest_bridge.face import Face
-from rest_bridge.forwarding import forward_topups
 from rest_bridge.money_pages import money_pages
 from rest_bridge.operators import OperatorsFace
 from rest_bridge.pages.consent import make_consent_page
 from rest_bridge.site import site_handlers
+from rest_bridge.x402 import forward_topups
 from toolserver.calls.live_values import LiveValues
 from toolserver.calls.pipeline import Pipeline
 from toolserver.clock import Clock, SystemClock

@@ -9,7 +9,7 @@ from urllib.parse import urlencode
 
 from rest_bridge.pages.render import is_easy, render_page
 from rest_bridge.pages.tool_form import form_fields
-from toolserver.calls.argument_errors import example_call
+from toolserver.calls.arguments import example_call
 from toolserver.registry.field_table import payload_rows, rows
 from toolserver.registry.placement import place_arguments
 from toolserver.registry.registry import Operation, Registry, Tier

@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import token
 from tests.postgres import terms_of
-from toolserver.calls.charge_store import MemoryChargeStore, SqlChargeStore
-from toolserver.calls.charge_with_receipt import ReceiptedCharges
+from toolserver.calls.charge_store import MemoryChargeStore, ReceiptedCharges, SqlChargeStore
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqlIdempotencyStore
 from toolserver.clock import ManualClock
 from toolserver.core import ids

@@ -11,8 +11,7 @@ from anyio.abc import TaskGroup
 from tests.arranged import arrange_service
 from tests.internet import Internet
 from toolserver.app import Service
-from toolserver.calls.outcome import Outcome
-from toolserver.calls.pipeline import Pipeline
+from toolserver.calls.pipeline import Outcome, Pipeline
 from toolserver.calls.rate_limit import FreeLimits
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import ManualClock

@@ -1,7 +1,7 @@
 """The table of answers: bounded in number and in bytes, and strangers push out nothing but what strangers chose."""
 
-from toolserver.calls.answer_table import ENTRIES, MOST_BYTES, AnswerTable
 from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response_cache import ENTRIES, MOST_BYTES, AnswerTable
 
 
 def answer(size: int) -> RenderedResponse:

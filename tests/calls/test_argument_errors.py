@@ -7,8 +7,7 @@ from jsonschema import Draft202012Validator
 from pydantic import Field
 
 from tests.calls.toy import Reading, number
-from toolserver.calls.argument_errors import SYNONYMS, describe_invalid, example_call, suggest_name
-from toolserver.calls.arguments import validate_arguments
+from toolserver.calls.arguments import SYNONYMS, describe_invalid, example_call, suggest_name, validate_arguments
 from toolserver.context.context import ToolContext
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Registry, operation_of, tool

@@ -1,7 +1,7 @@
 """The key of a cached answer holds the operation and every argument."""
 
 from tests.calls.toy import REGISTRY, Reading
-from toolserver.calls.cache_key import build_cache_key, is_default
+from toolserver.calls.arguments import build_cache_key, is_default
 from toolserver.context.context import ToolContext
 from toolserver.registry.registry import Tier, operation_of, tool
 

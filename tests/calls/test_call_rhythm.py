@@ -3,7 +3,7 @@
 import pytest
 
 from tests.calls.toy import REGISTRY
-from toolserver.calls.call_rhythm import AGAIN_S, LEAD_S, TRIES, CallRhythm, Expected
+from toolserver.calls.response_cache import AGAIN_S, LEAD_S, TRIES, CallRhythm, Expected
 
 NUMBER = REGISTRY["number"]
 TTL_S, HOUR = 300.0, 3600.0

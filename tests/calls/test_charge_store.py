@@ -10,8 +10,8 @@ from tests.calls.parts import START
 from tests.postgres import POSTGRES
 from tests.requirements import proves
 from toolserver.calls.charge_store import record_died
+from toolserver.calls.idempotency import KeptResult
 from toolserver.calls.idempotency_store import SqlIdempotencyStore
-from toolserver.calls.kept_results import KeptResult
 from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash

@@ -6,7 +6,7 @@ import pytest
 from tests.calls.charging import POOR, RICH, open_stand
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import token
-from toolserver.calls.charge_with_receipt import ReceiptedCharges
+from toolserver.calls.charge_store import ReceiptedCharges
 from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash

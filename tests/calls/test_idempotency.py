@@ -7,9 +7,8 @@ import pytest
 
 from tests.calls.parts import START
 from tests.requirements import proves
-from toolserver.calls.idempotency import Idempotency, fingerprint
+from toolserver.calls.idempotency import Idempotency, KeptResult, KeyClaim, KeyedCall, KeyTaken, fingerprint
 from toolserver.calls.idempotency_store import KEEP_S, MemoryIdempotencyStore, SqlIdempotencyStore
-from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCall, KeyTaken
 from toolserver.clock import ManualClock
 from toolserver.errors import IdempotencyConflict
 from toolserver.sql.errors import StorageFailed

@@ -6,6 +6,7 @@ import pytest
 
 from tests.calls.parts import START
 from tests.postgres import POSTGRES, terms_of
+from toolserver.calls.idempotency import KeptResult, KeyedCall, SharedBytes
 from toolserver.calls.idempotency_store import (
     ENTRIES,
     KEEP_S,
@@ -13,7 +14,6 @@ from toolserver.calls.idempotency_store import (
     MemoryIdempotencyStore,
     SqlIdempotencyStore,
 )
-from toolserver.calls.kept_results import KeptResult, KeyedCall, SharedBytes
 from toolserver.clock import ManualClock
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.group_commit import durable

@@ -10,24 +10,24 @@ import pytest
 from tests.calls.charging import open_stand
 from tests.calls.parts import START
 from tests.postgres import POSTGRES, terms_of
-from toolserver.calls.idempotency_store import SqlIdempotencyStore
-from toolserver.calls.kept_result_store import (
-    KEEP_MS,
-    LONGER_MS,
-    TOGETHER,
-    delete_keyed,
-    find_keyed,
-    keep_result,
-    store_keyed,
-    sweep_shared,
-)
-from toolserver.calls.kept_results import (
+from toolserver.calls.idempotency import (
     KeptResult,
     KeyClaim,
     KeyedCall,
     KeyedCharge,
     NewKeyedCall,
     SharedBytes,
+)
+from toolserver.calls.idempotency_store import (
+    KEEP_MS,
+    LONGER_MS,
+    TOGETHER,
+    SqlIdempotencyStore,
+    delete_keyed,
+    find_keyed,
+    keep_result,
+    store_keyed,
+    sweep_shared,
 )
 from toolserver.clock import ManualClock
 from toolserver.core import ids

@@ -3,7 +3,7 @@
 import hashlib
 import zlib
 
-from toolserver.calls.kept_results import KeptResult, KeyedCall, KeyTaken, SharedBytes, join_result
+from toolserver.calls.idempotency import KeptResult, KeyedCall, KeyTaken, SharedBytes, join_result
 
 
 def test_a_whole_result_has_its_receipt_on_a_line_between_its_parts():

@@ -1,8 +1,8 @@
 """The outcome of a sale, for a caller who wants the whole receipt or only its name."""
 
-from toolserver.calls.outcome import Outcome, describe_outcome
+from toolserver.calls.paid_call import PaidCallResult
+from toolserver.calls.pipeline import Outcome, describe_outcome
 from toolserver.calls.response import RenderedResponse
-from toolserver.calls.sale import PaidCallResult
 from toolserver.core.caller import Caller
 
 SOLD = PaidCallResult(RenderedResponse(b"{}", 1.0, 2.0, None), 3, 97, None, "rcpt_1", "a.b.c")

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.size import sized
-from toolserver.calls.quotas import (
+from toolserver.calls.rate_limit import (
     DROPPED,
     KEYS,
     WIDER,

@@ -13,10 +13,9 @@ from tests.calls.parts import START, engine, number_source
 from tests.calls.test_quotas import Clock
 from tests.calls.toy import REGISTRY
 from tests.size import sized
-from toolserver.calls.answer_table import ENTRIES
-from toolserver.calls.quotas import WIDER, Quota
-from toolserver.calls.rate_limit import DistinctValueLimit, FreeLimits, PersonalLimits
+from toolserver.calls.rate_limit import WIDER, DistinctValueLimit, FreeLimits, PersonalLimits, Quota
 from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response_cache import ENTRIES
 from toolserver.core.caller import Addresses
 from toolserver.errors import RateLimited
 from toolserver.upstream.cache import ENTRIES_FROM_USERS, ROOM_FROM_USERS

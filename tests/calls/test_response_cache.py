@@ -10,9 +10,8 @@ from tests.calls.parts import engine
 from tests.calls.stored_answers import Disk, Packed
 from tests.calls.toy import FIRST, REGISTRY, SECOND, Reading
 from toolserver.calls import response_cache
-from toolserver.calls.answer_table import AnswerTable
-from toolserver.calls.cache_key import build_cache_key
-from toolserver.calls.response_cache import POPULAR, RETRY_S, SchemaFailure
+from toolserver.calls.arguments import build_cache_key
+from toolserver.calls.response_cache import POPULAR, RETRY_S, AnswerTable, SchemaFailure
 from toolserver.calls.stored_responses import StoredResponses
 from toolserver.context.context import ToolContext
 from toolserver.registry.registry import operation_of, tool

@@ -7,8 +7,7 @@ import pytest
 
 from tests.calls.parts import RICH
 from tests.calls.toy import premium_report
-from toolserver.calls.response import RenderedResponse, with_credits
-from toolserver.calls.sale import (
+from toolserver.calls.paid_call import (
     PaidCall,
     PaidCallResult,
     describe_body,
@@ -17,6 +16,7 @@ from toolserver.calls.sale import (
     split_sale,
     unpack_sale,
 )
+from toolserver.calls.response import RenderedResponse, with_credits
 from toolserver.core.caller import Caller, token_hash
 from toolserver.money.ledger.state import Settlement
 from toolserver.registry.registry import operation_of

@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 from tests.calls.test_quotas import Clock
 from tests.redis_server import memory_in
 from tests.size import sized
-from toolserver.calls.quotas import WIDER, Quota
-from toolserver.calls.rate_limit import FreeLimits, PersonalLimits
+from toolserver.calls.rate_limit import WIDER, FreeLimits, PersonalLimits, Quota, UnchargedLimit
 from toolserver.calls.shared_limits import SharedFreeLimits, SharedPersonalLimits, SharedUnchargedLimit, share
-from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.core.shared_memory import SharedMemoryLost
 from toolserver.errors import RateLimited
 

@@ -12,7 +12,7 @@ from tests.calls.instances import instances_on
 from tests.calls.parts import RICH
 from tests.calls.stored_answers import Disk, Packed
 from tests.calls.toy import FIRST, REGISTRY, SECOND
-from toolserver.calls.cache_key import build_cache_key
+from toolserver.calls.arguments import build_cache_key
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import POPULAR
 from toolserver.calls.stored_responses import (

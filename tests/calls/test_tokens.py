@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.calls.toy import REGISTRY
-from toolserver.calls.quotas import Quota
+from toolserver.calls.rate_limit import Quota
 from toolserver.calls.tokens import CLIENT_S, GOOD, TRIES, TokenChecks
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import InsufficientCredits, InvalidToken, MissingToken, RateLimited

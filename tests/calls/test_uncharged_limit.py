@@ -8,8 +8,7 @@ import pytest
 from tests.calls.parts import RICH, START
 from tests.calls.shop import DOWN, shop
 from tests.calls.toy import FIRST, SECOND
-from toolserver.calls.quotas import Quota
-from toolserver.calls.uncharged_limit import AT_ONCE, HOUR_S, UnchargedLimit
+from toolserver.calls.rate_limit import AT_ONCE, HOUR_S, Quota, UnchargedLimit
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import InsufficientCredits, RateLimited

@@ -8,7 +8,7 @@ from tests.catalog.tiny import FACTS
 from toolserver.client.rejections import UnknownRejection, read_rejection
 from toolserver.core.http_client import HttpAnswer
 from toolserver.errors import CallRejected, InsufficientCredits, RateLimited
-from toolserver.mcp.token_argument import NEXT
+from toolserver.mcp.call_arguments import NEXT
 from toolserver.registry.error_codes import PROBLEMS, body
 
 

@@ -8,8 +8,8 @@ import pytest
 from tests.calls.parts import number_source
 from tests.tools.faulty.skipping import SkippingLoop
 from toolserver.context.context import Fallback, ToolContext, via
-from toolserver.context.fallback import FallbackReader
-from toolserver.context.gather import (
+from toolserver.context.fallback import (
+    FallbackReader,
     convert_fallback,
     delay_second,
     limit_time,

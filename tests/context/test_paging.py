@@ -5,7 +5,7 @@ from typing import Annotated
 import pytest
 from pydantic import TypeAdapter, ValidationError
 
-from toolserver.context.paging import Cursor, Page, cut_page, up_to
+from toolserver.context.context import Cursor, Page, cut_page, up_to
 from toolserver.errors import InvalidArguments
 
 ITEMS = ["a", "b", "c", "d", "e"]

@@ -6,9 +6,8 @@ import pytest
 from tests.calls.parts import number_source
 from tests.tools.desk import NOW, SimDesk
 from tests.tools.faulty.skipping import SkippingLoop
-from toolserver.context.context import FallbackReader, ToolContext
-from toolserver.context.gather import convert_fallback, limit_time
-from toolserver.context.sections import read_sections
+from toolserver.context.context import FallbackReader, ToolContext, read_sections
+from toolserver.context.fallback import convert_fallback, limit_time
 from toolserver.upstream.source_errors import SourceDown, SourceEmpty, SourceError
 from toolserver.world.model import World
 

@@ -11,9 +11,8 @@ import sys
 from collections.abc import Awaitable
 from pathlib import Path
 
-from toolserver.calls.idempotency import Idempotency
+from toolserver.calls.idempotency import Idempotency, KeptResult
 from toolserver.calls.idempotency_store import SqlIdempotencyStore
-from toolserver.calls.kept_results import KeptResult
 from toolserver.clock import SystemClock
 from toolserver.core import ids
 from toolserver.errors import PaymentRequired

@@ -5,7 +5,7 @@ import pytest
 
 from toolserver.mcp import asgi
 from toolserver.mcp.asgi import ResponseSender, body_of, replay_body
-from toolserver.mcp.errors import MessageRefusal
+from toolserver.mcp.messages import MessageRefusal
 from toolserver.registry.site_facts import SiteFacts
 
 FACTS = SiteFacts("https://data.example", "data.example")

@@ -4,7 +4,10 @@ import json
 
 import pytest
 
-from toolserver.mcp.errors import (
+from toolserver.mcp.messages import (
+    LEGACY,
+    MODERN,
+    VERSION_KEY,
     MessageRefusal,
     check_repeated_headers,
     check_version,
@@ -12,7 +15,6 @@ from toolserver.mcp.errors import (
     parse_message,
     read_id,
 )
-from toolserver.mcp.messages import LEGACY, MODERN, VERSION_KEY
 
 MODERN_PING = {"method": "ping", "id": 7, "params": {"_meta": {VERSION_KEY: MODERN}}}
 

@@ -3,7 +3,7 @@
 import pytest
 
 from toolserver.errors import InvalidArguments
-from toolserver.mcp.host_arguments import ADDED_BY, LOST, drop_host_arguments
+from toolserver.mcp.call_arguments import ADDED_BY, LOST, drop_host_arguments
 from toolserver.registry.registry import Registry
 
 TOOLS = Registry.load("tools")

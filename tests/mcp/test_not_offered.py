@@ -8,7 +8,7 @@ import pytest
 from tests.mcp.service import asked, headers_for, running
 from toolserver.core.caller import Caller
 from toolserver.mcp import messages
-from toolserver.mcp.not_offered import KNOWN, is_not_offered
+from toolserver.mcp.fast_path import KNOWN, is_not_offered
 from toolserver.mcp.stdio_session import open_session
 
 

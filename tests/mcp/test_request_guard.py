@@ -3,10 +3,10 @@
 import pytest
 
 from tests.mcp.service import registry
-from toolserver.mcp import request_guard
+from toolserver.mcp import asgi
+from toolserver.mcp.asgi import RequestGuard
 from toolserver.mcp.definitions import ToolChoices
-from toolserver.mcp.errors import MessageRefusal
-from toolserver.mcp.request_guard import RequestGuard
+from toolserver.mcp.messages import MessageRefusal
 
 JSON = {b"content-type": b"application/json", b"host": b"127.0.0.1:8080"}
 
@@ -91,7 +91,7 @@ def test_a_refused_request_is_refused_again_and_an_admitted_one_is_remembered():
 
 
 def test_what_is_remembered_is_bounded_in_number_and_size(monkeypatch):
-    monkeypatch.setattr(request_guard, "VERDICTS", 3)
+    monkeypatch.setattr(asgi, "VERDICTS", 3)
     made = guard()
     counts = []
     for number in range(5):
@@ -105,7 +105,7 @@ def test_what_is_remembered_is_bounded_in_number_and_size(monkeypatch):
 
 
 def test_so_many_verdicts_of_such_a_size_are_remembered():
-    assert (request_guard.VERDICTS, request_guard.VERDICT_BYTES) == (512, 1024)
+    assert (asgi.VERDICTS, asgi.VERDICT_BYTES) == (512, 1024)
 
 
 def test_whoever_sends_a_token_has_a_choice_of_its_own_whatever_the_token_is():

@@ -5,12 +5,12 @@ import json
 from dataclasses import replace
 
 from tests.mcp.service import echo, oracle
-from toolserver.calls.outcome import Outcome
+from toolserver.calls.pipeline import Outcome
 from toolserver.calls.response import RenderedResponse
 from toolserver.errors import InsufficientCredits
 from toolserver.mcp import messages
+from toolserver.mcp.call_arguments import next_step
 from toolserver.mcp.results import ToolResult, render_core, render_failure, render_result
-from toolserver.mcp.token_argument import next_step
 from toolserver.money.x402.headers import META_RESPONSE, REQUIRED, RESPONSE, header
 from toolserver.registry.registry import Tier, operation_of
 from toolserver.registry.site_facts import SiteFacts

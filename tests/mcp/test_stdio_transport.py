@@ -6,8 +6,8 @@ from contextlib import suppress
 import anyio
 import pytest
 
-from toolserver.mcp import stdio_transport
-from toolserver.mcp.stdio_transport import CHUNK, SLICE, claim_stdio, lines, write
+from toolserver.mcp import stdio
+from toolserver.mcp.stdio import CHUNK, SLICE, claim_stdio, read_lines, write_all
 
 
 @pytest.fixture
@@ -21,7 +21,7 @@ def pipe():
 
 async def read_all(source, limit=100):
     with anyio.fail_after(10):
-        return [line async for line in lines(source, limit)]
+        return [line async for line in read_lines(source, limit)]
 
 
 async def test_lines_come_whole_however_they_were_cut(pipe):
@@ -42,7 +42,7 @@ async def test_a_line_beyond_the_limit_is_none_and_the_next_one_is_read(pipe):
 
 
 async def test_a_long_line_is_not_kept_while_it_arrives(pipe, monkeypatch):
-    monkeypatch.setattr(stdio_transport, "CHUNK", 10)
+    monkeypatch.setattr(stdio, "CHUNK", 10)
     source, sink = pipe
     os.write(sink, b"x" * 95 + b"\nshort\n")
     os.close(sink)
@@ -70,7 +70,7 @@ async def test_what_a_pipe_cannot_take_at_once_is_written_when_it_can(pipe):
     with anyio.fail_after(10):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(drain)
-            await write(sink, data)
+            await write_all(sink, data)
     assert bytes(got) == data
 
 
@@ -78,7 +78,7 @@ async def test_nobody_reading_is_said(pipe):
     source, sink = pipe
     os.close(source)
     with pytest.raises(BrokenPipeError):
-        await write(sink, b"x")
+        await write_all(sink, b"x")
 
 
 async def test_a_regular_file_can_be_read_too(tmp_path):

@@ -8,7 +8,7 @@ import pytest
 from tests.mcp.service import POOR, TOKEN, asked, running
 from toolserver.core.caller import Caller
 from toolserver.errors import InvalidArguments
-from toolserver.mcp.token_argument import NEXT, add_token_argument, next_step, take_token
+from toolserver.mcp.call_arguments import NEXT, add_token_argument, next_step, take_token
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
 

@@ -151,19 +151,19 @@ MUTANTS = (
         "<= within_s * 1e9",
     ),
     fault(
-        "toolserver/calls/quotas.py",
+        "toolserver/calls/rate_limit.py",
         "a refused call costs something",
         "self._full_at.move_to_end(key)",
         "self._full_at[key] += self._interval",
     ),
     fault(
-        "toolserver/calls/quotas.py",
+        "toolserver/calls/rate_limit.py",
         "clients are never forgotten",
         "while len(kept) > self._keys:",
         "while len(kept) < 0:",
     ),
     fault(
-        "toolserver/calls/sale.py",
+        "toolserver/calls/paid_call.py",
         "stale answers are charged",
         '    if rendered.stale:\n        return "stale_data"\n',
         "",
@@ -241,13 +241,13 @@ MUTANTS = (
         "if False:",
     ),
     fault(
-        "toolserver/mcp/request_guard.py",
+        "toolserver/mcp/asgi.py",
         "any host name reaches a server on this machine",
         'if not self._ours(f"//{_text(host)}"):',
         "if False:",
     ),
     fault(
-        "toolserver/mcp/request_guard.py",
+        "toolserver/mcp/asgi.py",
         "any page may call a server on this machine",
         "if origin is not None and given not in self._origins and not self._ours(given):",
         "if False:",

@@ -95,7 +95,7 @@ ENGINE = (
         "ttl_s",
     ),
     fault(
-        "toolserver/context/gather.py",
+        "toolserver/context/fallback.py",
         "a proof that fails is not noted",
         "        reading.note_failure(found[1])\n",
         "",

@@ -2,9 +2,10 @@
 
 import pytest
 
-from rest_bridge.exchange import Endpoint, match_etag, paid_headers, prefers_reference, request_id, text, without_entity
+from rest_bridge.headers import match_etag, paid_headers, prefers_reference, request_id, text, without_entity
+from rest_bridge.routes import Endpoint
 from tests.catalog.tiny import TINY
-from toolserver.calls.outcome import Outcome
+from toolserver.calls.pipeline import Outcome
 from toolserver.calls.response import RenderedResponse
 from toolserver.money.x402.headers import unheader
 

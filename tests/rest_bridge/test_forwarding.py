@@ -2,7 +2,7 @@
 
 import pytest
 
-from rest_bridge.forwarding import forward_topups
+from rest_bridge.x402 import forward_topups
 from tests.arranged import FACTS, client_of
 from toolserver.core.credit_sales import NoCreditSales
 from toolserver.core.http_client import HttpAnswer

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from rest_bridge.rejections import RejectionWriter
+from rest_bridge.face import RejectionWriter
 from tests.catalog.tiny import FACTS, TINY
 from tests.rest_bridge.markup import Page
 from toolserver.errors import MissingToken, NotFound

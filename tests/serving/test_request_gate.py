@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from toolserver.calls.delivery import when_sent
+from toolserver.calls.connection import when_sent
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving import request_gate
 from toolserver.serving.request_gate import RequestGate

@@ -9,7 +9,7 @@ import msgspec
 
 from tests.arranged import arrange_service
 from tests.tools.desk import NOW, SimDesk
-from toolserver.calls.outcome import Outcome
+from toolserver.calls.pipeline import Outcome
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected

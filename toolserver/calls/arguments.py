@@ -1,11 +1,15 @@
-"""Validates the arguments of a call against the signature of its tool."""
+"""Checks the arguments of a call against the signature of its tool, and builds the cache key of its answer.
 
-from collections.abc import Mapping
+Wrong arguments are described in terms that a model can act on: the valid names and a valid call.
+"""
+
+import json
+from collections.abc import Hashable, Mapping
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from toolserver.calls.argument_errors import describe_invalid
+from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Operation
 
@@ -25,3 +29,133 @@ def validate_arguments(operation: Operation, given: Mapping[str, Any]) -> BaseMo
         return operation.arguments.model_validate(dict(given))
     except ValidationError as error:
         raise describe_invalid(operation, error) from None
+
+
+# Names that callers use for an argument with a different name; the first one that the tool has is suggested.
+SYNONYMS: dict[str, tuple[str, ...]] = {
+    "place": (
+        *(
+            "city",
+            "town",
+            "location",
+            "loc",
+            "address",
+            "q",
+            "query",
+            "where",
+            "region",
+            "country",
+            "zip",
+            "postal_code",
+        ),
+        *("cities", "city_name", "place_name", "name"),
+    ),
+    "lat": ("latitude", "y", "coordinate", "coord", "latlon", "latlng", "point"),
+    "lon": ("longitude", "lng", "long", "x"),
+    "area": ("state", "region", "us_state", "zone", "location", "city", "place"),
+    "event": ("event_type", "type", "kind", "alert", "name"),
+    "symbols": ("symbol", "ticker", "stock", "q", "query", "company", "name", "code"),
+    "coins": ("coin", "symbol", "ticker", "currency", "id"),
+    "limit": ("count", "max", "n", "top", "size", "per_page", "page_size", "max_results", "num", "number"),
+    "cursor": ("page", "offset", "next", "after", "start"),
+    "magnitude": ("mag", "min_magnitude", "minmagnitude", "minimum_magnitude", "min_mag"),
+    "period": ("range", "timeframe", "window", "days", "interval", "time", "timespan", "duration"),
+    "history": ("days", "range", "period", "series", "timeframe"),
+    "since": ("from", "start", "after", "start_time", "date", "timestamp", "hours"),
+    "include": ("sections", "fields", "only", "section", "parts"),
+    "ip": ("ip_address", "ipv4", "address", "host", "hostname", "target", "domain", "query"),
+    "severity": ("level", "min_severity"),
+    "view": ("format", "mode", "type", "kind"),
+    "amount_usd": ("amount", "usd", "dollars", "value", "credits", "price"),
+    "tx_hash": ("hash", "txid", "tx", "transaction", "transaction_hash", "tx_id"),
+    "nonce": ("memo", "purchase_nonce", "id"),
+    "receipt": ("jws", "token", "signature"),
+}
+
+# Optional arguments whose example is no call by itself: half of a coordinate, and a place in a list that changes.
+NOT_ALONE = ("lat", "lon", "cursor")
+EXAMPLE = "example_arguments"  # the tag of a tool with a valid call, as JSON, that its schema and form shall not show
+
+
+def describe_invalid(operation: Operation, error: ValidationError) -> InvalidArguments:
+    """Return pydantic's errors as InvalidArguments: the place, message and type of each, but never a value."""
+    names = list(operation.arguments.model_fields)
+    errors, near = [], []
+    for each in error.errors(include_url=False, include_input=False):
+        place = ".".join(map(str, each["loc"])) or "arguments"
+        message = each["msg"]
+        if each["type"] == "extra_forbidden" and len(each["loc"]) == 1:
+            suggested = suggest_name(place, names)
+            near += [suggested] if suggested else []
+            message = _unknown(place, names, suggested)
+        elif each["type"] in ("string_pattern_mismatch", "string_too_short", "string_too_long"):
+            message = _described(operation, str(each["loc"][0])) or message
+        errors.append({"loc": place[:80], "msg": message, "type": each["type"]})
+    said = "; ".join(f"{e['loc']}: {e['msg']}" for e in errors[:5])
+    more: dict[str, Any] = {"did_you_mean": near} if near else {}
+    return InvalidArguments(said, errors=errors, valid_arguments=names, example=example_call(operation), **more)
+
+
+def suggest_name(given: str, names: list[str]) -> str | None:
+    """Return the argument that a caller probably meant, by a known synonym or by spelling, or None."""
+    plain = given.lower().replace("-", "_")
+    for name in names:
+        if plain.rstrip("s") == name.rstrip("s") or {plain, plain.rstrip("s")} & {*SYNONYMS.get(name, ())}:
+            return name
+    return next(iter(find_similar(plain, names, most=1, least=0.7)), None)
+
+
+def example_call(operation: Operation) -> dict[str, Any]:
+    """Return the name and arguments of a valid call: the required ones, or else the first one with an example."""
+    if EXAMPLE in operation.tags:
+        return {"name": operation.name, "arguments": json.loads(operation.tags[EXAMPLE])}
+    schema = operation.input_schema
+    required = set(schema.get("required", ()))
+    shown: dict[str, Any] = {}
+    for name, field in schema["properties"].items():
+        is_enough = not shown and not required and name not in NOT_ALONE
+        if name in required or (is_enough and field.get("examples")):
+            shown[name] = _example_value(field)
+    return {"name": operation.name, "arguments": shown}
+
+
+def _unknown(given: str, names: list[str], suggested: str | None) -> str:
+    if not names:
+        return "unknown argument; this tool takes none"
+    meant = f"did you mean {suggested!r}? " if suggested else ""
+    return f"unknown argument; {meant}the valid ones are {', '.join(names)}"
+
+
+def _described(operation: Operation, name: str) -> str | None:
+    """Say what an argument must be, from its description rather than as a regular expression."""
+    field = operation.input_schema["properties"].get(name, {})
+    said = field.get("description")
+    example = next(iter(field.get("examples", ())), None)
+    if said is None:
+        return None
+    return f"must be: {said}" + (f" (for example {example!r})" if example is not None else "")
+
+
+def _example_value(field: Mapping[str, Any]) -> Any:
+    for key in ("examples", "enum"):
+        if field.get(key):
+            return field[key][0]
+    kinds = {"string": "text", "integer": field.get("minimum", 1), "number": field.get("minimum", 1), "boolean": True}
+    return kinds.get(field.get("type", ""), {})
+
+
+def is_default(operation: Operation, arguments: BaseModel) -> bool:
+    """Return True if every argument has its default value."""
+    fields = operation.arguments.model_fields
+    return all(getattr(arguments, name) == field.default for name, field in fields.items())
+
+
+def build_cache_key(operation: Operation, arguments: BaseModel) -> Hashable:
+    """Return the cache key of an answer: the operation and every argument, with defaults filled in."""
+    if not operation.arguments.model_fields or not operation.reads_only:
+        return operation.name  # answers of operations that change data are never cached
+    return (operation.name, *(_hashable(getattr(arguments, name)) for name in operation.arguments.model_fields))
+
+
+def _hashable(value: Any) -> Hashable:
+    return tuple(value) if isinstance(value, list) else value

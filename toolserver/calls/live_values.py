@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Raw
 
-from toolserver.calls.cache_key import build_cache_key
+from toolserver.calls.arguments import build_cache_key
 from toolserver.calls.response import RenderedResponse, decode, encode
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.core.data_point import DataPoint

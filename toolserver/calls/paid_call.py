@@ -5,41 +5,193 @@ after the charge, or for whom no receipt could be made, gets the credits back.
 """
 
 import logging
-from collections.abc import Awaitable, Hashable
+from collections.abc import Awaitable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
 
 import anyio
 import anyio.lowlevel
+import msgspec
+from pydantic import BaseModel
 
-from toolserver.calls.cache_key import build_cache_key
-from toolserver.calls.delivery import when_sent
-from toolserver.calls.disconnect import run_unless_disconnected
-from toolserver.calls.kept_results import KeptResult, KeyClaim, KeyedCharge, KeyTaken
+from toolserver.calls.arguments import build_cache_key
+from toolserver.calls.connection import Receive, run_unless_disconnected, when_sent
+from toolserver.calls.idempotency import (
+    Idempotency,
+    KeptResult,
+    KeyClaim,
+    KeyedCharge,
+    KeyTaken,
+    SharedBytes,
+    fingerprint,
+)
+from toolserver.calls.rate_limit import UnchargedLimit
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache, SchemaFailure
-from toolserver.calls.sale import (
-    PaidCall,
-    PaidCallResult,
-    describe_body,
-    describe_sale,
-    no_charge_reason,
-    show_answer,
-    show_settled,
-    split_sale,
-)
-from toolserver.calls.uncharged_limit import UnchargedLimit
-from toolserver.core.caller import token_hash
+from toolserver.core.caller import Caller, token_hash
 from toolserver.core.metrics import Metrics
-from toolserver.errors import CallRejected, InternalError, PaymentRequired, UpstreamUnavailable
+from toolserver.errors import (
+    BillingUnavailable,
+    CallRejected,
+    InternalError,
+    InvalidArguments,
+    PaymentRequired,
+    UpstreamUnavailable,
+)
 from toolserver.money.ledger.protocol import Ledger, NoCharge, Settlement
-from toolserver.money.receipts.sign import Receipts, Sale
+from toolserver.money.receipts.sign import Body, Receipts, Sale, request_text
 from toolserver.registry.registry import Operation
 from toolserver.sql.errors import StorageFailed
 
 if TYPE_CHECKING:
-    from toolserver.calls.charge_with_receipt import ReceiptedCharges
+    from toolserver.calls.charge_store import ReceiptedCharges
     from toolserver.money.receipts.issue import StoredReceipt
+
+_FACTS = ("generated_at", "expires_at", "oldest_at", "stale", "nothing", "no_charge")
+_WITH_CREDITS = ("mcp", "stdio")  # on these channels the answer says what is left, and the receipt covers it
+
+
+class PaidCall(NamedTuple):
+    """A call to a premium tool, and the token that pays for it. `given` are the arguments as the caller wrote them.
+
+    `receive` is the caller's connection, if there is one; it is watched while an answer is made.
+    """
+
+    call_id: str
+    operation: Operation
+    arguments: BaseModel
+    given: Mapping[str, Any]
+    caller: Caller
+    token: str
+    receive: Receive | None = None
+
+    @property
+    def log_fields(self) -> dict[str, str]:
+        """The fields that identify the call in the log."""
+        return {"tool": self.operation.name, "request_id": self.caller.request_id, "call_id": self.call_id}
+
+
+class PaidCallResult(NamedTuple):
+    """The answer to a paid call, the credits charged and left, and the receipt.
+
+    `reason` says why nothing was charged. `remaining` is None if the ledger did not answer.
+    """
+
+    rendered: RenderedResponse
+    charged: int
+    remaining: int | None
+    reason: str | None = None
+    receipt_id: str | None = None
+    receipt: str | None = None
+
+
+class PaymentSale(NamedTuple):
+    """An answer sold for its own payment. `settlement` is shown to the caller; it is None if nothing was taken."""
+
+    sold: PaidCallResult
+    settlement: dict[str, Any] | None
+
+
+class CallPayments(Protocol):
+    """Sells single answers for payments that come with the call, without a token."""
+
+    def add_offer(self, operation: Operation, rejected: PaymentRequired) -> None:
+        """Add a payment offer to a refusal, unless it already has one."""
+        ...
+
+    async def sell(
+        self, operation: Operation, arguments: BaseModel, given: Mapping[str, Any], caller: Caller
+    ) -> PaymentSale:
+        """Answer a call that comes with a payment. Raise CallRejected."""
+        ...
+
+    async def find_settlement(self, text: str | None) -> dict[str, Any] | None:
+        """Return how a payment sent with the call was settled, or None if it was not settled or cannot be read."""
+        ...
+
+
+def show_answer(caller: Caller, rendered: RenderedResponse) -> RenderedResponse:
+    """Return the answer in the form that this caller requested, which its receipt covers."""
+    return rendered.short if caller.short_meta else rendered
+
+
+def describe_body(call: PaidCall, rendered: RenderedResponse, settled: Settlement | None) -> Body:
+    """Return the hash and the size of the delivered bytes."""
+    counted = settled.remaining if settled and call.caller.transport in _WITH_CREDITS else None
+    return Body(rendered.sha256(counted).hex(), rendered.size(counted))
+
+
+def describe_sale(call: PaidCall, settled: Settlement | None, reason: str | None, **more: Any) -> Sale:
+    """Return what the receipt says of the call. Without a settlement the charge is unknown: it is being released."""
+    operation = call.operation
+    return Sale(
+        call.call_id,
+        token_hash(call.token).hex(),
+        operation.endpoint,
+        request_text(operation.method, operation.path, call.given),
+        operation.credits,
+        settled.charged if settled else 0,
+        settled.remaining if settled else None,
+        operation.method,
+        reason,
+        sla_s=operation.ttl(call.arguments) if operation.sla_s is None else operation.sla_s,
+        nonce=call.caller.nonce,
+        pending=settled is None,
+        **more,
+    )
+
+
+def split_sale(sold: PaidCallResult) -> KeptResult:
+    """Split the result for repeats of the call with its Idempotency-Key.
+
+    Its own part belongs to this call alone; all buyers of the answer share the facts and the payload.
+    """
+    rendered, (charged, remaining, reason, receipt_id, receipt) = sold.rendered, sold[1:]
+    shared = rendered.memo.get("shared")
+    if shared is None:
+        facts = {name: getattr(rendered, name) for name in _FACTS}
+        shared = rendered.memo["shared"] = SharedBytes(msgspec.json.encode(facts) + b"\n" + rendered.payload)
+    own = msgspec.json.encode((charged, remaining, reason, receipt_id)) + b"\n"
+    return KeptResult(own, shared, receipt or "")
+
+
+def unpack_sale(kept: bytes) -> PaidCallResult:
+    """Restore the result that `split_sale` split. Earlier versions wrote facts and receipt on the first line too."""
+    own, _, rest = kept.partition(b"\n")
+    about = msgspec.json.decode(own)
+    if isinstance(about[0], dict):
+        return PaidCallResult(RenderedResponse(rest, **about[0]), *about[1:])
+    receipt, facts, payload = rest.split(b"\n", 2)
+    rendered = RenderedResponse(payload, **msgspec.json.decode(facts))
+    charged, remaining, reason, receipt_id = about
+    return PaidCallResult(rendered, charged, remaining, reason, receipt_id, receipt.decode() or None)
+
+
+def show_settled(settled: Settlement) -> tuple[int, int | None, str | None]:
+    """Return the credits charged, the credits left, and why nothing was charged, or None."""
+    return settled.charged, settled.remaining, settled.reason
+
+
+def no_charge_reason(rendered: RenderedResponse) -> NoCharge | None:
+    """Return why this answer is not charged, or None. Failed takes precedence over stale, and stale over empty."""
+    if rendered.nothing:
+        return "5xx"
+    if rendered.stale:
+        return "stale_data"
+    return "empty_result" if rendered.no_charge == "empty_result" else None
+
+
+@contextmanager
+def name_storage_failure() -> Iterator[None]:
+    """Raise the StorageFailed behind a BillingUnavailable, so that the caller learns that the storage failed."""
+    try:
+        yield
+    except BillingUnavailable as refusal:
+        if isinstance(refusal.__cause__, StorageFailed):
+            raise refusal.__cause__ from None
+        raise
+
 
 log = logging.getLogger(__name__)
 
@@ -317,3 +469,42 @@ class PaidCallRunner:
                 await self._receipts.unheard(reason, owner, operation.endpoint, operation.credits)
         except Exception:
             log.exception("an uncharged call could not be recorded in the public log", extra=call.log_fields)
+
+
+KEY_LENGTH = 255
+
+
+async def sell_once(idempotency: Idempotency, runner: PaidCallRunner, call: PaidCall, key: str) -> PaidCallResult:
+    """Make the call unless the same token has already made one with the same key. The call_id is chosen here.
+
+    Raises:
+        InvalidArguments: the key is too long, or empty.
+        IdempotencyConflict: the key was used for another call.
+        CallRejected: nothing was charged.
+        StorageFailed: the key cannot be stored, so nothing was done.
+    """
+    if not 1 <= len(key) <= KEY_LENGTH:
+        raise InvalidArguments(f"An Idempotency-Key must have 1 to {KEY_LENGTH} characters.", errors=[])
+    request = fingerprint(f"{call.operation.name} {call.arguments.model_dump_json()}")
+    return await idempotency.once(
+        fingerprint(call.token),
+        key,
+        request,
+        partial(_sell, runner, call),
+        pack=split_sale,
+        unpack=partial(_send_again, runner, call),
+        at_once=partial(_sell_at_once, runner, call),
+    )
+
+
+def _send_again(runner: PaidCallRunner, call: PaidCall, call_id: str, kept: bytes) -> PaidCallResult:
+    """Return the result kept for the key. It is sent now if another instance sold it and died before sending it."""
+    return runner.hand_over(call._replace(call_id=call_id), unpack_sale(kept))
+
+
+async def _sell(runner: PaidCallRunner, call: PaidCall, call_id: str) -> PaidCallResult:
+    return await runner.run(call._replace(call_id=call_id))
+
+
+async def _sell_at_once(runner: PaidCallRunner, call: PaidCall, call_id: str, claim: KeyClaim) -> PaidCallResult | None:
+    return await runner.sell_at_once(call._replace(call_id=call_id), claim)

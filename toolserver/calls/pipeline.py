@@ -9,32 +9,37 @@ Charging, limits and receipts are therefore the same everywhere.
 import logging
 import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import anyio
 from pydantic import BaseModel
 
-from toolserver.calls.arguments import validate_arguments
-from toolserver.calls.cache_key import build_cache_key
-from toolserver.calls.disconnect import Disconnected, Receive, run_unless_disconnected
+from toolserver.calls.arguments import build_cache_key, validate_arguments
+from toolserver.calls.connection import Disconnected, Receive, run_unless_disconnected
 from toolserver.calls.idempotency import Idempotency, fingerprint
-from toolserver.calls.keyed_sale import sell_once
-from toolserver.calls.outcome import Outcome, describe_outcome
-from toolserver.calls.paid_call import OUR_FAULT, PaidCallRunner
-from toolserver.calls.quotas import LimitState, Quota
-from toolserver.calls.rate_limit import FreeLimits, PersonalLimits, find_distinct_quota
-from toolserver.calls.response import RenderedResponse
-from toolserver.calls.response_cache import ResponseCache
-from toolserver.calls.sale import (
+from toolserver.calls.paid_call import (
+    OUR_FAULT,
     CallPayments,
     PaidCall,
+    PaidCallResult,
+    PaidCallRunner,
     name_storage_failure,
+    sell_once,
     show_answer,
 )
+from toolserver.calls.rate_limit import (
+    FreeLimits,
+    LimitState,
+    PersonalLimits,
+    Quota,
+    UnchargedLimit,
+    find_distinct_quota,
+)
+from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.tokens import TokenChecks
-from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.core import ids
 from toolserver.core.caller import Caller
 from toolserver.core.metrics import Metrics
@@ -53,7 +58,31 @@ from toolserver.money.receipts.sign import Receipts
 from toolserver.registry.registry import Operation, Tier
 
 if TYPE_CHECKING:
-    from toolserver.calls.charge_with_receipt import ReceiptedCharges
+    from toolserver.calls.charge_store import ReceiptedCharges
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a call, the same for every face. `no_charge` says why a premium answer was not charged."""
+
+    rendered: RenderedResponse
+    limit_states: list[LimitState] = field(default_factory=list)
+    credits_remaining: int | None = None
+    charged: int = 0
+    no_charge: str | None = None
+    receipt_id: str | None = None
+    receipt: str | None = None
+    hit: bool = False
+    key: Hashable | None = None  # under which a free answer is cached
+    unchanged: bool = False  # the client already has a free answer's bytes: a 304 is enough
+    settlement: dict[str, Any] | None = None  # x402: how the payment that came with the call was settled
+
+
+def describe_outcome(sold: PaidCallResult, caller: Caller | None) -> Outcome:
+    """Return the outcome of a sale. It carries the whole receipt unless the caller asked for a reference."""
+    carried = None if caller is not None and caller.receipt_reference else sold.receipt
+    return Outcome(sold.rendered, [], sold.remaining, sold.charged, sold.reason, sold.receipt_id, carried)
+
 
 log = logging.getLogger(__name__)
 

@@ -1,23 +1,202 @@
 """Limits the calls of each client.
 
-The free tier has a daily quota, and one call per endpoint every 30 seconds, or with a token one per question (endpoint
-and arguments). Payment and account tools have a quota per minute.
+A quota is counted in a bucket (GCRA: one number per key). The free tier has a daily quota, and one call per endpoint
+every 30 seconds, or with a token one per question (endpoint and arguments). Payment and account tools have a quota per
+minute. A payer's paid calls that end without a charge are limited too: they cost the caller nothing, but the service an
+answer, a receipt and a line in the public log. A payer is a token with all its allowances or, for calls with their own
+payment (x402), the signing account and the client's address.
 
 Check and write happen without an await between them, so that one process needs no lock.
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import AsyncIterator, Callable, Hashable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from math import inf
 from typing import Literal, NamedTuple
 
+import anyio
 from pydantic import BaseModel
 
-from toolserver.calls.cache_key import is_default
-from toolserver.calls.quotas import DROPPED, KEYS, Bucket, LimitState, Quota, Verdict, make_rejection
+from toolserver.calls.arguments import is_default
+from toolserver.calls.idempotency import fingerprint
 from toolserver.core.caller import wider_network
-from toolserver.errors import RateLimited
+from toolserver.errors import PaymentRequired, RateLimited
 from toolserver.registry.registry import Operation
+
+_FREE = ("daily", "spacing")
+WIDER = 16  # all clients of a /48 together may use this many times the quota of one /64
+KEYS = 200_000  # per bucket; above it the least recently seen clients are forgotten, which only favours them
+DROPPED = 3  # clients with a full bucket dropped with each call: more than are added, so that they do not accumulate
+
+
+@dataclass(frozen=True, slots=True)
+class Quota:
+    """`quota` calls per `window_s`, which may all come at once."""
+
+    name: str
+    quota: int
+    window_s: float
+
+    @property
+    def policy(self) -> str:
+        """The quota as an item of the header RateLimit-Policy."""
+        return f'"{self.name}";q={self.quota};w={self.window_s:g}'
+
+    def remaining(self, reset_s: float) -> int:
+        """Return the calls left to a client whose quota is full again in `reset_s` seconds."""
+        left = (self.window_s - reset_s) * self.quota / self.window_s
+        return int(left + 1e-3) if left > 0 else 0
+
+    def widen(self) -> "Quota":
+        """Return the quota that all clients of one IPv6 /48 share."""
+        return Quota(f"{self.name} of a /48", self.quota * WIDER, self.window_s)
+
+
+def _describe(quota: Quota) -> str:
+    """Return the rule of a quota as a sentence, by the quota's name."""
+    allowed = f"{quota.quota} calls per {quota.window_s:g} s"
+    if quota.name.split()[0] in _FREE:
+        return f"The free tier allows {allowed}."
+    if quota.name.startswith("questions "):
+        endpoint = quota.name.split()[1]
+        return f"{endpoint} answers {quota.quota} different questions per {quota.window_s:g} s and caller."
+    if quota.name.startswith("distinct "):
+        names = " and ".join(quota.name.split()[1:])
+        return f"{quota.quota} different values of {names} are answered per {quota.window_s:g} s. Repeats are exempt."
+    return f"At most {allowed} are answered here."
+
+
+class Verdict(NamedTuple):
+    """The result of a check: `remaining` calls, full again in `reset_s`; `retry_after_s` is 0 if allowed."""
+
+    allowed: bool
+    remaining: int
+    reset_s: float
+    retry_after_s: float
+
+
+class Bucket:
+    """One quota for many clients, in bounded memory; the most recently seen client is last."""
+
+    def __init__(self, quota: Quota, *, monotonic: Callable[[], float], keys: int = KEYS) -> None:
+        self.quota = quota
+        self._interval = quota.window_s / quota.quota
+        self._burst_s = quota.window_s
+        self._tolerance = self._interval / 1000  # the rounding error of adding a hundred thousand intervals
+        self._monotonic, self._keys = monotonic, keys
+        self._full_at: OrderedDict[str, float] = OrderedDict()  # a plain dict is slow to remove its oldest entry
+        self.forgotten = 0
+
+    def __len__(self) -> int:
+        return len(self._full_at)
+
+    def look(self, key: str) -> Verdict:
+        """Return the verdict on a call without counting it."""
+        now = self._monotonic()
+        if (wait := self.find_wait(key, now)) > 0:
+            return Verdict(False, 0, self._full_at[key] - now, wait)
+        reset_s = max(self._full_at.get(key, now) - now, 0.0)
+        return Verdict(True, self.quota.remaining(reset_s), reset_s, 0.0)
+
+    def take(self, key: str) -> Verdict:
+        """Count a call and return its verdict. A refused call is not counted."""
+        now = self._monotonic()
+        if (wait := self.find_wait(key, now)) > 0:
+            self._full_at.move_to_end(key)
+            return Verdict(False, 0, self._full_at[key] - now, wait)
+        reset_s = self.count(key, now)
+        return Verdict(True, self.quota.remaining(reset_s), reset_s, 0.0)
+
+    def find_wait(self, key: str, now: float) -> float:
+        """Return the seconds until a call is allowed, 0 if it is allowed at `now` by the bucket's clock."""
+        full_at = self._full_at.get(key)
+        if full_at is None or full_at <= now:
+            return 0.0
+        wait = full_at + self._interval - now - self._burst_s
+        return wait if wait > self._tolerance else 0.0
+
+    def count(self, key: str, now: float) -> float:
+        """Count a call that `find_wait` allowed at `now`, and return the seconds until the bucket is full again."""
+        full_at = self._full_at.pop(key, now)
+        full_at = (full_at if full_at > now else now) + self._interval
+        self._full_at[key] = full_at
+        self._forget(now)
+        return full_at - now
+
+    def give_back(self, key: str) -> None:
+        """Undo one call."""
+        if key in self._full_at:
+            self._full_at[key] -= self._interval
+
+    def _forget(self, now: float) -> None:
+        """Drop the least recently seen clients: those with a full bucket, and another one if necessary."""
+        kept = self._full_at
+        if kept[next(iter(kept))] <= now:
+            self._drop_full(now)
+        while len(kept) > self._keys:
+            kept.popitem(last=False)
+            self.forgotten += 1
+
+    def _drop_full(self, now: float) -> None:
+        kept = self._full_at
+        for _ in range(min(DROPPED, len(kept))):
+            if kept[next(iter(kept))] > now:
+                break
+            kept.popitem(last=False)
+
+
+class ClientBuckets:
+    """One quota for each client, and a larger one for all clients of an IPv6 /48 together."""
+
+    def __init__(self, quota: Quota, *, monotonic: Callable[[], float]) -> None:
+        self.quota = quota
+        self._each, self._wide = Bucket(quota, monotonic=monotonic), Bucket(quota.widen(), monotonic=monotonic)
+
+    def look(self, client: str) -> Verdict:
+        """Return the verdict on a call without counting it: the stricter of that on the client and on its /48."""
+        verdict, wider = self._each.look(client), wider_network(client)
+        if wider is None or not verdict.allowed:
+            return verdict
+        return min(verdict, self._wide.look(wider), key=lambda each: (each.allowed, each.remaining))
+
+    def take(self, client: str) -> Verdict:
+        """Count a call of a client and of its /48, and return its verdict. A refused call is not counted."""
+        if not (verdict := self.look(client)).allowed:
+            return verdict
+        if (wider := wider_network(client)) is not None:
+            self._wide.take(wider)
+        return self._each.take(client)
+
+
+class LimitState(NamedTuple):
+    """The calls left to a client, for the RateLimit headers. The quota is full again in `reset_s` seconds."""
+
+    quota: Quota
+    reset_s: float
+
+    @property
+    def remaining(self) -> int:
+        """The calls left now."""
+        return self.quota.remaining(self.reset_s)
+
+    @property
+    def header(self) -> str:
+        quota, reset_s = self
+        return f'"{quota.name}";r={quota.remaining(reset_s)};t={int(reset_s + 0.999)}'
+
+
+def make_rejection(quota: Quota, verdict: Verdict, rule: str | None = None) -> RateLimited:
+    """Return the refusal of a call that exceeds a quota, with its rule, or `rule`, and how long to wait."""
+    wait = max(1, int(verdict.retry_after_s + 0.999))
+    return RateLimited(
+        f"{rule or _describe(quota)} Try again in {wait} s.",
+        headers={"Retry-After": str(wait), "RateLimit": LimitState(quota, verdict.reset_s).header},
+        retry_after_seconds=wait,
+        limit=quota.name,
+    )
+
 
 QUESTIONS = 12  # different questions about an endpoint that are answered in the time between two calls
 TOKEN_CLIENT = "token "  # prefix of the name of a client that is identified by its token
@@ -277,3 +456,83 @@ def _check(buckets: list[Bucket], client: str) -> None:
     for bucket in buckets:
         if not (verdict := bucket.look(client)).allowed:
             raise make_rejection(bucket.quota, verdict)
+
+
+HOUR_S = 3600
+AT_ONCE = 8  # calls of one token and tool whose charge is not certain yet; further calls wait
+
+
+class CallToSettle:
+    """A call that counts as free until it is known to be charged."""
+
+    charged = False
+
+
+class UnchargedLimit:
+    """Counts uncharged calls per payer and tool. `per_hour` of them may come at once."""
+
+    def __init__(
+        self, *, per_hour: int = 12, monotonic: Callable[[], float], enabled: bool = True, keys: int = KEYS
+    ) -> None:
+        self._enabled = enabled
+        self._bucket = Bucket(Quota("uncharged", per_hour, HOUR_S), monotonic=monotonic, keys=keys)
+        self._open: dict[str, anyio.Semaphore] = {}
+
+    @asynccontextmanager
+    async def admit(self, payer: str, tool: str) -> AsyncIterator[CallToSettle]:
+        """Admit a call within the limit. It is counted unless it is marked as charged or refused for lack of payment.
+
+        Raises:
+            RateLimited: too many calls of this payer to this tool have cost nothing.
+        """
+        call = CallToSettle()
+        if not self._enabled:
+            yield call
+            return
+        key = _name_key(payer, tool)
+        async with self._wait_for_place(key):
+            if not (verdict := await self._look(key)).allowed:
+                raise make_rejection(self._bucket.quota, verdict, self._describe(tool))
+            try:
+                yield call
+            except PaymentRequired:  # refused before anything was composed
+                call.charged = True
+                raise
+            finally:
+                if not call.charged:
+                    self._note(key)
+
+    async def count(self, payer: str, tool: str) -> None:
+        """Count a call that ends without a charge. Raise RateLimited if there were too many: the call gets nothing."""
+        if self._enabled and not (verdict := await self._take(_name_key(payer, tool))).allowed:
+            raise make_rejection(self._bucket.quota, verdict, self._describe(tool))
+
+    async def _look(self, key: str) -> Verdict:
+        """Return the verdict on an uncharged call without counting it."""
+        return self._bucket.look(key)
+
+    async def _take(self, key: str) -> Verdict:
+        """Count an uncharged call, unless there were too many."""
+        return self._bucket.take(key)
+
+    def _note(self, key: str) -> None:
+        """Count an uncharged call without waiting, because the caller may have been cancelled."""
+        self._bucket.take(key)
+
+    @asynccontextmanager
+    async def _wait_for_place(self, key: str) -> AsyncIterator[None]:
+        places = self._open.setdefault(key, anyio.Semaphore(AT_ONCE))
+        try:
+            async with places:
+                yield
+        finally:
+            if places.value == AT_ONCE and not places.statistics().tasks_waiting:
+                self._open.pop(key, None)
+
+    def _describe(self, tool: str) -> str:
+        allowed = self._bucket.quota.quota
+        return f"{allowed} calls of {tool} an hour may end without a charge, and its data are currently not fresh."
+
+
+def _name_key(payer: str, tool: str) -> str:
+    return f"{fingerprint(payer)} {tool}"

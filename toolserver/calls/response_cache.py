@@ -2,21 +2,24 @@
 
 A popular answer is remade shortly before it expires. The new answer takes over when the old one expires; until then
 every call gets the same bytes. Answers are kept in memory, and on disk for use after a restart.
+
+An answer is slow if its sources may only be queried some seconds apart. Its callers would have to wait for the pacing
+of requests, or get a kept answer marked stale although nothing is wrong. An answer requested at a steady pace is
+therefore composed shortly before the expected call, which costs no extra request.
 """
 
 import logging
 from collections.abc import Hashable
+from dataclasses import dataclass
 from keyword import iskeyword
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import anyio.to_thread
 from anyio.abc import TaskGroup
 from pydantic import BaseModel, ValidationError
 
-from toolserver.calls.answer_table import AnswerTable
-from toolserver.calls.cache_key import build_cache_key, is_default
-from toolserver.calls.call_rhythm import CallRhythm
+from toolserver.calls.arguments import build_cache_key, is_default
 from toolserver.calls.response import ENCODINGS, RenderedResponse, epoch, json_bytes
 from toolserver.calls.stored_responses import StoredResponses
 from toolserver.clock import Clock
@@ -30,6 +33,115 @@ from toolserver.registry.registry import Operation, Tier
 from toolserver.upstream.reading import CallReader, KeptReader, SourceReader
 from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceDown, SourceError, first_source_error
 from toolserver.upstream.throttle import HOLD_S
+
+ENTRIES = 4096
+MOST_BYTES = 32 << 20  # of all payloads; data that faces derive from them takes up to twice as much in addition
+
+
+class AnswerTable:
+    """Answers by key, newest last.
+
+    Answers to pinned keys are never dropped: those to default arguments, one for each tool. Callers choose the others.
+    """
+
+    def __init__(self, entries: int = ENTRIES, most_bytes: int = MOST_BYTES) -> None:
+        self._entries, self._most_bytes = entries, most_bytes
+        self._kept: dict[Hashable, RenderedResponse] = {}
+        self._pinned: set[Hashable] = set()
+        self._bytes = 0  # of the payloads
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+    def get(self, key: Hashable) -> RenderedResponse | None:
+        """Return the answer for a key, or None."""
+        return self._kept.get(key)
+
+    def pin(self, key: Hashable) -> None:
+        """Exempt the answer for this key from being dropped."""
+        self._pinned.add(key)
+
+    def keep(self, key: Hashable, rendered: RenderedResponse) -> None:
+        """Keep an answer, replacing the key's previous one. Above a bound, drop the oldest answers."""
+        self._drop(key)
+        self._put(key, rendered)
+        spared = 0
+        while (len(self._kept) > self._entries or self._bytes > self._most_bytes) and spared <= len(self._pinned):
+            oldest = next(iter(self._kept))
+            first = self._drop(oldest)
+            if first is not None and oldest in self._pinned:
+                self._put(oldest, first)
+                spared += 1
+
+    def _put(self, key: Hashable, rendered: RenderedResponse) -> None:
+        self._kept[key] = rendered
+        self._bytes += len(rendered.payload)
+
+    def _drop(self, key: Hashable) -> RenderedResponse | None:
+        dropped = self._kept.pop(key, None)
+        if dropped is not None:
+            self._bytes -= len(dropped.payload)
+        return dropped
+
+
+LEAD_S = 60.0  # seconds before the expected call, or half of the answer's lifetime if that is less
+AGAIN_S, TRIES = 12.0, 4  # a partial answer is composed again: some hosts are queried for one source at a time
+
+
+@dataclass(slots=True)
+class _Rhythm:
+    """The last call for a slow answer, its distance from the call before, and when the answer was last prepared."""
+
+    operation: Operation
+    ttl_s: float
+    called_at: float
+    interval_s: float | None = None
+    prepared_at: float = 0.0
+    tries: int = 0
+
+    def expected_soon(self, now: float) -> float | None:
+        """Return when the next call is expected, if that is soon and the answer is not prepared yet."""
+        if self.interval_s is None or self.tries == TRIES or now - self.prepared_at < AGAIN_S:
+            return None
+        expected = self.called_at + self.interval_s
+        return expected if 0 <= expected - now <= min(LEAD_S, self.ttl_s / 2) else None
+
+
+class Expected(NamedTuple):
+    """A call that is expected soon: its cache key, its operation, and its time (epoch seconds)."""
+
+    key: Hashable
+    operation: Operation
+    at: float
+
+
+class CallRhythm:
+    """The calls for slow answers to default arguments, by cache key. All times are epoch seconds."""
+
+    def __init__(self) -> None:
+        self._rhythms: dict[Hashable, _Rhythm] = {}
+
+    def add(self, key: Hashable, operation: Operation, ttl_s: float, called_at: float) -> None:
+        """Record an answer as slow, starting with a call."""
+        self._rhythms.setdefault(key, _Rhythm(operation, ttl_s, called_at))
+
+    def note(self, key: Hashable, now: float) -> None:
+        """Record a call. Calls within half a lifetime of the answer count as one, because they share its bytes."""
+        rhythm = self._rhythms.get(key)
+        if rhythm is None:
+            return
+        if now - rhythm.called_at > rhythm.ttl_s / 2:
+            rhythm.interval_s = now - rhythm.called_at
+        rhythm.called_at, rhythm.tries = now, 0
+
+    def next_expected(self, now: float) -> Expected | None:
+        """Return a call that is expected soon, each up to `TRIES` times because the prepared answer may be partial."""
+        for key, rhythm in self._rhythms.items():
+            if (at := rhythm.expected_soon(now)) is not None:
+                rhythm.prepared_at, rhythm.tries = now, rhythm.tries + 1
+                return Expected(key, rhythm.operation, at)
+        return None
+
 
 log = logging.getLogger(__name__)
 

@@ -9,9 +9,16 @@ from typing import Any, NamedTuple
 
 from msgspec.msgpack import encode
 
-from toolserver.calls.quotas import Bucket, LimitState, Quota, Verdict, make_rejection
-from toolserver.calls.rate_limit import FreeLimits, PersonalLimits
-from toolserver.calls.uncharged_limit import UnchargedLimit
+from toolserver.calls.rate_limit import (
+    Bucket,
+    FreeLimits,
+    LimitState,
+    PersonalLimits,
+    Quota,
+    UnchargedLimit,
+    Verdict,
+    make_rejection,
+)
 from toolserver.core.caller import wider_network
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 
 from cachetools import LRUCache
 
-from toolserver.calls.quotas import KEYS, Bucket, LimitState, Quota
-from toolserver.calls.rate_limit import TOKEN_CLIENT
+from toolserver.calls.rate_limit import KEYS, TOKEN_CLIENT, Bucket, LimitState, Quota
 from toolserver.core.caller import Caller, token_hash, well_formed
 from toolserver.errors import InsufficientCredits, InvalidToken, MissingToken, PaymentRequired, RateLimited
 from toolserver.money.ledger.protocol import Ledger

@@ -5,33 +5,79 @@
     value = await ctx.section("data", via(A, q), via(B, q))    None and a warning when no fallback answers
 
 A kept, stale value is used only if no fallback returns a fresh one.
+
+    limit: Annotated[int, up_to(100)] = 20
+    shown = ctx.page(rows, limit)
+
+A tool with a list takes `limit`, whose default keeps the answer within 8,000 tokens; a tool with a long list also takes
+`cursor`. If items are left out, a warning gives the total. `read_sections` reads the sections of a composed payload
+concurrently, each by its own chain.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import anyio
+from pydantic import Field
 
-from toolserver.context.fallback import Fallback, FallbackChain, FallbackReader, attempt, via
-from toolserver.context.paging import Page, cut_page
+from toolserver.context.fallback import Fallback, FallbackChain, FallbackReader, attempt, limit_time, via
 from toolserver.context.provenance import Code, Provenance, SourceNote
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Caller
 from toolserver.core.models import iso
-from toolserver.errors import MissingToken
+from toolserver.errors import InvalidArguments, MissingToken
 from toolserver.upstream.reading import SourceReader
 from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceError, SourceUnproved
 from toolserver.upstream.throttle import RequestWithheld
 
+T = TypeVar("T")
+
+Cursor = Annotated[
+    str, Field(pattern=r"^[!-~]{1,100}$", description="`next_cursor` of the page before", examples=["us7000abcd"])
+]
+"""The argument for the start of the next page: the mark of the last item shown, so that newer items do not matter."""
+
+
+def up_to(most: int) -> Any:
+    """Return the bounds and description of an argument `limit`: a tool lists 1 to `most` items."""
+    return Field(ge=1, le=most, description="Most items to list")
+
+
+class Page(NamedTuple, Generic[T]):
+    """The items shown, the total number of items, and the cursor of the next page, if there is one."""
+
+    items: list[T]
+    total: int
+    next_cursor: str | None = None
+
+
+def cut_page(
+    items: Sequence[T], limit: int, *, cursor: str | None = None, mark: Callable[[T], str] | None = None
+) -> Page[T]:
+    """Return the first `limit` items after the one whose mark is the cursor.
+
+    Raises:
+        InvalidArguments: no item has that mark, or no longer.
+    """
+    start = 0
+    if cursor is not None and mark is not None:
+        start = next((n for n, item in enumerate(items, 1) if mark(item) == cursor), 0)
+        if start == 0:
+            error = {"loc": "cursor", "msg": "not in this list, or no longer", "type": "unknown_cursor"}
+            raise InvalidArguments("The cursor is no longer in this list. Start again without it.", errors=[error])
+    shown = list(items[start : start + limit])
+    is_last = start + limit >= len(items) or mark is None or not shown
+    return Page(shown, len(items), None if is_last or mark is None else mark(shown[-1]))
+
+
 __all__ = ["Fallback", "FallbackReader", "ToolContext", "via"]
 
 Q = TypeVar("Q")
 R = TypeVar("R")
-T = TypeVar("T")
 
 HELD_S = 30.0  # when to recompose an answer whose source our own pacing held back; that source has answered by then
 
@@ -202,3 +248,48 @@ def _as_fallback(note: SourceNote, replaced: Source[Any, Any], reason: str) -> S
         return note
     status = note.status if note.status == "stale" else "fallback"
     return replace(note, status=status, reason=f"{reason}: {replaced.name}"[:120], replaces=replaced.name)
+
+
+class Sections:
+    """The results of sections by name: a value, or the SourceError that left a warning."""
+
+    def __init__(self, found: Mapping[str, Any]) -> None:
+        self._found = found
+
+    def get(self, name: str, then: Callable[[Any], T]) -> T | None:
+        """Return a section's value converted by `then`, or None if it failed or was not requested."""
+        value = self._found.get(name)
+        return None if value is None or isinstance(value, SourceError) else then(value)
+
+    def require_any(self) -> None:
+        """Raise the first section's SourceError if every section failed."""
+        errors = [value for value in self._found.values() if isinstance(value, SourceError)]
+        if errors and len(errors) == len(self._found):
+            raise errors[0]
+
+
+async def read_sections(
+    ctx: ToolContext,
+    chains: Mapping[str, tuple[Fallback[Any], ...]],
+    others: Mapping[str, Callable[[], Awaitable[Any]]] | None = None,
+) -> Sections:
+    """Read every section at once by its chain of fallbacks. `others` are sections read in another way."""
+    found: dict[str, Any] = dict.fromkeys(
+        [*chains, *(others or {})]
+    )  # in the requested order, not the order of arrival
+
+    async def run(name: str, read: Callable[[], Awaitable[Any]]) -> None:
+        try:
+            found[name] = await read()
+        except SourceError as error:
+            found[name] = error
+
+    def chained(name: str, fallbacks: tuple[Fallback[Any], ...]) -> Callable[[], Awaitable[Any]]:
+        return lambda: ctx.first(name, *limit_time(fallbacks))
+
+    async with anyio.create_task_group() as tasks:
+        for name, fallbacks in chains.items():
+            tasks.start_soon(run, name, chained(name, fallbacks))
+        for name, read in (others or {}).items():
+            tasks.start_soon(run, name, read)
+    return Sections(found)

@@ -7,12 +7,11 @@ from urllib.parse import parse_qsl
 from cachetools import LRUCache
 from pydantic import BaseModel
 
-from toolserver.calls.arguments import validate_arguments
-from toolserver.calls.cache_key import build_cache_key
+from toolserver.calls.arguments import build_cache_key, validate_arguments
 from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments
+from toolserver.mcp.call_arguments import add_token_argument
 from toolserver.mcp.messages import LIST_TTL_MS, encode
-from toolserver.mcp.token_argument import add_token_argument
 from toolserver.registry.listed_schema import listed_schema
 from toolserver.registry.registry import Operation, Registry, Tier
 

@@ -11,20 +11,43 @@ from typing import Any
 
 from anyio.abc import TaskGroup
 
-from toolserver.calls.disconnect import Disconnected
+from toolserver.calls.connection import Disconnected
 from toolserver.calls.pipeline import Pipeline
-from toolserver.calls.quotas import Bucket, Quota
+from toolserver.calls.rate_limit import Bucket, Quota
 from toolserver.core import ids
 from toolserver.core.caller import Addresses, Caller, bearer, mask_secrets
 from toolserver.errors import RateLimited
-from toolserver.mcp import errors, messages
-from toolserver.mcp.asgi import METHODS, POST_ONLY, Headers, Receive, ResponseSender, Scope, Send, body_of, replay_body
+from toolserver.mcp import messages
+from toolserver.mcp.asgi import (
+    METHODS,
+    POST_ONLY,
+    Headers,
+    Receive,
+    RequestGuard,
+    ResponseSender,
+    Scope,
+    Send,
+    body_of,
+    replay_body,
+)
 from toolserver.mcp.definitions import ToolChoice, ToolChoices, ToolRoute
-from toolserver.mcp.errors import MessageRefusal
-from toolserver.mcp.fast_path import FastPath, arguments_of, is_modern_request, is_plain_notification
-from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, INVALID_REQUEST, METHOD_NOT_FOUND, UNSET, Message
-from toolserver.mcp.not_offered import KNOWN, is_not_offered
-from toolserver.mcp.request_guard import RequestGuard
+from toolserver.mcp.fast_path import (
+    KNOWN,
+    FastPath,
+    arguments_of,
+    is_modern_request,
+    is_not_offered,
+    is_plain_notification,
+)
+from toolserver.mcp.messages import (
+    INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    METHOD_NOT_FOUND,
+    UNSET,
+    Message,
+    MessageRefusal,
+)
 from toolserver.mcp.results import ToolResult
 from toolserver.mcp.sdk import Sdk, fixtures
 from toolserver.registry.registry import Registry
@@ -105,7 +128,7 @@ class McpEndpoint:
             if event.get("more_body") or len(post.body) > self._body_limit:
                 post.body = await body_of(event, receive, self._body_limit)
             if len(headers) != len(lines):
-                errors.check_repeated_headers(lines)
+                messages.check_repeated_headers(lines)
             choice = self._admission.admit(scope, headers, has_token=post.token is not None)
             post.decode(strict=self._strict)
             answer = await self._answer_at_once(post, choice)
@@ -230,8 +253,8 @@ class McpEndpoint:
 
     async def _by_sdk(self, post: IncomingPost, choice: ToolChoice) -> None:
         self._count_uncommon(post)
-        found = errors.parse_message(post.body)
-        errors.check_version(found, post.headers.get(b"mcp-protocol-version"), strict=self._strict)
+        found = messages.parse_message(post.body)
+        messages.check_version(found, post.headers.get(b"mcp-protocol-version"), strict=self._strict)
         self._counts.by_sdk += 1
         await self._hand_over(post, choice, replay_body(post.body, post.receive))
 
@@ -274,7 +297,7 @@ class McpEndpoint:
 
     async def _refuse(self, post: IncomingPost, refusal: MessageRefusal) -> None:
         if refusal.value is None:
-            refusal.value = errors.read_id(post.body)
+            refusal.value = messages.read_id(post.body)
         head = post.scope["method"] == "HEAD"
         await self._answers.json(post.send, post.request_id, refusal.body, refusal.status, *refusal.headers, head=head)
 

@@ -3,6 +3,9 @@
 `tools/call`, `tools/list`, `server/discover`, `initialize`, `ping` and notifications make up nearly all traffic. They
 are decoded into exactly their shape and answered from prepared bytes. For anything unusual, the functions here return
 None, and the SDK gives the exact answer or error.
+
+Many clients request prompts and resources regardless of what a server offers. They are refused at once, in the SDK's
+words: importing the SDK takes half a second, and using it takes a hundred times as long as this.
 """
 
 from collections.abc import Hashable, Mapping
@@ -10,17 +13,53 @@ from typing import Any
 
 import msgspec
 
-from toolserver.calls.disconnect import Receive
-from toolserver.calls.outcome import Outcome
-from toolserver.calls.pipeline import Pipeline
+from toolserver.calls.connection import Receive
+from toolserver.calls.pipeline import Outcome, Pipeline
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
+from toolserver.mcp.call_arguments import drop_host_arguments, take_token
 from toolserver.mcp.definitions import ToolChoice, ToolRoute
-from toolserver.mcp.host_arguments import drop_host_arguments
 from toolserver.mcp.messages import LEGACY, MODERN, UNSET, Message, Params, decode, fixed_result
 from toolserver.mcp.results import ToolResult, render_core, render_failure, render_result
-from toolserver.mcp.token_argument import take_token
 from toolserver.registry.site_facts import SiteFacts
+
+_LISTS = frozenset({"prompts/list", "resources/list", "resources/templates/list"})
+_LEGACY_ONLY = frozenset({"initialize", "ping", "logging/setLevel", "resources/subscribe", "resources/unsubscribe"})
+_MODERN_ONLY = frozenset({"server/discover", "subscriptions/listen"})
+_JUDGED = frozenset({"tools/list", "tools/call", "completion/complete", "prompts/get", "resources/read"})
+KNOWN = _LISTS | _LEGACY_ONLY | _MODERN_ONLY | _JUDGED
+"""Every client request that any version of the protocol defines."""
+
+_NAMED: Mapping[str, str] = {
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "resources/subscribe": "uri",
+    "resources/unsubscribe": "uri",
+}
+"""The member needed by requests whose parameters the SDK checks before it says that there is no such method."""
+
+
+def is_not_offered(message: Message, *, modern: bool) -> bool:
+    """Return True if a request is well-formed but its method is not offered. False: another step has to answer it."""
+    method, params = message.method, message.params
+    if not method or not params.plain or not _has_texts_as_arguments(params):
+        return False
+    if method not in KNOWN or method in _LISTS or method in (_LEGACY_ONLY if modern else _MODERN_ONLY):
+        return True
+    named = _NAMED.get(method)
+    return named is not None and bool(getattr(params, named))
+
+
+def _has_texts_as_arguments(params: Params) -> bool:
+    """Return True if there are no arguments, or only named texts as for a prompt. Others are not checked yet."""
+    if params.arguments is UNSET:
+        return True
+    try:
+        decode(params.arguments, type=dict[str, str])
+    except (msgspec.MsgspecError, RecursionError):
+        return False
+    return True
+
 
 _LEGACY_HEADERS = frozenset(version.encode() for version in LEGACY)
 _MODERN_HEADER = MODERN.encode()

@@ -2,12 +2,12 @@
 
 from typing import Any, NamedTuple
 
-from toolserver.calls.outcome import Outcome
+from toolserver.calls.pipeline import Outcome
 from toolserver.calls.response import RenderedResponse, with_credits, with_credits_escaped
 from toolserver.errors import CallRejected
 from toolserver.mcp import messages
+from toolserver.mcp.call_arguments import next_step
 from toolserver.mcp.messages import encode
-from toolserver.mcp.token_argument import next_step
 from toolserver.money.x402.headers import META_RESPONSE, REQUIRED, RESPONSE, unheader
 from toolserver.registry import error_codes
 from toolserver.registry.registry import Operation

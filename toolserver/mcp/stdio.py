@@ -1,23 +1,97 @@
 """Serve MCP over standard input and output: one JSON-RPC message per line, both eras, many calls at once.
 
 `initialize` is answered at once. The service is loaded after the first message, so that a host that starts its servers
-one by one never waits for imports.
+one by one never waits for imports. Lines are read and written without threads that could outlive us. File descriptor 0
+then reads nothing and 1 is standard error, so that other code in this process does not disturb the conversation.
 """
 
 import logging
+import os
+import select
 import signal
-from collections.abc import Callable
-from contextlib import AbstractAsyncContextManager, aclosing, suppress
+import sys
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, aclosing, contextmanager, suppress
 from typing import Protocol
 
 import anyio
+import anyio.lowlevel
+import anyio.to_thread
 from anyio.abc import TaskGroup
 from click import ClickException
 
-from toolserver.calls.delivery import sending
+from toolserver.calls.connection import sending
 from toolserver.errors import ToolserverError
-from toolserver.mcp import messages, stdio_transport
+from toolserver.mcp import messages
 from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, UNSET, Id, Message
+
+CHUNK = 65_536
+SLICE = 4_096  # how much a pipe that is reported writable takes without blocking
+
+
+@contextmanager
+def claim_stdio() -> Iterator[tuple[int, int]]:
+    """Yield private descriptors of the real standard input and output."""
+    source, sink = os.dup(0), os.dup(1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    sys.stdout.flush()
+    try:
+        os.dup2(nothing, 0)
+        os.dup2(2, 1)
+        yield source, sink
+    finally:
+        sys.stdout.flush()
+        os.dup2(source, 0)
+        os.dup2(sink, 1)
+        for descriptor in (source, sink, nothing):
+            os.close(descriptor)
+
+
+async def read_lines(source: int, limit: int) -> AsyncGenerator[bytes | None, None]:
+    """Yield the lines that arrive, without their line ends; None for a line that is longer than the limit."""
+    rest, skipping = b"", False
+    while chunk := await _read(source):
+        *whole, rest = (rest + chunk).split(b"\n")
+        for line in whole:
+            yield None if skipping or len(line) > limit else line
+            skipping = False
+        if len(rest) > limit:
+            rest, skipping = b"", True
+    if rest or skipping:
+        yield None if skipping else rest
+
+
+async def write_all(sink: int, data: bytes) -> None:
+    """Write everything. Raises BrokenPipeError if nobody reads any more."""
+    view = memoryview(data)
+    while view:
+        if not _writable(sink):
+            await _ready(sink, anyio.wait_writable)
+        view = view[os.write(sink, view[:SLICE]) :]
+
+
+def _writable(sink: int) -> bool:
+    """Return True if a slice can be written without blocking, as far as that is known now."""
+    if sys.platform == "win32":
+        return True
+    poller = select.poll()
+    poller.register(sink, select.POLLOUT)
+    return bool(poller.poll(0))
+
+
+async def _read(source: int) -> bytes:
+    if sys.platform == "win32":
+        return await anyio.to_thread.run_sync(os.read, source, CHUNK, abandon_on_cancel=True)
+    await _ready(source, anyio.wait_readable)
+    return os.read(source, CHUNK)
+
+
+async def _ready(descriptor: int, wait: Callable[[int], Awaitable[None]]) -> None:
+    try:
+        await wait(descriptor)
+    except PermissionError:  # a regular file: always ready
+        await anyio.lowlevel.checkpoint()
+
 
 log = logging.getLogger(__name__)
 
@@ -47,7 +121,7 @@ async def serve_stdio(load: Load) -> None:
     Raises:
         Exception: `load` failed. Until the input ended, every call was answered with this error.
     """
-    with stdio_transport.claim_stdio() as (source, sink):
+    with claim_stdio() as (source, sink):
         await Stdio(load, source=source, sink=sink).run()
 
 
@@ -101,7 +175,7 @@ class Stdio:
             self._closed.set()
 
     async def _listen(self, calls: TaskGroup) -> None:
-        async with aclosing(stdio_transport.lines(self._source, LINE_LIMIT)) as lines:
+        async with aclosing(read_lines(self._source, LINE_LIMIT)) as lines:
             async for line in lines:
                 if line is None:
                     told = f"A line is longer than {LINE_LIMIT} bytes."
@@ -170,7 +244,7 @@ class Stdio:
         """Write one line. Lines never mix. If nobody reads them any more, the conversation ends."""
         try:
             async with self._writing:
-                await stdio_transport.write(self._sink, answer + b"\n")
+                await write_all(self._sink, answer + b"\n")
         except OSError as error:
             log.info("the client no longer reads our answers: %s", error)
             self._talking.cancel()

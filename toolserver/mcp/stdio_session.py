@@ -13,12 +13,10 @@ from anyio.abc import TaskGroup
 from toolserver.calls.pipeline import Pipeline
 from toolserver.core import ids
 from toolserver.core.caller import Caller
-from toolserver.mcp import errors, messages
+from toolserver.mcp import messages
 from toolserver.mcp.definitions import ToolChoices
-from toolserver.mcp.errors import MessageRefusal
-from toolserver.mcp.fast_path import FastPath, arguments_of
-from toolserver.mcp.messages import METHOD_NOT_FOUND, UNSET, Message
-from toolserver.mcp.not_offered import is_not_offered
+from toolserver.mcp.fast_path import FastPath, arguments_of, is_not_offered
+from toolserver.mcp.messages import METHOD_NOT_FOUND, UNSET, Message, MessageRefusal
 from toolserver.mcp.results import ToolResult
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
@@ -74,7 +72,7 @@ class StdioSession:
             if is_not_offered(message, modern=modern):
                 return messages.failure(message.id, METHOD_NOT_FOUND, "Method not found", message.method)
         try:
-            return await self._by_sdk(line, errors.parse_message(line))
+            return await self._by_sdk(line, messages.parse_message(line))
         except MessageRefusal as refusal:
             return refusal.body
 
@@ -97,6 +95,6 @@ class StdioSession:
             module = await anyio.to_thread.run_sync(importlib.import_module, "toolserver.mcp.sdk_bridge")
             if self._sdk is None:
                 self._sdk = module.SdkBridge(self._fast, self._choice, self._caller, self._tasks)
-        modern = errors.has_modern_envelope(found) and found["method"] != "initialize"
+        modern = messages.has_modern_envelope(found) and found["method"] != "initialize"
         answer: bytes = await self._sdk.ask(line, found["id"], modern=modern)
         return answer

@@ -11,11 +11,10 @@ from anyio.abc import TaskGroup
 from toolserver import __version__
 from toolserver.calls.allowances import ALLOWANCE_PATH, Allowances
 from toolserver.calls.pipeline import Pipeline
-from toolserver.calls.rate_limit import FreeLimits, PersonalLimits
+from toolserver.calls.rate_limit import FreeLimits, PersonalLimits, UnchargedLimit
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.shared_limits import SharedFreeLimits, SharedPersonalLimits, SharedUnchargedLimit
 from toolserver.calls.stored_responses import SharedResponses, StoredResponses
-from toolserver.calls.uncharged_limit import UnchargedLimit
 from toolserver.clock import Clock
 from toolserver.context.service_info import ServiceInfo
 from toolserver.context.time_series import TimeSeriesStore

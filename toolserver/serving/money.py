@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import anyio
 
-from toolserver.calls.charge_store import SqlChargeStore, record_died
-from toolserver.calls.charge_with_receipt import ReceiptedCharges
+from toolserver.calls.charge_store import ReceiptedCharges, SqlChargeStore, record_died
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqlIdempotencyStore
 from toolserver.clock import Clock

@@ -13,11 +13,10 @@ from typing import Any, NamedTuple
 import msgspec
 from pydantic import BaseModel
 
-from toolserver.calls.arguments import validate_arguments
-from toolserver.calls.cache_key import build_cache_key
+from toolserver.calls.arguments import build_cache_key, validate_arguments
+from toolserver.calls.paid_call import no_charge_reason
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.response_cache import SchemaFailure
-from toolserver.calls.sale import no_charge_reason
 from toolserver.core.models import iso
 from toolserver.errors import CallRejected, InvalidArguments
 from toolserver.money.ledger.protocol import NoCharge

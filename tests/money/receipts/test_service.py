@@ -16,8 +16,8 @@ from tests.calls.shop import BEARER, DOWN, shop
 from tests.calls.toy import FIRST, SECOND
 from tests.money.receipts.old_log import make_old_log
 from tests.requirements import proves
+from toolserver.calls.paid_call import PaidCall, PaidCallResult, split_sale, unpack_sale
 from toolserver.calls.response import RenderedResponse
-from toolserver.calls.sale import PaidCall, PaidCallResult, split_sale, unpack_sale
 from toolserver.core.caller import Caller, token_hash
 from toolserver.money.receipts.keys import (
     LOOK_S,

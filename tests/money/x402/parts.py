@@ -21,7 +21,7 @@ from tools.payment.balance import payment_balance
 from tools.payment.topup import payment_topup
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import SqlIdempotencyStore
-from toolserver.calls.sale import PaymentSale
+from toolserver.calls.paid_call import PaymentSale
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.core.credit_price import ATOMIC

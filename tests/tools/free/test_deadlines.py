@@ -9,7 +9,7 @@ from tests.live.processes import CORE
 from tests.requirements import proves
 from tests.tools.faulty.skipping import SkippingLoop
 from tests.tools.premium.simulated_time import counter
-from toolserver.calls.answer_table import AnswerTable
+from toolserver.calls.response_cache import AnswerTable
 
 HANGS_S = 600.0
 LATER_S = 900.0  # beyond the lifetime of most answers, and not of what is kept of the sources

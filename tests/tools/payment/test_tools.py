@@ -21,8 +21,7 @@ from tools.payment.buy_credits import payment_buy_credits
 from tools.payment.confirm import payment_confirm
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import SqlIdempotencyStore
-from toolserver.calls.outcome import Outcome
-from toolserver.calls.pipeline import Pipeline
+from toolserver.calls.pipeline import Outcome, Pipeline
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import CallRejected, InvalidArguments, NotFound, PaymentRequired, RateLimited
 from toolserver.money.purchases.reissues import ReissueDraft

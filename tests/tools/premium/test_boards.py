@@ -11,7 +11,7 @@ from tests.tools.faulty.skipping import SkippingLoop
 from tests.tools.premium.simulated_time import counter
 from tools.premium.sentiment import FOLLOW_S
 from tools.sources.reddit import BOARDS, HOT
-from toolserver.calls.answer_table import AnswerTable
+from toolserver.calls.response_cache import AnswerTable
 from toolserver.serving.background_tasks import keep_warm
 
 NAMES = [f"Reddit.{board}_rss" for board in BOARDS]

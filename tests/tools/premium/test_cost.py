@@ -14,7 +14,7 @@ from tests.tools.faulty.skipping import SkippingLoop
 from tests.tools.premium.sections import beside, shown
 from tests.tools.premium.simulated_time import Exchange, Timed, counter
 from tests.work import counted
-from toolserver.calls.answer_table import AnswerTable
+from toolserver.calls.response_cache import AnswerTable
 
 LATENCY_S = 0.4
 NEEDS_THE_HEAD = b"eth_getBlockByNumber"  # a block can only be asked for by its number

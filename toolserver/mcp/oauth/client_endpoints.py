@@ -8,7 +8,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from toolserver.calls.quotas import ClientBuckets, Quota
+from toolserver.calls.rate_limit import ClientBuckets, Quota
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses
 from toolserver.mcp.asgi import Receive, Scope, Send

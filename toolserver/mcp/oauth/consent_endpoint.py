@@ -10,8 +10,8 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 
-from toolserver.calls.disconnect import Disconnected, run_unless_disconnected
-from toolserver.calls.quotas import ClientBuckets, Quota
+from toolserver.calls.connection import Disconnected, run_unless_disconnected
+from toolserver.calls.rate_limit import ClientBuckets, Quota
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses, Caller
 from toolserver.core.consent_page import ConsentView, DrawConsent

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from cachetools import LRUCache
 
-from toolserver.calls.quotas import ClientBuckets, Quota
+from toolserver.calls.rate_limit import ClientBuckets, Quota
 from toolserver.clock import Clock
 from toolserver.core import ids
 from toolserver.core.caller import Addresses, bearer

@@ -14,13 +14,11 @@ from typing import Any, NamedTuple
 import anyio
 from pydantic import BaseModel
 
-from toolserver.calls.cache_key import build_cache_key
-from toolserver.calls.idempotency import Idempotency, fingerprint
-from toolserver.calls.kept_results import KeptResult
-from toolserver.calls.paid_call import OUR_FAULT, SETTLE_S
-from toolserver.calls.response import RenderedResponse
-from toolserver.calls.response_cache import ResponseCache, SchemaFailure
-from toolserver.calls.sale import (
+from toolserver.calls.arguments import build_cache_key
+from toolserver.calls.idempotency import Idempotency, KeptResult, fingerprint
+from toolserver.calls.paid_call import (
+    OUR_FAULT,
+    SETTLE_S,
     PaidCallResult,
     PaymentSale,
     no_charge_reason,
@@ -28,7 +26,9 @@ from toolserver.calls.sale import (
     split_sale,
     unpack_sale,
 )
-from toolserver.calls.uncharged_limit import UnchargedLimit
+from toolserver.calls.rate_limit import UnchargedLimit
+from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response_cache import ResponseCache, SchemaFailure
 from toolserver.core.caller import Caller, token_hash
 from toolserver.core.metrics import Metrics
 from toolserver.errors import (

@@ -16,8 +16,8 @@ from toolserver.sql.leased_task import LeasedTask, need_no_turn
 
 if TYPE_CHECKING:
     from toolserver.calls.idempotency import Idempotency
+    from toolserver.calls.rate_limit import UnchargedLimit
     from toolserver.calls.response_cache import ResponseCache
-    from toolserver.calls.uncharged_limit import UnchargedLimit
     from toolserver.core.metrics import Metrics
     from toolserver.money.purchases.ceilings import SalesRecord
     from toolserver.money.purchases.rpc_pool import RpcPool

@@ -12,11 +12,10 @@ from tests.calls.toy import REGISTRY
 from tests.money.ledger.simulation.machines import Crashed, File, Process, new_disk
 from tests.money.ledger.simulation.network import Message, Network, served
 from tests.money.ledger.simulation.time import SimulatedClock
-from toolserver.calls.delivery import sending
-from toolserver.calls.paid_call import PaidCallRunner
+from toolserver.calls.connection import sending
+from toolserver.calls.paid_call import PaidCall, PaidCallRunner
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import SchemaFailure
-from toolserver.calls.sale import PaidCall
 from toolserver.core.caller import Caller
 from toolserver.core.metrics import Metrics
 from toolserver.errors import CallRejected, NotFound
