@@ -23,9 +23,8 @@ from bench.month import make_month, write_month
 from bench.move import FILE, write_evidence
 from toolserver.clock import ManualClock, SystemClock
 from toolserver.money.books.month_archive import name_archive
-from toolserver.money.books.month_close import MonthCloser
 from toolserver.money.books.month_proof import prove_months
-from toolserver.money.books.month_prune import MonthPruner
+from toolserver.money.books.months import MonthCloser, MonthPruner
 from toolserver.money.ledger.admin import check
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.receipts.keys import RECEIPT_KEYS, KeyRing

@@ -21,7 +21,7 @@ from toolserver.cli.printing import print_table
 from toolserver.clock import SystemClock
 from toolserver.core.models import iso
 from toolserver.money.books.sql_books import list_transfers, read_books, read_tokens, read_tools
-from toolserver.money.books.sql_books_check import BooksCheck, FollowedLedger, check_books, check_chain
+from toolserver.money.books.sql_reconciliation import BooksCheck, FollowedLedger, check_books, check_chain
 from toolserver.money.ledger.sql_books import BookedTransfer
 from toolserver.money.purchases.service import make_rpc_pool
 from toolserver.money.receipts.transparency_log import read_mark

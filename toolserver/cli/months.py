@@ -16,9 +16,8 @@ from toolserver.cli.find_ledger import find_ledger
 from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import data_dir_option, json_option
 from toolserver.clock import SystemClock
-from toolserver.money.books.month_close import MonthCloser
 from toolserver.money.books.month_proof import prove_months
-from toolserver.money.books.month_prune import MonthPruner
+from toolserver.money.books.months import MonthCloser, MonthPruner
 from toolserver.money.receipts.keys import Key, KeyRing, read_keys
 from toolserver.money.receipts.month_statement import MonthSpan
 from toolserver.serving.receipts import find_receipt_keys, refuse_lost_keys

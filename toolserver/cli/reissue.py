@@ -1,6 +1,7 @@
 """Implement `toolserver reissue …`: replace a lost token for its only payer, once its holder had time to object."""
 
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,6 @@ from toolserver.cli.buyers import Desk, at_desk
 from toolserver.cli.options import data_dir_option, json_option
 from toolserver.cli.printing import print_facts, print_rows
 from toolserver.core.caller import token_hash
-from toolserver.money.books.sql_reissue import replace_lost_token
 from toolserver.money.purchases.buyer_proof import find_payers, find_signer, new_nonce, reissue_text
 from toolserver.money.purchases.reissued_token import ensure_reissued_token, find_reissued_token, forget_reissued_token
 from toolserver.money.purchases.reissues import (
@@ -21,7 +21,11 @@ from toolserver.money.purchases.reissues import (
     require_due,
     show_reissue,
 )
-from toolserver.money.purchases.sql_reissues import SqlReissues
+from toolserver.money.purchases.sql_reissues import SqlReissues, complete_reissue
+from toolserver.money.purchases.sql_store import ROOM
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.group_commit import GroupCommit
+from toolserver.webhooks.sql_tables import SqlTables
 
 
 @click.group()
@@ -138,3 +142,15 @@ async def _complete(desk: Desk, id: str) -> dict[str, Any]:
 
 async def _forget(desk: Desk, id: str) -> None:
     forget_reissued_token(desk.settings.data_dir, id)
+
+
+async def replace_lost_token(file: GroupCommit, id: str, successor: str, now: int) -> None:
+    """Give the account and the webhook subscriptions to the new token, in one transaction.
+
+    `successor` is the SHA-256 (hex) of the new token. Raises ReissueRefused, RevokedToken.
+    """
+    await file.alone(partial(_replace, id, successor, now), room=ROOM)
+
+
+def _replace(id: str, successor: str, now: int, db: SqlConnection) -> None:
+    SqlTables(db).move_owner(*complete_reissue(id, successor, now, db))

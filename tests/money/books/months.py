@@ -8,7 +8,7 @@ from tests.postgres import terms_of
 from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
-from toolserver.money.books.month_close import MonthCloser
+from toolserver.money.books.months import MonthCloser
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.store import FILE, SqlLedger
 from toolserver.money.receipts.keys import RECEIPT_KEYS, KeyRing

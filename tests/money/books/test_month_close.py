@@ -7,7 +7,7 @@ import pytest
 
 from tests.money.books.months import DAY, JANUARY, MARCH, closer_of, opened_seller, place_of, sell_three_months
 from tests.postgres import POSTGRES
-from toolserver.money.books import month_close
+from toolserver.money.books import months
 from toolserver.money.books.month_archive import name_archive
 from toolserver.money.books.month_proof import prove_month
 from toolserver.money.books.sql_months import MonthRefused, list_closed
@@ -76,14 +76,14 @@ async def test_a_ledger_without_rows_has_no_month_to_close(kind, tmp_path):
     assert await closer_of(kind, tmp_path).close_until(None, NOW) == []
 
 
-@pytest.mark.parametrize("step", ["prove_month", "sync_folder", "_store"])
+@pytest.mark.parametrize("step", ["prove_month", "sync_folder", "store_month"])
 async def test_what_dies_at_any_step_is_begun_anew(kind, sold, step, monkeypatch):
     def die(*given, **named):
         raise SystemError("killed")
 
     closer = closer_of(kind, sold)
     with monkeypatch.context() as patch:
-        patch.setattr(month_close, step, die)
+        patch.setattr(months, step, die)
         with pytest.raises(SystemError):
             await closer.close_until(JANUARY, NOW)
     assert await anyio.to_thread.run_sync(read_place, place_of(kind, sold), list_closed) == []
@@ -100,4 +100,4 @@ async def test_two_that_close_into_two_folders_at_the_same_time_close_once(kind,
     await one.close_until(JANUARY, NOW)
     (sold / "other").mkdir()
     with pytest.raises(MonthRefused, match="does not follow"):
-        await other._close(JANUARY, None, NOW)
+        await other.close_month(JANUARY, None, NOW)

@@ -23,12 +23,12 @@ from tests.money.books.months import (
 )
 from tests.postgres import POSTGRES
 from toolserver.core.caller import token_hash
-from toolserver.money.books import month_prune
+from toolserver.money.books import months
 from toolserver.money.books.month_archive import ArchiveBroken, name_archive
-from toolserver.money.books.month_prune import MonthPruner
+from toolserver.money.books.months import MonthPruner
 from toolserver.money.books.sql_books import read_books, read_tokens
-from toolserver.money.books.sql_books_check import check_books
 from toolserver.money.books.sql_months import MonthRefused, list_closed
+from toolserver.money.books.sql_reconciliation import check_books
 from toolserver.money.ledger.sql_books import RowsRemoved
 from toolserver.money.ledger.sql_invariants import read_totals
 from toolserver.money.ledger.statements import StatementQuery
@@ -159,7 +159,7 @@ async def test_another_archive_of_the_same_rows_is_not_the_one_that_was_signed(k
     other = replace(closer_of(kind, closed), folder=closed / "other")
     (closed / "other").mkdir()
     with pytest.raises(MonthRefused, match="does not follow"):
-        await other._close(JANUARY, None, NOW + 1)
+        await other.close_month(JANUARY, None, NOW + 1)
     name_archive(closed / "other", "2027-01").replace(name_archive(closed / "archive", "2027-01"))
     with pytest.raises(MonthRefused, match="it belongs to another statement"):
         await prune(kind, closed)
@@ -186,7 +186,7 @@ async def test_who_dies_at_any_step_is_gone_on_for(kind, closed, step, monkeypat
     class Killed(BaseException):
         """The process is gone."""
 
-    done, real = [], month_prune.open_maintenance
+    done, real = [], months.open_maintenance
 
     def open_mortal(place):
         opened = real(place)
@@ -213,8 +213,8 @@ async def test_who_dies_at_any_step_is_gone_on_for(kind, closed, step, monkeypat
         return Mortal()
 
     with monkeypatch.context() as patch:
-        patch.setattr(month_prune, "open_maintenance", open_mortal)
-        patch.setattr(month_prune, "SIZES", (3, 3))
+        patch.setattr(months, "open_maintenance", open_mortal)
+        patch.setattr(months, "SIZES", (3, 3))
         with pytest.raises(Killed):
             await prune(kind, closed)
     assert await find_differences(kind, closed) == {}

@@ -5,7 +5,7 @@ import pytest
 
 from tests.money.books.months import FEBRUARY, JANUARY, MARCH, opened_seller, place_of, sell_three_months
 from tests.postgres import POSTGRES
-from toolserver.money.books.sql_month_rows import (
+from toolserver.money.books.sql_months import (
     TABLES,
     columns_of,
     read_figures,

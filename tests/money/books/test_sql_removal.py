@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from toolserver.money.books.sql_removal import DAY_MS, remove_calls, remove_receipts, remove_uncharged
+from toolserver.money.books.sql_months import DAY_MS, remove_calls, remove_receipts, remove_uncharged
 from toolserver.sql.migrate import migrate
 
 END = 100 * DAY_MS

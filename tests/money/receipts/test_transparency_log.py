@@ -23,7 +23,7 @@ from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import BillingUnavailable
-from toolserver.money.books.sql_books_check import check_books
+from toolserver.money.books.sql_reconciliation import check_books
 from toolserver.money.receipts.keys import KeyRing
 from toolserver.money.receipts.log_buckets import UnchargedCall, open_bucket, read_hour
 from toolserver.money.receipts.log_state import LogForked, LogMark

@@ -57,20 +57,21 @@ class MonthFacts(NamedTuple):
 def prove_month(path: Path, find_key: FindKey) -> MonthFacts:
     """Read an archive once and compare all of it. Raises ArchiveBroken if it is not an archive or is incomplete."""
     proof = _MonthProof(find_key)
-    table, end = "", None
+    table = ""
     columns: list[str] = []
-    for line, said in read_lines(path):
-        if isinstance(said, list):
-            proof.take(table, dict(zip(columns, said, strict=False)), line)
-        elif "table" in said:
-            table, columns = said["table"], said["columns"]
+    statement: str | None = None
+    for line, content in read_lines(path):
+        if isinstance(content, list):
+            proof.take(table, dict(zip(columns, content, strict=False)), line)
+        elif "table" in content:
+            table, columns = content["table"], content["columns"]
             proof.begin(table)
-        elif "statement" in said:
-            end = said["statement"]
-    if end is None:
+        elif "statement" in content:
+            statement = content["statement"]
+    if statement is None:
         raise ArchiveBroken(f"{path} ends without a statement")
     try:
-        signed = parse_month(end)
+        signed = parse_month(statement)
     except StatementUnreadable as error:
         raise ArchiveBroken(f"the statement of {path} cannot be read: {error}") from None
     problems = list(proof.conclude(signed))
@@ -79,10 +80,10 @@ def prove_month(path: Path, find_key: FindKey) -> MonthFacts:
 
 def prove_months(paths: Iterable[Path], find_key: FindKey) -> list[MonthFacts]:
     """Verify several archives in the order of their months; each must follow the previous. Raises ArchiveBroken."""
-    found = sorted((prove_month(path, find_key) for path in paths), key=lambda facts: facts.signed.statement.until)
-    for before, facts in pairwise(found):
+    months = sorted((prove_month(path, find_key) for path in paths), key=lambda facts: facts.signed.statement.until)
+    for before, facts in pairwise(months):
         facts.problems.extend(find_gap(before.signed, facts.signed))
-    return found
+    return months
 
 
 class _MonthProof:
@@ -90,15 +91,19 @@ class _MonthProof:
 
     def __init__(self, find_key: FindKey) -> None:
         self._find_key = find_key
+        self._problems: list[str] = []
+        # by table: the digest and the number of its rows
         self._digests: dict[str, Any] = {}
         self._counts: dict[str, int] = {}
-        self._problems: list[str] = []
-        self._balances: dict[int, list[int]] = {}  # account: credits, debits, pending
-        self._before = self._after = 0  # credits owed to buyers
-        self._closed: dict[int, list[int]] = {}
-        self._heads: dict[int, tuple[int, int]] = {}  # open reservations: account, amount
-        self._ends: dict[int, tuple[str, int, int]] = {}  # by the reserving transfer: state, account, amount
+        # by account: credits, debits and pending, as opening balances and transfers add up to them, and at the end
+        self._balances: dict[int, list[int]] = {}
+        self._closing: dict[int, list[int]] = {}
+        self._owed_before = self._owed_after = 0  # credits owed to buyers
         self._used = self._given_back = 0
+        # calls by the transfer that reserved their credits: account and amount; once ended, with their state
+        self._open: dict[int, tuple[int, int]] = {}
+        self._ended: dict[int, tuple[str, int, int]] = {}
+        # uncharged calls, and the leaves of the log by hour and key
         self._booked: list[BookedCall] = []
         self._leaves: dict[tuple[int, bytes], tuple[int, bytes]] = {}
         self._takes: dict[str, Callable[[Row], None]] = {
@@ -106,7 +111,7 @@ class _MonthProof:
             "transfer": self._take_transfer,
             "reservation": self._take_reservation,
             "receipt": self._take_receipt,
-            "uncharged_call": self._take_booked,
+            "uncharged_call": self._take_uncharged,
             "no_charge": self._take_leaf,
             CLOSING: self._take_closing,
         }
@@ -143,14 +148,14 @@ class _MonthProof:
 
     def _take_opening(self, row: Row) -> None:
         self._balances[row["account"]] = [row["credits"], row["debits"], row["pending"]]
-        self._before += (row["credits"] - row["debits"]) * (row["account"] > OWN)
+        self._owed_before += (row["credits"] - row["debits"]) * (row["account"] > OWN)
 
     def _take_closing(self, row: Row) -> None:
-        self._closed[row["account"]] = [row["credits"], row["debits"], row["pending"]]
-        self._after += (row["credits"] - row["debits"]) * (row["account"] > OWN)
+        self._closing[row["account"]] = [row["credits"], row["debits"], row["pending"]]
+        self._owed_after += (row["credits"] - row["debits"]) * (row["account"] > OWN)
 
     def _take_transfer(self, row: Row) -> None:
-        kind, debit, credit, amount, head = (row[n] for n in ("kind", "debit", "credit", "amount", "resolves"))
+        kind, debit, credit, amount = row["kind"], row["debit"], row["credit"], row["amount"]
         for account in (debit, credit):
             self._balances.setdefault(account, [0, 0, 0])
         if kind in ("posted", "post", "reverse"):
@@ -158,25 +163,27 @@ class _MonthProof:
             self._balances[credit][0] += amount
         self._balances[debit][2] += {"pending": amount, "post": -amount, "void": -amount}.get(kind, 0)
         if 2 in (debit, credit):
-            self._follow_call(kind, row["seq"] if head is None else head, debit if head is None else None, row)
+            self._follow_call(row)
 
-    def _follow_call(self, kind: str, head: int, account: int | None, row: Row) -> None:
-        """Record the progress of a call and what it moved."""
-        amount = row["amount"]
+    def _follow_call(self, row: Row) -> None:
+        """Record the progress of a call and what its transfer moved. `resolves` names the transfer that reserved."""
+        kind, amount = row["kind"], row["amount"]
+        reserving = row["seq"] if row["resolves"] is None else row["resolves"]
         if kind == "pending":
-            self._heads[head] = (row["debit"], amount)
+            self._open[reserving] = (row["debit"], amount)
             return
         buyer = row["credit"] if kind == "reverse" else row["debit"]
-        known = self._heads.pop(head, None) or (self._ends[head][1:] if head in self._ends else None)
-        if known is not None and known != (buyer, amount):
+        reserved = self._open.pop(reserving, None)
+        if reserved is None and reserving in self._ended:
+            reserved = self._ended[reserving][1:]
+        if reserved is not None and reserved != (buyer, amount):
             self._problems.append(f"transfer {row['seq']} does not match its reservation")
-        self._ends[head] = ({"void": "voided", "reverse": "reversed"}.get(kind, "posted"), buyer, amount)
+        self._ended[reserving] = ({"void": "voided", "reverse": "reversed"}.get(kind, "posted"), buyer, amount)
         self._used += amount * (kind in ("posted", "post"))
         self._given_back += amount * (kind == "reverse")
 
     def _take_reservation(self, row: Row) -> None:
-        found = self._ends.get(row["transfer"])
-        if found != (row["state"], row["account"], row["credits"]):
+        if self._ended.get(row["transfer"]) != (row["state"], row["account"], row["credits"]):
             self._problems.append(f"{row['call_id']}: its transfers do not match its state, {row['state']}")
 
     def _take_receipt(self, row: Row) -> None:
@@ -189,33 +196,42 @@ class _MonthProof:
         elif f'"id":"{row["id"]}"'.encode() not in core:
             self._problems.append(f"{row['id']}: the signed text names another receipt")
 
-    def _take_booked(self, row: Row) -> None:
-        receipt = None if row["receipt"] is None else unb64(row["receipt"])
-        about = (row["reason"], row["endpoint"], row["credits"], receipt, row["at"])
-        self._booked.append(BookedCall(row["hour"], unb64(row["key"]), *about))
+    def _take_uncharged(self, row: Row) -> None:
+        booked = BookedCall(
+            hour=row["hour"],
+            key=unb64(row["key"]),
+            reason=row["reason"],
+            endpoint=row["endpoint"],
+            credits=row["credits"],
+            receipt=None if row["receipt"] is None else unb64(row["receipt"]),
+            at=row["at"],
+        )
+        self._booked.append(booked)
 
     def _take_leaf(self, row: Row) -> None:
         if row["hour"] is not None:
             self._leaves[row["hour"], unb64(row["key"])] = (row["seq"], unb64(row["entry"]))
 
     def _compare_balances(self) -> Iterator[str]:
-        for account in sorted(self._balances.keys() | self._closed.keys()):
-            made, said = self._balances.get(account), self._closed.get(account)
-            if made != said:
-                yield f"account {account}: opening balance and transfers add up to {made}, closing balance is {said}"
-        credits, debits = (sum(balance[place] for balance in self._closed.values()) for place in (0, 1))
+        for account in sorted(self._balances.keys() | self._closing.keys()):
+            total, closing = self._balances.get(account), self._closing.get(account)
+            if total != closing:
+                sums = f"opening balance and transfers add up to {total}, closing balance is {closing}"
+                yield f"account {account}: {sums}"
+        credits, debits = (sum(balance[place] for balance in self._closing.values()) for place in (0, 1))
         if credits != debits:
             yield f"the accounts have {credits} credits and {debits} debits"
 
-    def _compare_figures(self, said: dict[str, int]) -> Iterator[str]:
-        made = {
-            "owed_before": self._before,
-            "owed": self._after,
+    def _compare_figures(self, signed: dict[str, int]) -> Iterator[str]:
+        totals = {
+            "owed_before": self._owed_before,
+            "owed": self._owed_after,
             "used": self._used,
             "given_back": self._given_back,
         }
-        yield from (f"{name}: the rows add up to {made[name]}, but the statement says {said.get(name)}"
-                    for name in made if made[name] != said.get(name))  # fmt: skip
+        for name, total in totals.items():
+            if total != signed.get(name):
+                yield f"{name}: the rows add up to {total}, but the statement says {signed.get(name)}"
 
     def _compare_leaves(self) -> Iterator[str]:
         leaves = dict(self._leaves)

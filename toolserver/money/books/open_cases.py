@@ -27,9 +27,9 @@ def list_open_cases(path: LedgerPlace, now: int, limit: int) -> list[dict[str, A
 
     Raises StorageFailed.
     """
-    found = read_cases(path) + read_payment_cases(path, now)
-    found += read_review_cases(path) + read_confirmation_cases(path)
-    return [show_case(case) for case in sorted(found, key=lambda case: case.at)[:limit]]
+    cases = read_cases(path) + read_payment_cases(path, now)
+    cases += read_review_cases(path) + read_confirmation_cases(path)
+    return [show_case(case) for case in sorted(cases, key=lambda case: case.at)[:limit]]
 
 
 def list_pending_payments(path: LedgerPlace, now: int, limit: int) -> list[dict[str, Any]]:
@@ -39,6 +39,6 @@ def list_pending_payments(path: LedgerPlace, now: int, limit: int) -> list[dict[
 
 def sum_open_quotes(path: LedgerPlace, now: int) -> OpenQuotes:
     """Sum the offers that can still be paid in time. `now` is in milliseconds. Raises StorageFailed."""
-    read = read_purchases(path, "quoted", QUOTES_READ)
-    valid = [quote for quote in read if quote.expires > now]
-    return OpenQuotes(len(valid), sum(quote.amount for quote in valid) / ATOMIC, len(read) == QUOTES_READ)
+    quotes = read_purchases(path, "quoted", QUOTES_READ)
+    valid = [quote for quote in quotes if quote.expires > now]
+    return OpenQuotes(len(valid), sum(quote.amount for quote in valid) / ATOMIC, len(quotes) == QUOTES_READ)

@@ -1,18 +1,38 @@
-"""Write the table of closed months, once for each month in order, and read it as a chain."""
+"""Close and remove months (UTC) in the database: the table of closed months, the rows of a month, and their removal.
 
-from collections.abc import Callable, Iterator
-from typing import NamedTuple
+A transfer belongs to the month of its time, a reservation to the month in which it was settled, a receipt to the month
+in which it was issued, an uncharged call and its leaf to the month of their hour. Balances cover all accounts at the
+start and the end of the month. Rows are read from one snapshot, page by page.
+
+A call is removed completely, with its reservation and transfers, and its sums are added to `removed_calls`. A transfer
+that added or removed credits stays for ever, because a cause counts only once. The last transfer of a file stays too,
+because the next one is numbered after it. Rows are removed in small groups, each in one transaction.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from itertools import chain
+from typing import Any, NamedTuple
 
 from toolserver.errors import ToolserverError
+from toolserver.money.ledger.sql_books import read_credit_books
+from toolserver.money.receipts import sql_booked
 from toolserver.money.receipts.keys import Key
 from toolserver.money.receipts.month_statement import (
+    CLOSING,
+    OPENING,
+    LogRoot,
     MonthSpan,
     SignedMonth,
     StatementUnreadable,
     find_gap,
     parse_month,
 )
-from toolserver.sql.connection import SqlConnection, hold_alone
+from toolserver.money.receipts.sql_log import log_state_of
+from toolserver.sql.bulk_rows import insert
+from toolserver.sql.connection import SqlConnection, among, hold_alone, in_order, is_shared, lock_rows
+from toolserver.sql.kept_tables import KeptTable, list_kept_tables, read_pages
 
 ROOM = "months"  # the lock for closing months: one instance at a time
 _COLUMNS = "month, until, transfers, statement, closed_at, released_at"
@@ -77,3 +97,191 @@ def find_month_differences(db: SqlConnection, find_key: Callable[[str], Key | No
             yield f"{closed.month}: the statement differs from its row"
         yield from find_gap(before, signed)
         before = signed
+
+
+HOUR_MS = 3_600_000
+BALANCES = ("account", "fingerprint", "credits", "debits", "pending")
+_MOVES = """
+  SELECT credit AS account, amount AS credits, 0 AS debits, 0 AS pending
+    FROM transfer WHERE at < :at AND kind IN ('posted', 'post', 'reverse')
+  UNION ALL
+  SELECT debit, 0, CASE WHEN kind IN ('posted', 'post', 'reverse') THEN amount ELSE 0 END,
+    CASE kind WHEN 'pending' THEN amount WHEN 'post' THEN -amount WHEN 'void' THEN -amount ELSE 0 END
+    FROM transfer WHERE at < :at
+  UNION ALL SELECT account, credits, debits, 0 FROM removed_calls
+  UNION ALL SELECT 2, sum(debits), sum(credits), 0 FROM removed_calls HAVING count(*) > 0"""
+_BALANCES = f"""
+  SELECT m.account, substr(t.hash, 1, 16), sum(m.credits), sum(m.debits), sum(m.pending)
+  FROM ({_MOVES}) AS m LEFT JOIN token t ON t.account = m.account GROUP BY m.account, t.hash ORDER BY m.account"""
+_ROWS = {
+    "transfer": "at >= {since} AND at < {until}",
+    "reservation": "settled_at >= {since} AND settled_at < {until}",
+    "receipt": "at >= {since} AND at < {until}",
+    "uncharged_call": "hour >= {first} AND hour < {last}",
+    "no_charge": "CASE WHEN hour IS NULL THEN day >= '{first_day}' AND day < '{last_day}'"
+    " ELSE hour >= {first} AND hour < {last} END",
+}
+TABLES = (OPENING, *_ROWS, CLOSING)
+_FIRST = "SELECT min(at) FROM (SELECT min(at) AS at FROM transfer UNION ALL SELECT min(at) FROM receipt) AS firsts"
+_LEAVES = "SELECT coalesce(max(seq) + 1, 0) FROM no_charge WHERE CASE WHEN hour IS NULL THEN day < ? ELSE hour < ? END"
+
+
+def columns_of(table: str) -> tuple[str, ...]:
+    """Return the column names of a table in an archive."""
+    return BALANCES if table in (OPENING, CLOSING) else _kept(table).columns
+
+
+def read_rows(db: SqlConnection, table: str, span: MonthSpan) -> Iterator[tuple[Any, ...]]:
+    """Yield the rows of a table of a month in the order of its key."""
+    if table in (OPENING, CLOSING):
+        at = span.since if table == OPENING else span.until
+        rows = db.execute(_BALANCES, {"at": at})
+        return ((account, name, *map(int, sums)) for account, name, *sums in rows)
+    condition = _ROWS[table].format(
+        since=span.since,
+        until=span.until,
+        first=span.since // HOUR_MS,
+        last=span.until // HOUR_MS,
+        first_day=_name_day(span.since),
+        last_day=_name_day(span.until),
+    )
+    return chain.from_iterable(read_pages(db, _kept(table), where=condition))
+
+
+def read_first_month(db: SqlConnection) -> MonthSpan | None:
+    """Return the month in which the ledger begins; None if nothing was ever booked."""
+    first = db.execute(_FIRST).fetchone()[0]
+    return None if first is None else MonthSpan.at(int(first))
+
+
+def read_figures(db: SqlConnection, span: MonthSpan) -> dict[str, int]:
+    """Return the final credit figures of a month, which no longer change."""
+    figures = read_credit_books(db, span.since, span.until)._asdict()
+    del figures["owed_now"]
+    return {name: int(figure) for name, figure in figures.items()}
+
+
+def read_log_root(db: SqlConnection, span: MonthSpan) -> LogRoot | None:
+    """Return the log root at the end of a month; None while the log lacks hours of the month."""
+    end = span.until // HOUR_MS
+    if sql_booked.list_hours(db, end):
+        return None
+    size = int(db.execute(_LEAVES, (_name_day(span.until), end)).fetchone()[0])
+    return LogRoot(size, log_state_of(db, size).root.hex())
+
+
+def _kept(name: str) -> KeptTable:
+    return next(table for table in list_kept_tables() if table.name == name)
+
+
+def _name_day(at: int) -> str:
+    """Return the date (UTC) of a time in epoch milliseconds."""
+    return datetime.fromtimestamp(at / 1000, UTC).date().isoformat()
+
+
+DAY_MS = 24 * HOUR_MS
+_HEADS = """SELECT t.seq, t.at, t.kind, t.amount, r.call_id, r.account, coalesce(r.allowance, ''), r.settled_at
+  FROM transfer t CROSS JOIN reservation r ON r.account = t.debit AND r.transfer = t.seq
+  WHERE t.seq > ? AND t.credit = 2 AND t.kind IN ('pending', 'posted') ORDER BY t.seq LIMIT ?"""
+_LATER = ("kind IN ('post', 'void')", "kind = 'reverse'")  # in the words of the two partial indexes
+_ADD = """ON CONFLICT(account, allowance) DO UPDATE SET debits=removed_calls.debits+excluded.debits,
+  credits=removed_calls.credits+excluded.credits, transfers=removed_calls.transfers+excluded.transfers"""
+
+
+class RemovalStep(NamedTuple):
+    """A group of rows: the number of the last row, or None if no more follow, and how many rows were removed."""
+
+    last: int | None
+    removed: int
+
+
+class _Head(NamedTuple):
+    seq: int
+    at: int
+    kind: str
+    amount: int
+    call_id: str
+    account: int
+    allowance: str
+    settled_at: int | None
+
+
+class _Later(NamedTuple):
+    seq: int
+    at: int
+    kind: str
+    resolves: int
+
+
+def remove_calls(db: SqlConnection, after: int, horizon: int, limit: int) -> RemovalStep:
+    """Remove calls that ended before the horizon among the next calls, within the caller's transaction."""
+    heads = _read_heads(db, after, limit)
+    if not heads or min(head.at for head in heads) >= horizon + DAY_MS:
+        return RemovalStep(None, 0)
+    if is_shared(db):  # wait for transactions that are settling one of them, and make later ones wait for us
+        condition, accounts = among(db, "id", sorted({head.account for head in heads}))
+        lock_rows(db, f"SELECT id FROM account WHERE {condition}", (accounts,))
+        heads = _read_heads(db, after, limit)
+    later = _read_later(db, [head.seq for head in heads])
+    last = 0 if is_shared(db) else int(db.execute("SELECT max(seq) FROM transfer").fetchone()[0])
+    gone = [head for head in heads if _is_over(head, later[head.seq], horizon, last)]
+    if gone:
+        _remove(db, gone, later)
+    return RemovalStep(heads[-1].seq if heads else None, sum(2 + len(later[head.seq]) for head in gone))
+
+
+def remove_receipts(db: SqlConnection, after: int, horizon: int, limit: int) -> RemovalStep:
+    """Remove receipts that were issued before the horizon among the next receipts."""
+    rows = db.execute("SELECT seq, at FROM receipt WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)).fetchall()
+    if not rows or min(at for _, at in rows) >= horizon + DAY_MS:
+        return RemovalStep(None, 0)
+    return RemovalStep(rows[-1][0], _delete(db, "receipt", "seq", [seq for seq, at in rows if at < horizon]))
+
+
+def remove_uncharged(db: SqlConnection, after: int, horizon: int, limit: int) -> RemovalStep:
+    """Remove calls that were booked before the horizon: their hours are in the log."""
+    sql = "SELECT seq FROM uncharged_call WHERE hour < ? ORDER BY hour, key LIMIT ?"
+    numbers = [seq for (seq,) in db.execute(sql, (horizon // HOUR_MS, limit))]
+    return RemovalStep(after if numbers else None, _delete(db, "uncharged_call", "seq", numbers))
+
+
+def _read_heads(db: SqlConnection, after: int, limit: int) -> list[_Head]:
+    return [_Head(*row) for row in db.execute(in_order(db, _HEADS), (after, limit))]
+
+
+def _read_later(db: SqlConnection, heads: Sequence[int]) -> dict[int, list[_Later]]:
+    """Return what settled or released these reservations, by the reserving transfer."""
+    later: dict[int, list[_Later]] = defaultdict(list)
+    for kinds in _LATER:
+        condition, seqs = among(db, "resolves", heads)
+        for row in db.execute(f"SELECT seq, at, kind, resolves FROM transfer WHERE {kinds} AND {condition}", (seqs,)):
+            later[row[3]].append(_Later(*row))
+    return later
+
+
+def _is_over(head: _Head, later: Iterable[_Later], horizon: int, last: int) -> bool:
+    """Return True if a call and all its transfers ended before the horizon, and none is the last of a file."""
+    last_change = max([head.at, *(each.at for each in later)])
+    ended = head.settled_at is not None and max(head.settled_at, last_change) < horizon
+    return ended and last not in (head.seq, *(each.seq for each in later))
+
+
+def _remove(db: SqlConnection, gone: Sequence[_Head], later: dict[int, list[_Later]]) -> None:
+    sums: dict[tuple[int, str], list[int]] = defaultdict(lambda: [0, 0, 0])
+    for head in gone:
+        kinds = [head.kind, *(each.kind for each in later[head.seq])]
+        total = sums[head.account, head.allowance]
+        total[0] += head.amount * sum(kind in ("posted", "post") for kind in kinds)
+        total[1] += head.amount * kinds.count("reverse")
+        total[2] += len(kinds)
+    insert(db, "INSERT INTO removed_calls VALUES", [(*key, *total) for key, total in sorted(sums.items())], _ADD)
+    _delete(db, "reservation", "call_id", [head.call_id for head in gone])
+    _delete(db, "transfer", "seq", [each.seq for head in gone for each in later[head.seq]])
+    _delete(db, "transfer", "seq", [head.seq for head in gone])
+
+
+def _delete(db: SqlConnection, table: str, column: str, values: Sequence[str] | Sequence[int]) -> int:
+    if not values:
+        return 0
+    condition, parameter = among(db, column, values)
+    return db.execute(f"DELETE FROM {table} WHERE {condition}", (parameter,)).rowcount

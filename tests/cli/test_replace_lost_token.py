@@ -7,9 +7,9 @@ import pytest
 from tests.calls.parts import RICH, START
 from tests.calls.shop import shop
 from tests.money.ledger.ledgers import token
+from toolserver.cli.reissue import replace_lost_token
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
-from toolserver.money.books.sql_reissue import replace_lost_token
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.statements import StatementQuery
 from toolserver.money.ledger.store import FILE, open_ledger

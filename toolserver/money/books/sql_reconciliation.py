@@ -71,20 +71,20 @@ async def check_books(
     those that signed closed months.
     """
     rewritten = await file.find_rewritten()
-    found = read_place(place, partial(_check, rewritten, mark, now, {key.kid: key for key in keys}.get))
-    return found if followed is None else [_compare_followed(one, followed, place, now) for one in found]
+    checks = read_place(place, partial(_check, rewritten, mark, now, {key.kid: key for key in keys}.get))
+    return checks if followed is None else [_compare_followed(check, followed, place, now) for check in checks]
 
 
-def _compare_followed(found: BooksCheck, followed: FollowedLedger, place: LedgerPlace, now: int) -> BooksCheck:
+def _compare_followed(check: BooksCheck, followed: FollowedLedger, place: LedgerPlace, now: int) -> BooksCheck:
     """Return the check, with the receipts compared against the followed ledger."""
-    if found.name != "receipts":
-        return found
+    if check.name != "receipts":
+        return check
     if followed.path is None:
-        return BooksCheck(found.name, 0, [], "not compared: the ledger is another service's; name its folder (--owner)")
+        return BooksCheck(check.name, 0, [], "not compared: the ledger is another service's; name its folder (--owner)")
     calls = read_place(followed.path, partial(list_calls_of, followed.service))
     horizon = read_place(followed.path, read_horizon)
     differences = read_place(place, lambda db: list(islice(find_follower_differences(calls, now, db, horizon), SHOWN)))
-    return BooksCheck(found.name, found.compared, differences)
+    return BooksCheck(check.name, check.compared, differences)
 
 
 async def check_chain(place: LedgerPlace, chain: RpcPool | None) -> BooksCheck:
@@ -94,27 +94,27 @@ async def check_chain(place: LedgerPlace, chain: RpcPool | None) -> BooksCheck:
     claimed = read_place(place, _read_claimed)
     try:
         await chain.check_ready()
-        found = await compare_with_chain(claimed, chain)
+        audit = await compare_with_chain(claimed, chain)
     except ChainDown as down:
         return BooksCheck("chain", 0, [], f"not compared: {down}")
-    return BooksCheck("chain", found.compared, found.differences[:SHOWN], "; ".join(found.notes) or None)
+    return BooksCheck("chain", audit.compared, audit.differences[:SHOWN], "; ".join(audit.notes) or None)
 
 
 def _check(
     rewritten: list[str], mark: LogMark | None, now: int, find_key: FindKey, db: SqlConnection
 ) -> list[BooksCheck]:
-    def made(name: str, count: int, *found: Iterable[str]) -> BooksCheck:
-        return BooksCheck(name, count, [text for each in found for text in islice(each, SHOWN)])
+    def check(name: str, count: int, *differences: Iterable[str]) -> BooksCheck:
+        return BooksCheck(name, count, [text for each in differences for text in islice(each, SHOWN)])
 
     breaches = (f"{breach.rule}: {breach.where}" for breach in find_breaches(db, 0))
     strange = (f"not written by this service: {where}" for where in rewritten)
     return [
-        made("ledger", read_totals(db).transfers, strange, breaches),
-        made("statements", count_tokens(db), find_statement_differences(db, now)),
-        made("receipts", count_receipts(db), find_receipt_differences(db, now)),
-        made("books", _count_payments(db), compare_books(db, 0, EVER)),
-        made("log", count_logged(db), find_log_differences(db, mark), find_unlogged(db)),
-        made("months", len(list_closed(db)), find_month_differences(db, find_key)),
+        check("ledger", read_totals(db).transfers, strange, breaches),
+        check("statements", count_tokens(db), find_statement_differences(db, now)),
+        check("receipts", count_receipts(db), find_receipt_differences(db, now)),
+        check("books", _count_payments(db), compare_books(db, 0, EVER)),
+        check("log", count_logged(db), find_log_differences(db, mark), find_unlogged(db)),
+        check("months", len(list_closed(db)), find_month_differences(db, find_key)),
     ]
 
 

@@ -1,4 +1,11 @@
-"""Remove rows of calls in old closed months from the database, once their archives prove them (`books prune`).
+"""Close months (`toolserver books close`), and remove their calls later (`books prune`).
+
+Closing writes an ended month (UTC) to its archive, signs it, reads it back and stores it as closed:
+
+    rows of one snapshot → draft archive → signed statement → draft read back and verified → renamed → `closed_month`
+
+If a run is killed at any moment, the next run starts the month again: until its row is stored, an archive is a draft.
+Closing removes nothing. Pruning removes rows of calls in old closed months, once their archives prove them:
 
     archive verified → its rows compared with the database's → month released → groups of rows removed
 
@@ -15,27 +22,37 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from toolserver.core.private_file import hold_folder
-from toolserver.money.books.month_archive import encode_row, name_archive
-from toolserver.money.books.month_proof import prove_month
-from toolserver.money.books.sql_month_rows import read_rows
-from toolserver.money.books.sql_months import ClosedMonth, MonthRefused, list_closed, release_month
-from toolserver.money.books.sql_removal import (
+from toolserver.core.private_file import hold_folder, sync_folder
+from toolserver.money.books.month_archive import encode_row, name_archive, open_draft
+from toolserver.money.books.month_proof import MonthFacts, prove_month
+from toolserver.money.books.sql_months import (
     DAY_MS,
+    TABLES,
+    ClosedMonth,
+    MonthRefused,
     RemovalStep,
+    columns_of,
+    list_closed,
+    read_figures,
+    read_first_month,
+    read_log_root,
+    read_rows,
+    release_month,
     remove_calls,
     remove_receipts,
     remove_uncharged,
+    store_closed,
 )
 from toolserver.money.ledger.sql_removed import read_horizon
 from toolserver.money.receipts.keys import KeyRing
-from toolserver.money.receipts.month_statement import MonthSpan, RowDigest
+from toolserver.money.receipts.month_statement import MonthSpan, MonthStatement, RowDigest, SignedMonth, parse_month
 from toolserver.sql.connection import SqlConnection
-from toolserver.sql.ledger_place import LedgerPlace, read_place
+from toolserver.sql.ledger_place import LedgerPlace, open_place, read_place
 from toolserver.sql.maintenance import Transact, open_maintenance
 
 log = logging.getLogger(__name__)
 
+SETTLED_MS = 24 * 3_600_000  # how long to wait after the end of a month: no instance's clock is that wrong
 PROMISED_MS = 90 * DAY_MS  # how long the receipt of a call is kept
 GROUP_S = 0.01  # target time for a group of rows, during which a service that writes to the same file waits
 SIZES = (64, 512)  # minimum and maximum rows in a group: the fixed work per group takes some milliseconds too
@@ -45,6 +62,88 @@ _COMPARED = ("transfer", "receipt", "uncharged_call")  # a reservation may have 
 
 Step = Callable[[SqlConnection, int, int, int], RemovalStep]
 _STEPS: dict[str, Step] = {"calls": remove_calls, "receipts": remove_receipts, "uncharged": remove_uncharged}
+
+
+@dataclass(frozen=True, slots=True)
+class MonthCloser:
+    """Closes months of one ledger into one folder, on behalf of a service."""
+
+    place: LedgerPlace
+    folder: Path
+    ring: KeyRing
+    service: str
+
+    async def close_until(self, last: MonthSpan | None, now: int) -> list[MonthFacts]:
+        """Close every month up to `last` that is not yet closed, in order; by default all that may be closed.
+
+        `now` is in epoch milliseconds. Raises MonthRefused, StorageFailed, ArchiveBroken.
+        """
+        if last is not None and last.until + SETTLED_MS > now:
+            raise MonthRefused(f"{last.name} can be closed a day after its end")
+        self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        with hold_folder(self.folder):  # so that archives of another closing process are not overwritten
+            months, first = read_place(self.place, _read_state)
+            closed, before = [], parse_month(months[-1].statement) if months else None
+            for span in _list_due(MonthSpan.at(months[-1].until) if months else first, last, now):
+                facts = await self.close_month(span, before, now)
+                closed.append(facts)
+                before = facts.signed
+        return closed
+
+    async def close_month(self, span: MonthSpan, before: SignedMonth | None, now: int) -> MonthFacts:
+        """Close the month that follows `before`. Raises as `close_until` does."""
+        path = name_archive(self.folder, span.name)
+        draft = path.with_name(f".{path.name}.draft")
+        previous = None if before is None else before.sha256
+        read_place(self.place, partial(self._write, draft, span, previous, now))
+        facts = prove_month(draft, self.ring.find)
+        if facts.problems:
+            raise MonthRefused(f"{span.name} is not closed: its rows do not agree: {'; '.join(facts.problems[:5])}")
+        draft.replace(path)
+        sync_folder(path.parent)
+        async with open_place(self.place) as store:
+            await store.alone(partial(store_month, facts.signed))
+        log.info("a month was closed", extra={"month": span.name, "archive": str(path)})
+        return facts
+
+    def _write(self, draft: Path, span: MonthSpan, previous: str | None, now: int, db: SqlConnection) -> None:
+        root = read_log_root(db, span)
+        if root is None:
+            raise MonthRefused(f"the log of uncharged calls lacks hours of {span.name}: start the service first")
+        with open_draft(draft) as writer:
+            writer.begin(span, self.service)
+            for table in TABLES:
+                writer.write_table(table, columns_of(table), read_rows(db, table, span))
+            statement = MonthStatement(
+                v=1,
+                service=self.service,
+                month=span.name,
+                since=span.since,
+                until=span.until,
+                closed_at=now,
+                previous=previous,
+                tables=writer.digests,
+                credits=read_figures(db, span),
+                log=root,
+            )
+            writer.finish(statement, self.ring.current())
+
+
+def _read_state(db: SqlConnection) -> tuple[list[ClosedMonth], MonthSpan | None]:
+    return list_closed(db), read_first_month(db)
+
+
+def store_month(signed: SignedMonth, db: SqlConnection) -> None:
+    """Store a closed month, within the caller's transaction."""
+    store_closed(db, signed)
+
+
+def _list_due(first: MonthSpan | None, last: MonthSpan | None, now: int) -> Iterator[MonthSpan]:
+    """Yield the ended months from the first one up to the last requested one."""
+    span = first
+    while span is not None and span.until + SETTLED_MS <= now and (last is None or span.until <= last.until):
+        yield span
+        span = MonthSpan.at(span.until)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,8 +181,8 @@ class MonthPruner:
             raise MonthRefused(f"the rows of {closed.month} are kept: its archive does not prove them: {reason}")
         span = MonthSpan.named(closed.month)
         for table in _COMPARED:
-            found = read_place(self.place, partial(_sum_up, table, span))
-            if found != facts.signed.statement.tables[table]:
+            digest = read_place(self.place, partial(_sum_up, table, span))
+            if digest != facts.signed.statement.tables[table]:
                 raise MonthRefused(f"the rows of {closed.month} are kept: those of {table} differ from its archive")
 
 

@@ -8,7 +8,7 @@ import pytest
 from tests.calls.charging import open_stand
 from tests.money.purchases.parts import TX, Server, address_of, desk, paid
 from toolserver.core import ids
-from toolserver.money.books.sql_books_check import check_books, check_chain
+from toolserver.money.books.sql_reconciliation import check_books, check_chain
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.receipts.log_state import LogMark
 
