@@ -23,8 +23,7 @@ from typing import Any
 
 from bench.month import Books, _hash, _insert, make_month, write_month
 from toolserver.money.receipts.keys import RECEIPT_KEYS, Key, ensure_keys
-from toolserver.money.receipts.log_buckets import BookedCall, hour_at
-from toolserver.money.receipts.log_state import AppendHour, LogLease
+from toolserver.money.receipts.log import AppendHour, BookedCall, LogLease, hour_at
 from toolserver.money.receipts.sign import encode, signing_input
 from toolserver.money.receipts.sql_booked import book_calls
 from toolserver.money.receipts.sql_log import append_hour

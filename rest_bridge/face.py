@@ -33,7 +33,7 @@ from toolserver.errors import (
     NotFound,
     RateLimited,
 )
-from toolserver.money.x402.headers import REQUIRED, offer_version_1, unheader
+from toolserver.money.x402.wire import REQUIRED, offer_version_1, unheader
 from toolserver.registry import error_codes
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.site_facts import SiteFacts

@@ -15,7 +15,7 @@ from toolserver.calls.rate_limit import LimitState
 from toolserver.calls.response import COMPRESS_FROM, ENCODINGS, RenderedResponse
 from toolserver.core import ids
 from toolserver.core.caller import REFERENCE
-from toolserver.money.x402.headers import header, settle_version_1
+from toolserver.money.x402.wire import header, settle_version_1
 from toolserver.registry.deprecations import find_deprecations, write_headers
 from toolserver.registry.registry import Operation
 from toolserver.registry.site_facts import SiteFacts, link_header

@@ -1,7 +1,7 @@
 """Describes the API's paths about receipts: the keys, a receipt by its id, and the log of uncharged calls."""
 
 from rest_bridge.openapi_parts import failure, head, headers
-from toolserver.money.receipts.log_buckets import HOUR_SHAPE
+from toolserver.money.receipts.log import HOUR_SHAPE
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.site_facts import JSON, RECEIPT_KEY, RECEIPT_KEYS
 

@@ -15,7 +15,7 @@ from rest_bridge.routes import Handler
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.core.caller import Addresses, bearer, well_formed
 from toolserver.errors import InvalidArguments, InvalidToken, MissingToken, NotFound
-from toolserver.money.receipts.log_buckets import HOUR_SHAPE, read_hour
+from toolserver.money.receipts.log import HOUR_SHAPE, read_hour
 from toolserver.money.receipts.merkle import tile_at
 from toolserver.money.receipts.service import LOG_PATH, ReceiptService
 from toolserver.registry.site_facts import RECEIPT_KEY, RECEIPT_KEYS

@@ -9,7 +9,7 @@ from toolserver.calls.response import json_bytes
 from toolserver.core import ids
 from toolserver.core.credit_sales import CreditSales
 from toolserver.errors import CallRejected
-from toolserver.money.x402.headers import TOPUP_PATH
+from toolserver.money.x402.wire import TOPUP_PATH
 from toolserver.registry import error_codes
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts

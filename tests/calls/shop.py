@@ -20,7 +20,7 @@ from toolserver.clock import ManualClock
 from toolserver.context.context import ToolContext
 from toolserver.core.models import TopLevel
 from toolserver.money.ledger.protocol import LedgerOwner
-from toolserver.money.receipts.log_buckets import closes_at, hour_at
+from toolserver.money.receipts.log import closes_at, hour_at
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
 from toolserver.registry.site_facts import SiteFacts

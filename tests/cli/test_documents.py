@@ -9,7 +9,7 @@ import pytest
 
 from tests.money.purchases.test_transfer_authorization import KEY, ONE, document
 from toolserver.cli.documents import load_document, read_key, read_signature, sign_document
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.offline_key import KeyRefused, SingleKey
 from toolserver.money.purchases.transfer_authorization import UnusableDocument
 

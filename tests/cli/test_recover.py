@@ -28,14 +28,12 @@ from toolserver.money.ledger.admin import backup, check, restore_backup
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.matching import AUTHORIZATION_USED
 from toolserver.money.purchases.quotes import Quotes, QuoteTerms
-from toolserver.money.receipts.log_buckets import UnchargedCall
-from toolserver.money.receipts.log_state import LogForked
+from toolserver.money.receipts.log import LogForked, UnchargedCall
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore
-from toolserver.money.x402.recovery import ChainTopup, begin_recovered
+from toolserver.money.x402.records import ChainTopup, TopupCredit, begin_recovered
 from toolserver.money.x402.sql_books import read_signed_payment_books
 from toolserver.money.x402.sql_store import SqlPaymentStore
-from toolserver.money.x402.store import TopupCredit
 from toolserver.sql.high_water import HighWater
 
 BUYER, OTHER = Account.from_key(private_key(0, 0)), Account.from_key(private_key(1, 0))

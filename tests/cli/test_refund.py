@@ -25,7 +25,7 @@ from toolserver.clock import SystemClock
 from toolserver.core.caller import token_hash
 from toolserver.money.ledger.statements import StatementQuery
 from toolserver.money.ledger.store import FILE, open_ledger
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 
 BUYER, OTHER = Account.from_key(private_key(0, 0)), Account.from_key(private_key(1, 0))
 TREASURY = Account.from_key("0x" + "44" * 32)
@@ -241,7 +241,7 @@ async def test_a_refund_is_paid_once_whatever_is_signed_and_submitted(tmp_path, 
 
 @pytest.mark.live
 async def test_a_refund_that_is_submitted_again_before_it_is_in_a_block_is_waited_for(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolserver.money.purchases.relay.WAIT_S", 1.0)
+    monkeypatch.setattr("toolserver.money.purchases.chain.relay.WAIT_S", 1.0)
     async with payable_refund(tmp_path, monkeypatch) as (buyer, _, chain):
         path = tmp_path / "plan.json"
         for words in (("plan",), ("sign", path, "--key-env", "TREASURY_KEY", "--to", ELSEWHERE)):

@@ -14,7 +14,7 @@ from tests.money.purchases.wallet import DEPOSITS, MNEMONIC, XPUB, private_key
 from toolserver.cli.sweep import sweep
 from toolserver.clock import ManualClock, SystemClock
 from toolserver.money.ledger.store import FILE
-from toolserver.money.purchases.chain import ChainNode
+from toolserver.money.purchases.chain.node import ChainNode
 from toolserver.money.purchases.sql_sweeps import read_swept
 
 SIGNING = ("--key-env", "OPERATOR_KEY", "--account", DEPOSITS)

@@ -22,7 +22,7 @@ from tests.live.inbox import Inbox
 from tests.live.processes import Program, Sim, control, ran, started
 from tests.money.x402.parts import PAY_TO, signed
 from toolserver.money.ledger.store import FILE
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 
 PREMIUM = "/api/pro/macro"
 CALLS = ("free", "premium", "x402", "buy", "confirm", "balance", "receipt", "no-charge", "fire")

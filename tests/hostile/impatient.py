@@ -4,10 +4,9 @@ Only the waits between two looks differ. What is looked at, and when it is old e
 """
 
 from toolserver.cli.main import main
-from toolserver.money.purchases import agreement_watch, reorg_watch
-from toolserver.money.x402 import finality, settlement_sweep
+from toolserver.money.purchases.chain.node import reorg_watch
+from toolserver.money.x402 import finality, settlement
 
 if __name__ == "__main__":
-    for module in (agreement_watch, reorg_watch, finality, settlement_sweep):
-        module.LOOK_S = 1.0  # type: ignore[attr-defined]
+    reorg_watch.LOOK_S = reorg_watch.COMPARE_S = finality.COMPARE_S = settlement.SWEEP_S = 1.0
     main()

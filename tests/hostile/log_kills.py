@@ -24,7 +24,7 @@ from tests.live.processes import ROOT, environment
 from toolserver.clock import ManualClock
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.receipts import sql_log
-from toolserver.money.receipts.log_buckets import HOUR_S, UnchargedCall
+from toolserver.money.receipts.log import HOUR_S, UnchargedCall
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sql_audit import find_log_differences
 from toolserver.money.receipts.sql_store import SqlReceiptStore

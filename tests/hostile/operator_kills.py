@@ -30,8 +30,8 @@ from tests.money.x402.chain import anvil
 from toolserver.clock import SystemClock
 from toolserver.core.caller import token_hash
 from toolserver.money.ledger.store import FILE, open_ledger
-from toolserver.money.purchases.chain import ChainNode
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.chain.node import ChainNode
 from toolserver.money.purchases.sql_sweeps import read_swept
 
 ELSEWHERE, HOME = bytes([0x55]) * 20, bytes([0x66]) * 20

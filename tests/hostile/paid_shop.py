@@ -24,7 +24,7 @@ from tests.served import VIA, Upstreams, all_tools
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.money.ledger.allowance import AllowanceTerms
-from toolserver.money.receipts.log_buckets import closes_at, hour_at
+from toolserver.money.receipts.log import closes_at, hour_at
 from toolserver.registry.registry import Operation, Tier
 from toolserver.serving.money import MoneyParts, open_money
 from toolserver.serving.request_gate import RequestGate

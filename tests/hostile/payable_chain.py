@@ -17,7 +17,7 @@ from tests.money.x402.parts import PAY_TO
 from tools.simulated.base_chain import answer, block_at, block_time, head
 from toolserver.money.purchases.matching import AUTHORIZATION_USED
 from toolserver.money.purchases.units import NETWORK, USDC
-from toolserver.money.x402.chain_lookup import _STATE
+from toolserver.money.x402.chain_lookup import STATE_SELECTOR
 from toolserver.world.model import Edits, World
 
 Stage = Callable[[str], Awaitable[None]]
@@ -108,7 +108,7 @@ class PayableChain:
         name, given = call["method"], call.get("params") or []
         if name == "eth_getLogs":
             return {"jsonrpc": "2.0", "id": call["id"], "result": self._logs(given[0])}
-        if name == "eth_call" and str(given[0].get("data", "")).startswith(f"0x{_STATE.hex()}"):
+        if name == "eth_call" and str(given[0].get("data", "")).startswith(f"0x{STATE_SELECTOR.hex()}"):
             used = f"0x{given[0]['data'][-64:]}" in self.made()
             return {"jsonrpc": "2.0", "id": call["id"], "result": f"0x{int(used):064x}"}
         said = answer(self.world, call)

@@ -30,10 +30,9 @@ from tools.simulated.base_chain import BLOCK_S
 from toolserver.clock import ManualClock
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import PaymentPending, SalesCeilingReached, SettlementPending
-from toolserver.money.purchases.agreement_watch import LOOK_S, AgreementWatch
 from toolserver.money.purchases.ceilings import Ceilings
-from toolserver.money.purchases.chain import ChainNode
-from toolserver.money.purchases.reorg_watch import MISSING_S
+from toolserver.money.purchases.chain.node import ChainNode
+from toolserver.money.purchases.chain.reorg_watch import COMPARE_S, MISSING_S, AgreementWatch
 from toolserver.money.purchases.sql_review import read_review_cases
 from toolserver.money.purchases.units import NETWORK, USDC
 from toolserver.money.x402 import wire
@@ -308,8 +307,8 @@ async def find_lies(ground: Ground, look: Callable[[], Awaitable[None]], listed:
         await look()
         if listed() >= sold:
             break
-        ground.clock.advance(LOOK_S)
-        passed += LOOK_S
+        ground.clock.advance(COMPARE_S)
+        passed += COMPARE_S
     return Lie(sold * SMALL, sold, listed(), passed)
 
 

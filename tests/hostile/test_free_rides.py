@@ -13,7 +13,7 @@ from tests.hostile.free_rides import ATTEMPTS, REPEATS, find_free_rides
 from tests.hostile.paid_shop import CHILD, call, list_premium, list_sold, paid_shop
 from tests.live.processes import started
 from tests.size import a_share
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.x402 import wire
 
 FREE_AN_HOUR = 10  # answers, by docs/billing.md

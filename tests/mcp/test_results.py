@@ -11,7 +11,7 @@ from toolserver.errors import InsufficientCredits
 from toolserver.mcp import messages
 from toolserver.mcp.call_arguments import next_step
 from toolserver.mcp.results import ToolResult, render_core, render_failure, render_result
-from toolserver.money.x402.headers import META_RESPONSE, REQUIRED, RESPONSE, header
+from toolserver.money.x402.wire import META_RESPONSE, REQUIRED, RESPONSE, header
 from toolserver.registry.registry import Tier, operation_of
 from toolserver.registry.site_facts import SiteFacts
 

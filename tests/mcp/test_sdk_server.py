@@ -14,7 +14,7 @@ from toolserver.mcp.definitions import ToolChoices
 from toolserver.mcp.fast_path import FastPath
 from toolserver.mcp.messages import INSTRUCTIONS, NAME, TITLE
 from toolserver.mcp.sdk_server import HINTS, RegistryTools, build, live, manager
-from toolserver.money.x402.headers import META_PAYMENT
+from toolserver.money.x402.wire import META_PAYMENT
 
 
 def context(meta=None, **scope):

@@ -217,7 +217,7 @@ MUTANTS = (
         "return self.number * WIDTH <= size >> HEIGHT * (self.level or 0)",
     ),
     fault(
-        "toolserver/money/receipts/log_state.py",
+        "toolserver/money/receipts/log.py",
         "a checkpoint is signed over a log that shrank",
         "    if size < last.size:\n",
         "    if False:\n",

@@ -7,7 +7,7 @@ from rest_bridge.routes import Endpoint
 from tests.catalog.tiny import TINY
 from toolserver.calls.pipeline import Outcome
 from toolserver.calls.response import RenderedResponse
-from toolserver.money.x402.headers import unheader
+from toolserver.money.x402.wire import unheader
 
 ANSWER = RenderedResponse(b"x" * 2000, 0, 60, 0)
 

@@ -8,7 +8,7 @@ from toolserver.core.credit_sales import NoCreditSales
 from toolserver.core.http_client import HttpAnswer
 from toolserver.errors import BillingUnavailable
 from toolserver.money.purchases.remote import RemotePurchases
-from toolserver.money.x402.headers import TOPUP_PATH
+from toolserver.money.x402.wire import TOPUP_PATH
 
 
 class Owner(RemotePurchases):

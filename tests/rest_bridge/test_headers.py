@@ -10,7 +10,7 @@ from rest_bridge import headers as headers_module
 from rest_bridge.headers import HeaderBook, choose_encoding, digest, limits, settlement, settlement_version_1
 from toolserver.calls.rate_limit import LimitState, Quota
 from toolserver.calls.response import COMPRESS_FROM, RenderedResponse
-from toolserver.money.x402.headers import unheader
+from toolserver.money.x402.wire import unheader
 from toolserver.registry import deprecations
 from toolserver.registry.deprecations import Deprecation
 from toolserver.registry.registry import Registry

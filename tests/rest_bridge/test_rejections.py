@@ -8,8 +8,8 @@ from rest_bridge.face import RejectionWriter
 from tests.catalog.tiny import FACTS, TINY
 from tests.rest_bridge.markup import Page
 from toolserver.errors import MissingToken, NotFound
-from toolserver.money.x402.headers import REQUIRED
-from toolserver.money.x402.headers import header as offer
+from toolserver.money.x402.wire import REQUIRED
+from toolserver.money.x402.wire import header as offer
 
 WRITER = RejectionWriter(TINY, FACTS)
 BROWSER = b"text/html,application/xhtml+xml,*/*;q=0.8"

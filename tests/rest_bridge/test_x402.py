@@ -5,8 +5,8 @@ import json
 from rest_bridge.asgi import parse_request
 from rest_bridge.x402 import PATH, pages
 from tests.catalog.tiny import TINY
-from toolserver.money.x402.headers import TOPUP_PATH
 from toolserver.money.x402.offers import X402Terms
+from toolserver.money.x402.wire import TOPUP_PATH
 
 TERMS = X402Terms(bytes([7]) * 20, 120, 1000, "https://data.example", "data.example")
 SCOPE = {"headers": [], "query_string": b""}

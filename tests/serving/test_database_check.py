@@ -8,7 +8,7 @@ import pytest
 from tests.money.ledger.ledgers import token
 from tests.money.receipts.stores import append_hours
 from toolserver.money.ledger.store import FILE, open_ledger
-from toolserver.money.receipts.log_buckets import BookedCall
+from toolserver.money.receipts.log import BookedCall
 from toolserver.money.receipts.sql_booked import book_calls
 from toolserver.money.receipts.sql_log import read_log_state
 from toolserver.money.receipts.sql_store import SqlReceiptStore

@@ -12,7 +12,7 @@ from tests.money.ledger.ledgers import token
 from tests.postgres import run_sql, terms_of, url_of
 from toolserver.clock import ManualClock
 from toolserver.money.ledger.store import FILE
-from toolserver.money.purchases.address_numbers import MARK as ADDRESS
+from toolserver.money.purchases.quotes import ADDRESS_MARK as ADDRESS
 from toolserver.serving import database_move
 from toolserver.serving.database_check import check_place
 from toolserver.serving.database_move import cancel_move, move_database

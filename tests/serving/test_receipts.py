@@ -9,7 +9,7 @@ from toolserver.clock import ManualClock
 from toolserver.core.settings_groups import ScalingSettings
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.receipts.keys import RECEIPT_KEYS, ReceiptKeysLost, ensure_keys
-from toolserver.money.receipts.published_keys import KeysDiffer
+from toolserver.money.receipts.sql_keys import KeysDiffer
 from toolserver.serving.receipts import open_receipts
 from toolserver.settings import Settings
 

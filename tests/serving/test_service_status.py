@@ -9,7 +9,7 @@ from tests.internet import Internet
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.money.ledger.client.ledger import OwnerHealth
-from toolserver.money.purchases.rpc_pool import ChainServers
+from toolserver.money.purchases.chain.rpc_pool import ChainServers
 from toolserver.serving.service_status import ServiceStatus
 from toolserver.upstream.source_errors import SourceDown
 from toolserver.upstream.source_history import QUARTER_S, QUARTERS, SourceQuarter

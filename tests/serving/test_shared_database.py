@@ -22,7 +22,7 @@ from toolserver.core.caller import token_hash
 from toolserver.core.settings_groups import ScalingSettings
 from toolserver.errors import PaymentRequired, ToolserverError
 from toolserver.money.ledger.store import FILE
-from toolserver.money.receipts.log_state import LogMark
+from toolserver.money.receipts.log import LogMark
 from toolserver.money.receipts.transparency_log import begin_log
 from toolserver.serving.money import keeps_books, open_money
 from toolserver.serving.readiness import Readiness

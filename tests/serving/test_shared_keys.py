@@ -8,7 +8,7 @@ from tests.calls.parts import START
 from tests.money.ledger.ledgers import opened_file
 from toolserver.clock import ManualClock
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, KeyRing, ensure_keys, rotate_keys, write
-from toolserver.money.receipts.published_keys import KeysDiffer
+from toolserver.money.receipts.sql_keys import KeysDiffer
 from toolserver.serving.shared_keys import SharedKeys
 from toolserver.webhooks.secret_box import KEY_FILE, ensure_key
 

@@ -22,7 +22,7 @@ from toolserver.money.ledger.sql_tables import release_undelivered
 from toolserver.money.ledger.state import DIED, key_of
 from toolserver.money.ledger.store import SqlLedger, unavailable
 from toolserver.money.receipts.issue import IssueReceipt, RecordUncharged, StoredReceipt
-from toolserver.money.receipts.log_buckets import BucketNamer, UnchargedCall
+from toolserver.money.receipts.log import BucketNamer, UnchargedCall
 from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Sale, SignedReceipt, receipt_id

@@ -23,7 +23,7 @@ from toolserver.core.models import iso
 from toolserver.money.books.sql_books import list_transfers, read_books, read_tokens, read_tools
 from toolserver.money.books.sql_reconciliation import BooksCheck, FollowedLedger, check_books, check_chain
 from toolserver.money.ledger.sql_books import BookedTransfer
-from toolserver.money.purchases.service import make_rpc_pool
+from toolserver.money.purchases.chain.rpc_pool import make_rpc_pool
 from toolserver.money.receipts.transparency_log import read_mark
 from toolserver.serving.shared_database import find_marks
 from toolserver.settings import Settings

@@ -14,8 +14,7 @@ from toolserver.cli.load_settings import settings_from
 from toolserver.clock import SystemClock
 from toolserver.money.ledger.protocol import milliseconds
 from toolserver.money.ledger.store import SqlLedger
-from toolserver.money.purchases.rpc_pool import RpcPool
-from toolserver.money.purchases.service import make_rpc_pool
+from toolserver.money.purchases.chain.rpc_pool import RpcPool, make_rpc_pool
 from toolserver.settings import Settings
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.ledger_place import open_place

@@ -11,7 +11,7 @@ import click
 from eth_keys.datatypes import PrivateKey
 
 from toolserver.cli.options import add_options
-from toolserver.money.purchases.deposit import address_from, checksum_address
+from toolserver.money.purchases.chain.ethereum import address_from, checksum_address
 from toolserver.money.purchases.listing import show_usd
 from toolserver.money.purchases.offline_key import KeyRefused, Signer, read_key_file, read_key_variable
 from toolserver.money.purchases.transfer_authorization import Authorization, UnusableDocument, read_document

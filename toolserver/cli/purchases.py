@@ -15,12 +15,12 @@ from toolserver.cli.options import data_dir_option, json_option, limit_option
 from toolserver.cli.printing import print_rows
 from toolserver.clock import SystemClock
 from toolserver.money.books.open_cases import list_open_cases, list_pending_payments
-from toolserver.money.purchases.address_numbers import MARK
-from toolserver.money.purchases.claim_secret import tx_hash_of
-from toolserver.money.purchases.deposits import find_unclaimed, sweep_plan
+from toolserver.money.purchases.chain.ethereum import tx_hash_of
 from toolserver.money.purchases.listing import show_purchase
+from toolserver.money.purchases.quotes import ADDRESS_MARK
 from toolserver.money.purchases.sql_review import approve_transfer
 from toolserver.money.purchases.sql_store import read_deposit_states, read_deposits, read_purchases
+from toolserver.money.purchases.sweep import find_unclaimed, sweep_plan
 from toolserver.serving.shared_database import find_marks
 from toolserver.settings import Settings
 from toolserver.sql.ledger_place import LedgerPlace, open_place
@@ -120,7 +120,7 @@ def _unclaimed(path: LedgerPlace, data_dir: Path | None) -> list[dict[str, Any]]
     quoted = [index for index, state in states if state == "quoted"]
     used = [index for index, state in states if state != "quoted"]
     settings = settings_from(data_dir=data_dir)
-    issued = find_marks(settings, patient=True).read(MARK) or 0
+    issued = find_marks(settings, patient=True).read(ADDRESS_MARK) or 0
     find = partial(find_unclaimed, settings.payments, quoted=quoted, used=used, issued=issued, clock=SystemClock())
     return anyio.run(find)
 

@@ -13,18 +13,17 @@ from toolserver.cli.printing import print_facts
 from toolserver.core.caller import token_hash
 from toolserver.core.credit_price import ATOMIC_PER_CREDIT, credits_for
 from toolserver.money.ledger.admin import grant
-from toolserver.money.purchases.address_numbers import MARK
 from toolserver.money.purchases.buyer_proof import find_signer, recovery_text
-from toolserver.money.purchases.claim_secret import tx_hash_of
-from toolserver.money.purchases.deposit import DepositKey, checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address, tx_hash_of
+from toolserver.money.purchases.chain.rpc_pool import RpcPool
+from toolserver.money.purchases.deposit import DepositKey
 from toolserver.money.purchases.listing import show_usd
 from toolserver.money.purchases.matching import Receipt, UsdcTransfer, transfers
-from toolserver.money.purchases.rpc_pool import RpcPool
+from toolserver.money.purchases.quotes import ADDRESS_MARK
 from toolserver.money.purchases.sql_refunds import is_known_payment
 from toolserver.money.purchases.sql_store import SqlPurchaseStore
-from toolserver.money.x402.recovery import ChainTopup, begin_recovered, find_topups
+from toolserver.money.x402.records import ChainTopup, TopupCredit, begin_recovered, find_topups
 from toolserver.money.x402.sql_store import SqlPaymentStore
-from toolserver.money.x402.store import TopupCredit
 from toolserver.registry.registry import Registry
 from toolserver.serving.shared_database import find_marks
 
@@ -155,6 +154,6 @@ async def _list_lost_addresses(desk: Desk) -> set[bytes]:
     if settings.xpub is None:
         raise ValueError("deposit addresses cannot be computed without payments.xpub, which they come from")
     key, purchased = DepositKey(settings.xpub.get_secret_value()), await SqlPurchaseStore(desk.file).list_deposits()
-    issued = find_marks(desk.settings, patient=True).read(MARK) or 0
+    issued = find_marks(desk.settings, patient=True).read(ADDRESS_MARK) or 0
     lost = set(range(settings.first_index, issued)) - {number for number, _ in purchased}
     return {key.address(number) for number in lost}

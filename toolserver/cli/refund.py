@@ -14,12 +14,11 @@ from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.options import data_dir_option, json_option
 from toolserver.cli.printing import print_facts, print_rows
 from toolserver.money.purchases.buyer_proof import find_payers, find_signer, new_nonce, refund_text
-from toolserver.money.purchases.claim_secret import tx_hash_of
-from toolserver.money.purchases.deposit import address_from, checksum_address
+from toolserver.money.purchases.chain.ethereum import address_from, checksum_address, tx_hash_of
+from toolserver.money.purchases.chain.relay import open_relay
 from toolserver.money.purchases.matching import Receipt, is_authorized_transfer
 from toolserver.money.purchases.offline_key import read_private_key
 from toolserver.money.purchases.refunds import RefundDraft, RefundRefused, StoredRefund, nonce_of, show_refund
-from toolserver.money.purchases.relay import open_relay
 from toolserver.money.purchases.sql_refunds import SqlRefunds
 from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.money.purchases.transfer_authorization import VALID_S, Authorization

@@ -12,12 +12,14 @@ from toolserver.cli.options import data_dir_option, json_option
 from toolserver.cli.printing import print_facts, print_rows
 from toolserver.core.caller import token_hash
 from toolserver.money.purchases.buyer_proof import find_payers, find_signer, new_nonce, reissue_text
-from toolserver.money.purchases.reissued_token import ensure_reissued_token, find_reissued_token, forget_reissued_token
 from toolserver.money.purchases.reissues import (
     ReissueDraft,
     ReissueRefused,
     StoredReissue,
+    ensure_reissued_token,
     find_only_payer,
+    find_reissued_token,
+    forget_reissued_token,
     require_due,
     show_reissue,
 )

@@ -25,14 +25,14 @@ from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import data_dir_option, json_option
 from toolserver.cli.printing import print_rows
 from toolserver.clock import Clock, SystemClock
-from toolserver.money.purchases.address_numbers import MARK
-from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.purchases.deposits import plan_worthwhile_sweep
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.chain.relay import Relay, open_relay
 from toolserver.money.purchases.listing import show_usd
 from toolserver.money.purchases.offline_key import read_private_key, read_signer
-from toolserver.money.purchases.relay import Relay, open_relay
+from toolserver.money.purchases.quotes import ADDRESS_MARK
 from toolserver.money.purchases.sql_store import read_deposit_states, read_deposits
 from toolserver.money.purchases.sql_sweeps import record_moved, record_sending
+from toolserver.money.purchases.sweep import plan_worthwhile_sweep
 from toolserver.money.purchases.transfer_authorization import Authorization
 from toolserver.money.purchases.units import atomic
 from toolserver.serving.shared_database import find_marks
@@ -78,7 +78,7 @@ async def _plan(
         settings.payments,
         issued_addresses=read_deposits(path),
         states=dict(read_deposit_states(path)),
-        issued=find_marks(settings, patient=True).read(MARK) or 0,
+        issued=find_marks(settings, patient=True).read(ADDRESS_MARK) or 0,
         clock=SystemClock(),
         to=to,
         least=max(1, atomic(least_usd)),

@@ -13,7 +13,7 @@ import msgspec
 
 from toolserver import API_VERSION
 from toolserver.core.caller import REFERENCE, Caller
-from toolserver.money.x402.headers import META_PAYMENT
+from toolserver.money.x402.wire import META_PAYMENT
 
 MODERN = "2026-07-28"
 LEGACY = ("2024-11-05", "2025-03-26", "2025-06-18", "2025-11-25")

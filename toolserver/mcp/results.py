@@ -8,7 +8,7 @@ from toolserver.errors import CallRejected
 from toolserver.mcp import messages
 from toolserver.mcp.call_arguments import next_step
 from toolserver.mcp.messages import encode
-from toolserver.money.x402.headers import META_RESPONSE, REQUIRED, RESPONSE, unheader
+from toolserver.money.x402.wire import META_RESPONSE, REQUIRED, RESPONSE, unheader
 from toolserver.registry import error_codes
 from toolserver.registry.registry import Operation
 from toolserver.registry.response_schema import BARE, frame_of

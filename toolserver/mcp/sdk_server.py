@@ -21,7 +21,7 @@ from toolserver.mcp.asgi import CALLER, CHOICE
 from toolserver.mcp.definitions import ToolChoice
 from toolserver.mcp.fast_path import FastPath
 from toolserver.mcp.messages import NO_PARAMS
-from toolserver.money.x402.headers import META_PAYMENT
+from toolserver.money.x402.wire import META_PAYMENT
 
 Context = ServerRequestContext[Any, Any]
 HINTS: Mapping[CacheableMethod, CacheHint] = {

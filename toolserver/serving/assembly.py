@@ -22,8 +22,8 @@ from toolserver.core.caller import Addresses
 from toolserver.core.metrics import Metrics
 from toolserver.core.shared_memory import SharedMemory
 from toolserver.core.usage_stats import KEEP_H, Usage
-from toolserver.money.x402.headers import TOPUP_PATH
 from toolserver.money.x402.service import exact_of, topups_of
+from toolserver.money.x402.wire import TOPUP_PATH
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.registry.source_list import digest_source_list

@@ -15,7 +15,7 @@ import anyio
 
 from toolserver.money.ledger.admin import check
 from toolserver.money.ledger.store import FILE
-from toolserver.money.purchases.address_numbers import MARK as ADDRESS
+from toolserver.money.purchases.quotes import ADDRESS_MARK as ADDRESS
 from toolserver.serving.database_check import DatabaseFacts, find_differences, read_facts
 from toolserver.serving.money import MARKER
 from toolserver.sql.backup import require_alone, stamp

@@ -22,10 +22,11 @@ from toolserver.errors import ToolserverError
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.protocol import AllowanceLedger, Ledger
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
+from toolserver.money.purchases.quotes import put_old_quotes_aside
 from toolserver.money.purchases.service import PurchaseService, open_purchases
-from toolserver.money.receipts.account_statements import AccountStatements
+from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.money.receipts.keys import RECEIPT_KEYS
-from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.service import AccountStatements, ReceiptService
 from toolserver.money.receipts.transparency_log import CLOSE_EVERY_S
 from toolserver.money.x402.service import open_x402
 from toolserver.serving.background_tasks import repeat
@@ -35,18 +36,12 @@ from toolserver.serving.shared_keys import AGREE_EVERY_S
 from toolserver.settings import Settings
 from toolserver.sql.errors import OtherWorld
 from toolserver.sql.group_commit import GroupCommit
-from toolserver.sql.leased_task import LeasedTask
 from toolserver.sql.move_mark import require_not_moved
 
 if TYPE_CHECKING:
     from toolserver.money.ledger.client.ledger import HttpLedger
-    from toolserver.money.purchases.rpc_pool import ChainServers
-    from toolserver.money.purchases.sql_reissues import SqlReissues
-    from toolserver.money.purchases.sql_review import SqlReview
-    from toolserver.money.purchases.store import PurchaseStore
+    from toolserver.money.purchases.chain.rpc_pool import ChainServers
     from toolserver.money.x402.settlement import SettlementService
-    from toolserver.money.x402.sql_confirmations import SqlConfirmations
-    from toolserver.money.x402.store import PaymentStore
 
 log = logging.getLogger(__name__)
 
@@ -86,8 +81,7 @@ class MoneyParts:
         """The source of statements: the own ledger, or the service that sells for the followed ledger."""
         if isinstance(self.ledger, SqlLedger | MemoryLedger):
             return AccountStatements(self.ledger, self.evidence)
-        from toolserver.money.purchases.remote import RemotePurchases
-        from toolserver.money.purchases.remote_statements import RemoteStatements
+        from toolserver.money.purchases.remote import RemotePurchases, RemoteStatements
 
         return RemoteStatements(self.payments) if isinstance(self.payments, RemotePurchases) else NoStatements()
 
@@ -167,13 +161,19 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
             if released := await charges.release_undelivered():
                 log.warning("charges for answers that were not sent were released", extra={"count": released})
             receipted_charges = ReceiptedCharges(charges, evidence, clock)
-            shared: dict[str, Any] = {"clock": clock, "host": service}
-            shared["make_task"] = partial(LeasedTask, ledger.file, clock=clock)
-            shared["make_review"] = partial(_review_store, ledger.file)
-            payments = await open_(_open_own_sales(settings, ledger, shared))
-            shared |= {"make_store": partial(_payment_store, ledger.file), "base_url": base_url}
-            shared["make_confirmations"] = partial(_confirmation_store, ledger.file)
-            x402 = await open_(open_x402(settings.x402, settings.payments, **shared))
+            payments = await open_(
+                open_purchases(
+                    settings.payments,
+                    ledger.file,
+                    ledger=ledger,
+                    clock=clock,
+                    host=service,
+                    marks=find_marks(settings),
+                )
+            )
+            x402 = await open_(
+                open_x402(settings.x402, settings.payments, ledger.file, clock=clock, base_url=base_url, host=service)
+            )
         else:
             await record_died(ledger.file, evidence.log.buckets, ledger.died, clock.time())
             followed, payments = ledger, await open_(_open_remote_sales(settings, ledger))
@@ -197,7 +197,9 @@ def _list_upkeep(
     if isinstance(ledger, SqlLedger):
         yield "void expired reservations", ledger.sweep, SWEEP_S
         if settings.payments.enabled:
-            aside = partial(_put_quotes_aside, ledger.file, clock, settings.payments.keep_unpaid_days)
+            aside = partial(
+                put_old_quotes_aside, SqlPurchaseStore(ledger.file), clock, settings.payments.keep_unpaid_days
+            )
             yield "put old quotes aside", aside, FORGET_S
 
 
@@ -218,51 +220,6 @@ async def _open_ledger(settings: Settings, clock: Clock) -> AsyncIterator[Opened
 
     async with open_ledger_client(settings.ledger, settings.data_dir / FILE, clock, least_free=least_free) as followed:
         yield followed
-
-
-def _purchase_store(file: GroupCommit, task: LeasedTask | None = None) -> "PurchaseStore":
-    from toolserver.money.purchases.sql_store import SqlPurchaseStore
-
-    return SqlPurchaseStore(file, task)
-
-
-async def _put_quotes_aside(file: GroupCommit, clock: Clock, days: int) -> None:
-    from toolserver.money.purchases.quotes import put_old_quotes_aside
-
-    await put_old_quotes_aside(_purchase_store(file), clock, days)
-
-
-def _payment_store(file: GroupCommit) -> "PaymentStore":
-    from toolserver.money.x402.sql_store import SqlPaymentStore
-
-    return SqlPaymentStore(file)
-
-
-def _confirmation_store(file: GroupCommit, task: LeasedTask | None = None) -> "SqlConfirmations":
-    from toolserver.money.x402.sql_confirmations import SqlConfirmations
-
-    return SqlConfirmations(file, task)
-
-
-def _review_store(file: GroupCommit, task: LeasedTask | None = None) -> "SqlReview":
-    from toolserver.money.purchases.sql_review import SqlReview
-
-    return SqlReview(file, task)
-
-
-def _open_own_sales(
-    settings: Settings, ledger: SqlLedger, shared: dict[str, Any]
-) -> AbstractAsyncContextManager[CreditSales]:
-    marks, reissues = find_marks(settings), _make_reissues(ledger.file, shared["clock"])
-    purchases = partial(_purchase_store, ledger.file)
-    outside: dict[str, Any] = {"marks": marks, "reissues": reissues}
-    return open_purchases(settings.payments, ledger=ledger, make_store=purchases, **outside, **shared)
-
-
-def _make_reissues(file: GroupCommit, clock: Clock) -> "SqlReissues":
-    from toolserver.money.purchases.sql_reissues import SqlReissues
-
-    return SqlReissues(file, clock)
 
 
 def _open_remote_sales(settings: Settings, ledger: "HttpLedger") -> AbstractAsyncContextManager[CreditSales]:

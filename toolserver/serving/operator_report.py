@@ -12,7 +12,7 @@ from toolserver.clock import Clock
 from toolserver.core.models import iso, moment
 from toolserver.errors import BillingUnavailable
 from toolserver.money.ledger.store import FILE, SqlLedger
-from toolserver.money.receipts.log_state import LogForked
+from toolserver.money.receipts.log import LogForked
 from toolserver.serving.advice import Advice, give_advice
 from toolserver.serving.money import MoneyParts
 from toolserver.serving.service_status import ServiceStatus

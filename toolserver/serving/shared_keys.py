@@ -6,8 +6,7 @@ from functools import partial
 from pathlib import Path
 
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, KeyRing, find_key_file
-from toolserver.money.receipts.postgres_keys import PublishedKeys
-from toolserver.money.receipts.published_keys import KeysDiffer
+from toolserver.money.receipts.sql_keys import KeysDiffer, PublishedKeys
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.webhooks.secret_box import KEY_FILE
 

@@ -10,7 +10,7 @@ from tests.money.purchases.parts import TX, Server, address_of, desk, paid
 from toolserver.core import ids
 from toolserver.money.books.sql_reconciliation import check_books, check_chain
 from toolserver.money.ledger.store import FILE, open_ledger
-from toolserver.money.receipts.log_state import LogMark
+from toolserver.money.receipts.log import LogMark
 
 NOW = 1_800_000_100_000
 REPLACED = "CAST(replace(CAST({} AS TEXT), '{}', '{}') AS BLOB)"

@@ -9,7 +9,7 @@ import pytest
 from tests.money.purchases.anvil import START, Anvil, started
 from tests.money.purchases.parts import Desk, desk
 from toolserver.clock import ManualClock
-from toolserver.money.purchases.chain import ChainNode
+from toolserver.money.purchases.chain.node import ChainNode
 
 
 @pytest.fixture

@@ -17,16 +17,16 @@ from toolserver.core.credit_sales import Claim, CreditedPurchase, PurchaseQuote
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
+from toolserver.money.purchases.chain.reorg_watch import ReorgWatch
+from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.confirm import Confirmations, Rules
 from toolserver.money.purchases.deposit import DepositKey
 from toolserver.money.purchases.matching import TRANSFER, TRANSFER_SELECTOR, Log, Receipt, Transaction, transfers
 from toolserver.money.purchases.policy import ObservedTransaction
 from toolserver.money.purchases.quotes import Quotes, QuoteTerms
-from toolserver.money.purchases.reorg_watch import ReorgWatch
-from toolserver.money.purchases.rpc_pool import RpcPool
+from toolserver.money.purchases.records import PurchaseStore
 from toolserver.money.purchases.sql_review import SqlReview
 from toolserver.money.purchases.sql_store import SqlPurchaseStore
-from toolserver.money.purchases.store import PurchaseStore
 from toolserver.money.purchases.units import USDC
 
 NOW = 1_800_000_000

@@ -5,9 +5,9 @@ import pytest
 
 from tests.money.purchases.parts import NOW
 from toolserver.money.ledger.operations import LedgerState
-from toolserver.money.purchases.address_numbers import BLOCK, MARK, AddressNumbers
 from toolserver.money.purchases.memory_store import MemoryPurchaseStore
-from toolserver.money.purchases.store import PurchaseDraft
+from toolserver.money.purchases.quotes import ADDRESS_MARK, BLOCK, AddressNumbers
+from toolserver.money.purchases.records import PurchaseDraft
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.high_water import FILE, HighWater, MarksBroken
 
@@ -27,9 +27,9 @@ async def test_the_block_is_on_the_disk_before_its_first_number_is_used(tmp_path
     marks = HighWater(tmp_path)
     numbers = AddressNumbers(await store_of(), marks=marks)
     assert await numbers.take() == 0
-    assert marks.read(MARK) == BLOCK
+    assert marks.read(ADDRESS_MARK) == BLOCK
     assert [await numbers.take() for _ in range(BLOCK)] == list(range(1, BLOCK + 1))
-    assert marks.read(MARK) == 2 * BLOCK
+    assert marks.read(ADDRESS_MARK) == 2 * BLOCK
 
 
 async def test_those_who_ask_at_once_get_numbers_of_their_own(tmp_path):
@@ -60,7 +60,7 @@ async def test_two_processes_set_different_blocks_aside(tmp_path):
 async def test_the_greatest_of_setting_database_and_mark_counts(tmp_path, first, used, mark, next):
     marks = HighWater(tmp_path)
     if mark is not None:
-        marks.raise_to(MARK, mark)
+        marks.raise_to(ADDRESS_MARK, mark)
     assert await AddressNumbers(await store_of(used), first, marks).take() == next
 
 

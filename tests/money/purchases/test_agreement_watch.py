@@ -1,7 +1,7 @@
 """A second server confirms every credited transfer; one that contradicts makes a case of it within a minute."""
 
 from tests.money.purchases.parts import TX, Server, address_of, desk, observed, paid, receipt, transfer_log
-from toolserver.money.purchases.agreement_watch import LAGS_S, LOOK_S, AgreementWatch, sort_sightings
+from toolserver.money.purchases.chain.reorg_watch import COMPARE_S, LAGS_S, AgreementWatch, sort_sightings
 from toolserver.money.purchases.sql_review import read_review_cases
 
 
@@ -35,7 +35,7 @@ async def test_a_server_that_lies_is_found_within_a_minute_and_listed(tmp_path, 
         begun = d.clock.monotonic()
         while not await kinds(d):
             await watch.look()
-            d.clock.advance(LOOK_S)
+            d.clock.advance(COMPARE_S)
         assert d.clock.monotonic() - begun < 60
         assert await kinds(d) == ["disputed"]
         assert "disagree about a credited payment" in caplog.text
@@ -48,7 +48,7 @@ async def test_a_server_that_lags_contradicts_nobody(tmp_path):
         d.clock.advance(LAGS_S - 1)
         await watch.look()
         late.seen = dict(first.seen)
-        d.clock.advance(LOOK_S)
+        d.clock.advance(COMPARE_S)
         await watch.look()
         assert await kinds(d) == []
         assert await d.review.list_unagreed() == []

@@ -3,8 +3,8 @@
 import pytest
 
 from tests.money.purchases.anvil import ALICE
-from toolserver.money.purchases.batch_balances import BATCH, balances_code
-from toolserver.money.purchases.chain import ChainNode
+from toolserver.money.purchases.chain.node import ChainNode, balances_code
+from toolserver.money.purchases.chain.rpc_pool import BATCH
 from toolserver.money.purchases.units import USDC
 
 

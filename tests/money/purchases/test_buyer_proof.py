@@ -20,9 +20,9 @@ from toolserver.money.purchases.buyer_proof import (
     refund_text,
     reissue_text,
 )
-from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.purchases.payer_signature import text_to_sign
-from toolserver.money.purchases.rpc_pool import ChainDown, RpcPool
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
+from toolserver.money.purchases.confirm import text_to_sign
 
 OURS, AT = bytes([0xD0]) * 20, 1_800_000_000_000
 ACCOUNT = Account.from_key(private_key(0, 0))

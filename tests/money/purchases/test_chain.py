@@ -11,7 +11,7 @@ from tests.money.purchases.fake_rpc import fake_rpc
 from tests.money.purchases.parts import NOW, TX, TX2, Server, address_of, desk
 from tests.money.purchases.wrongs import body, hang, only, rpc_error
 from toolserver.errors import ChainUnavailable, NoMatchingTransfer, PaymentPending
-from toolserver.money.purchases.chain import MOST_BYTES, ChainNode, NodeDown, NodeFacts
+from toolserver.money.purchases.chain.node import MOST_BYTES, ChainNode, NodeDown, NodeFacts
 from toolserver.money.purchases.confirm import Rules
 from toolserver.money.purchases.matching import match_deposit
 

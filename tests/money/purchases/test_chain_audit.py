@@ -6,10 +6,10 @@ from functools import partial
 from tests.calls.parts import START
 from tests.money.purchases.parts import PAYER, TX, TX2, Server, observed, paid, receipt, transfer_log, word
 from toolserver.clock import ManualClock
-from toolserver.money.purchases import chain_audit
-from toolserver.money.purchases.chain_audit import ClaimedMoney, ClaimedTransfer, compare_with_chain
+from toolserver.money.purchases.chain.audit import ClaimedMoney, ClaimedTransfer, compare_with_chain
+from toolserver.money.purchases.chain.node import audit as chain_audit
+from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, Log
-from toolserver.money.purchases.rpc_pool import RpcPool
 from toolserver.money.purchases.units import USDC
 
 ONE, TWO = bytes([1]) * 20, bytes([2]) * 20

@@ -6,7 +6,8 @@ import hashlib
 import pytest
 
 from tests.money.purchases.parts import TX, TX2
-from toolserver.money.purchases.claim_secret import MEMO, challenge_of, memo_hash, new_memo, sealing_key, tx_hash_of
+from toolserver.money.purchases.quotes import MEMO, challenge_of, memo_hash, new_memo
+from toolserver.money.purchases.token_encryption import sealing_key
 
 ONE = "svc_buy_" + "1" * 32
 
@@ -24,17 +25,6 @@ def test_nothing_else_is_a_memo(memo):
 
 def test_what_is_stored_is_a_hash():
     assert memo_hash(ONE) == hashlib.sha256(ONE.encode()).digest()
-
-
-@pytest.mark.parametrize("text", ["0x{}", "0X{}", "{}", " 0x{}\n"])
-@pytest.mark.parametrize("digits", ["ab" * 32, "AB" * 32, "aB" * 32])
-def test_every_spelling_of_a_transaction_is_the_same_bytes(text, digits):
-    assert tx_hash_of(text.format(digits)) == b"\xab" * 32
-
-
-@pytest.mark.parametrize("text", ["", "0x", "0x" + "ab" * 31, "0x" + "ab" * 33, "0x" + "g" * 64, "0x0x" + "ab" * 31])
-def test_anything_else_is_no_transaction(text):
-    assert tx_hash_of(text) is None
 
 
 def test_the_key_of_a_token_belongs_to_one_memo_and_one_transaction():

@@ -27,10 +27,9 @@ from toolserver.errors import (
     NotFound,
     PayerProofRequired,
 )
-from toolserver.money.purchases.claim_secret import challenge_of
-from toolserver.money.purchases.confirm import Rules
+from toolserver.money.purchases.confirm import Rules, text_to_sign
 from toolserver.money.purchases.matching import TRANSFER_SELECTOR, Transaction, commitment
-from toolserver.money.purchases.payer_signature import text_to_sign
+from toolserver.money.purchases.quotes import challenge_of
 from toolserver.money.purchases.units import USDC
 
 HEX = f"{int.from_bytes(TX, 'big'):064x}"

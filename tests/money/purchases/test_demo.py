@@ -4,7 +4,6 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +17,11 @@ from tests.money.purchases.wallet import address
 from toolserver.core.credit_sales import Claim, CreditSales
 from toolserver.errors import ChainUnavailable, InvalidArguments, PaymentPending, PaymentRequired
 from toolserver.money.ledger.store import SqlLedger, open_ledger
-from toolserver.money.purchases.chain import ChainNode, NodeFacts
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.chain.node import ChainNode, NodeFacts
+from toolserver.money.purchases.chain.rpc_pool import REST_S
 from toolserver.money.purchases.demo import chain_url, demo_payments, pay_by_demo_wallet
-from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.purchases.rpc_pool import REST_S
 from toolserver.money.purchases.service import open_purchases
-from toolserver.money.purchases.sql_review import SqlReview
-from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.world.clock import SharedSimClock, SimClock
 from toolserver.world.model import ROUTES
 from toolserver.world.server import serve_world
@@ -63,9 +60,8 @@ async def demo(tmp_path: Path) -> AsyncIterator[Demo]:
             open_ledger(tmp_path / "ledger.sqlite3", clock) as ledger,
             open_purchases(
                 settings,
+                ledger.file,
                 ledger=ledger,
-                make_store=partial(SqlPurchaseStore, ledger.file),
-                make_review=partial(SqlReview, ledger.file),
                 clock=clock,
                 host="h",
             ) as payments,

@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from tests.money.purchases.wallet import XPUB, address, base58check, extended
 from tests.size import sized
-from toolserver.money.purchases.deposit import DepositKey, NotAnAccountKey, account_key, address_from, checksum_address
+from toolserver.money.purchases.chain.ethereum import address_from, checksum_address
+from toolserver.money.purchases.deposit import DepositKey, NotAnAccountKey, account_key
 
 ACCOUNT = (44 + 2**31, 60 + 2**31, 2**31)
 KEY = DepositKey(XPUB)

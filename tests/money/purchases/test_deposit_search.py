@@ -4,7 +4,7 @@ import pytest
 
 from tests.money.purchases.parts import NOW, TX, TX2, Server, address_of, desk, paid
 from toolserver.errors import ChainUnavailable, InvalidArguments, NotFound
-from toolserver.money.purchases.deposit_search import DepositSearch
+from toolserver.money.purchases.service import DepositSearch
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from tests.money.purchases.fake_rpc import fake_rpc
 from tests.money.purchases.parts import TX, TX2, Server, address_of, desk
 from tests.money.purchases.test_service import SHARED, settings
 from tests.money.purchases.wallet import address, extended
-from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.purchases.deposits import plan_worthwhile_sweep, sweep_plan
-from toolserver.money.purchases.rpc_pool import ChainDown
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.chain.rpc_pool import ChainDown
+from toolserver.money.purchases.sweep import plan_worthwhile_sweep, sweep_plan
 
 
 async def test_a_sweep_names_what_is_worth_collecting(tmp_path):

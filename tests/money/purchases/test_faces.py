@@ -14,7 +14,7 @@ from tests.arranged import FACTS, client_of
 from tests.money.purchases.parts import TX, TX2, Desk, Server, paid
 from tests.requirements import proves
 from tests.tools.payment.test_tools import shop
-from toolserver.money.purchases.claim_secret import challenge_of
+from toolserver.money.purchases.quotes import challenge_of
 
 HEX = f"0x{TX.hex()}"
 

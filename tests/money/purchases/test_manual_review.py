@@ -1,6 +1,6 @@
 """How operators see what needs a person."""
 
-from toolserver.money.purchases.manual_review import ReviewCase, show_case
+from toolserver.money.purchases.listing import ReviewCase, show_case
 
 ADDRESS = bytes.fromhex("833589fcd6edb6e08f4c7c32d4f71b54bda02913")
 UNAPPLIED = ReviewCase("unapplied", bytes([2]) * 32, ADDRESS, 500_000, "below_minimum", None, 1_800_000_000_000)

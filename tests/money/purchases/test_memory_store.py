@@ -11,11 +11,11 @@ from toolserver.clock import ManualClock
 from toolserver.core.credit_sales import Claim
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.memory import MemoryLedger
+from toolserver.money.purchases.chain.reorg_watch import ReorgWatch
+from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.confirm import Confirmations, Rules
 from toolserver.money.purchases.memory_store import MemoryPurchaseStore
 from toolserver.money.purchases.quotes import Quotes, QuoteTerms
-from toolserver.money.purchases.reorg_watch import ReorgWatch
-from toolserver.money.purchases.rpc_pool import RpcPool
 
 
 @dataclass

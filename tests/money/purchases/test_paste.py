@@ -9,8 +9,8 @@ import pytest
 from tests.live.processes import control, environment, ran, started
 from tests.money.purchases.wallet import address
 from toolserver.core.caller import well_formed
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.demo import paste_sequence
-from toolserver.money.purchases.deposit import checksum_address
 
 pytestmark = pytest.mark.live
 

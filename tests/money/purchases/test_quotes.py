@@ -14,11 +14,9 @@ from tests.requirements import proves
 from tests.work import counted
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import ChainUnavailable, InvalidArguments, RateLimited
-from toolserver.money.purchases.address_numbers import BLOCK
 from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
-from toolserver.money.purchases.claim_secret import MEMO, memo_hash
-from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.purchases.quotes import DAY_S, Quotes, QuoteTerms, put_old_quotes_aside
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.quotes import BLOCK, DAY_S, MEMO, Quotes, QuoteTerms, memo_hash, put_old_quotes_aside
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.high_water import HighWater
 

@@ -5,7 +5,7 @@ import stat
 import pytest
 
 from toolserver.core.caller import well_formed
-from toolserver.money.purchases.reissued_token import (
+from toolserver.money.purchases.reissues import (
     SeedBroken,
     ensure_reissued_token,
     find_reissued_token,

@@ -9,7 +9,7 @@ from tests.money.purchases.fake_rpc import fake_rpc
 from tests.money.purchases.test_transfer_authorization import KEY, ONE, PAYER
 from tests.money.purchases.wallet import private_key
 from toolserver.clock import SystemClock
-from toolserver.money.purchases.relay import ChainPrices, RelayDown, RelayedTransfer, open_relay
+from toolserver.money.purchases.chain.relay import ChainPrices, RelayDown, RelayedTransfer, open_relay
 
 FEES = PrivateKey(private_key(3, 0))  # of RELAY
 LATER = ONE._replace(amount=2_000_000, valid_before=START + 10**6)

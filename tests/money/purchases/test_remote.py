@@ -18,7 +18,7 @@ from toolserver.errors import (
     RateLimited,
     RevokedToken,
 )
-from toolserver.money.purchases.claim_secret import challenge_of
+from toolserver.money.purchases.quotes import challenge_of
 from toolserver.money.purchases.remote import MOST_BYTES, forward_to, open_remote_purchases
 
 CLAIM = Claim(f"0x{TX.hex()}", "svc_buy_" + "0" * 32)

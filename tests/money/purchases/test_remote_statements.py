@@ -4,8 +4,7 @@ from datetime import UTC, datetime
 
 from tests.money.purchases.test_remote import URL, saying
 from toolserver.core.account_statement import StatementRange
-from toolserver.money.purchases.remote import open_remote_purchases
-from toolserver.money.purchases.remote_statements import RemoteStatements
+from toolserver.money.purchases.remote import RemoteStatements, open_remote_purchases
 
 AT = datetime(2027, 1, 15, 8, tzinfo=UTC)
 ENTRY = {

@@ -7,9 +7,9 @@ import pytest
 from tests.money.purchases.parts import TX, Server, address_of, block_hash, desk, observed, paid, receipt, transfer_log
 from tests.requirements import proves
 from toolserver.errors import AlreadyCredited, PaymentPending, PaymentRequired
+from toolserver.money.purchases.chain.reorg_watch import LOOK_S
 from toolserver.money.purchases.confirm import Rules
 from toolserver.money.purchases.policy import Policy
-from toolserver.money.purchases.reorg_watch import LOOK_S
 
 NEW = block_hash(100, "new")
 

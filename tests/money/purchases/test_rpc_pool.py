@@ -7,7 +7,7 @@ import pytest
 
 from tests.money.purchases.parts import NOW, TX, Facts, Server, _itself, block_hash, paid
 from toolserver.clock import ManualClock
-from toolserver.money.purchases.rpc_pool import FAILURES, REST_S, ChainDown, RpcPool
+from toolserver.money.purchases.chain.rpc_pool import FAILURES, REST_S, ChainDown, RpcPool
 
 US = bytes([0xD0]) * 20
 SEEN = paid(US, 5)

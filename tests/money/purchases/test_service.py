@@ -3,7 +3,6 @@
 from contextlib import AbstractAsyncContextManager
 from datetime import UTC, datetime
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,6 @@ from toolserver.money.purchases.confirm import Rules
 from toolserver.money.purchases.deposit import NotAnAccountKey
 from toolserver.money.purchases.policy import Policy
 from toolserver.money.purchases.service import open_purchases, rules_of, terms_of
-from toolserver.money.purchases.sql_review import SqlReview
-from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.settings import PaymentSettings as Settings
 
 TWO = ["https://one.example/KEY1", "https://two.example/KEY2"]
@@ -53,12 +50,10 @@ def test_a_shared_wallet_is_the_address_of_every_quote():
 
 
 def selling(given: Settings, ledger: SqlLedger, clock: ManualClock) -> AbstractAsyncContextManager[CreditSales]:
-    make_store = partial(SqlPurchaseStore, ledger.file)
     return open_purchases(
         given,
+        ledger.file,
         ledger=ledger,
-        make_store=make_store,
-        make_review=partial(SqlReview, ledger.file),
         clock=clock,
         host="h",
     )
@@ -70,9 +65,8 @@ async def opened(folder: Path, given: Settings) -> CreditSales:
         open_ledger(folder / "ledger.sqlite3", clock) as ledger,
         open_purchases(
             given,
+            ledger.file,
             ledger=ledger,
-            make_store=partial(SqlPurchaseStore, ledger.file),
-            make_review=partial(SqlReview, ledger.file),
             clock=clock,
             host="h",
         ) as made,
@@ -108,9 +102,8 @@ async def test_nothing_is_sold_while_no_server_of_the_right_chain_answers(tmp_pa
             open_ledger(tmp_path / "ledger.sqlite3", clock) as ledger,
             open_purchases(
                 given,
+                ledger.file,
                 ledger=ledger,
-                make_store=partial(SqlPurchaseStore, ledger.file),
-                make_review=partial(SqlReview, ledger.file),
                 clock=clock,
                 host="h",
             ) as made,
@@ -134,9 +127,8 @@ async def test_a_revoked_token_has_no_balance_even_if_asked_directly(tmp_path):
         await d.ledger.revoke(standing.fingerprint, "lost")
         async with open_purchases(
             Settings(),
+            d.ledger.file,
             ledger=d.ledger,
-            make_store=lambda task=None: d.store,
-            make_review=partial(SqlReview, d.ledger.file),
             clock=d.clock,
             host="h",
         ) as made:

@@ -9,8 +9,8 @@ from tests.money.purchases.parts import TX
 from tests.money.purchases.test_store import MS, US, credit, opened
 from toolserver.money.ledger.store import FILE
 from toolserver.money.purchases.listing import ListedPurchase
+from toolserver.money.purchases.records import UnappliedPayment
 from toolserver.money.purchases.sql_store import read_cases, read_deposits, read_purchases
-from toolserver.money.purchases.store import UnappliedPayment
 from toolserver.sql.errors import StorageFailed
 
 

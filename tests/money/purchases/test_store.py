@@ -23,8 +23,7 @@ from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.listing import ListedPurchase
 from toolserver.money.purchases.matching import match_deposit
 from toolserver.money.purchases.memory_store import MemoryPurchaseStore
-from toolserver.money.purchases.sql_store import SqlPurchaseStore
-from toolserver.money.purchases.store import (
+from toolserver.money.purchases.records import (
     AddressInUse,
     BlockUpdate,
     NotCreditable,
@@ -33,6 +32,7 @@ from toolserver.money.purchases.store import (
     TransferCredit,
     UnappliedPayment,
 )
+from toolserver.money.purchases.sql_store import SqlPurchaseStore
 
 KINDS = ("memory", "sqlite", POSTGRES)
 US, SECOND = bytes([0xD0]) * 20, bytes([0xD1]) * 20

@@ -9,8 +9,7 @@ from tests.money.purchases.test_store import MS, SECOND, TOKEN, US, credit
 from toolserver.core.caller import token_hash
 from toolserver.money.ledger.operations import Mint, Reserve
 from toolserver.money.ledger.state import LedgerState
-from toolserver.money.purchases.store import NotCreditable
-from toolserver.money.purchases.store_rules import CreditFacts, TakeBack, decide_credit, other_transfers
+from toolserver.money.purchases.records import CreditFacts, NotCreditable, TakeBack, decide_credit, other_transfers
 
 HASH = token_hash(TOKEN).hex()
 

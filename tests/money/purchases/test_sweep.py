@@ -1,7 +1,7 @@
 """The plan that is signed offline: which addresses, which keys, and what the relayer sends."""
 
 from tests.money.purchases.parts import KEY
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.sweep import Deposit, SubmissionCost, find_funded, plan, plan_sweep
 from toolserver.money.purchases.transfer_authorization import VALID_S
 

@@ -16,9 +16,9 @@ from toolserver.errors import (
     PayerProofRequired,
     PaymentPending,
 )
-from toolserver.money.purchases.chain import ChainNode
-from toolserver.money.purchases.claim_secret import challenge_of
+from toolserver.money.purchases.chain.node import ChainNode
 from toolserver.money.purchases.confirm import Rules
+from toolserver.money.purchases.quotes import challenge_of
 from toolserver.money.purchases.units import USDC
 
 pytestmark = pytest.mark.live

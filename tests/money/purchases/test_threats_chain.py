@@ -12,8 +12,8 @@ from toolserver.errors import (
     PaymentPending,
     PaymentRequired,
 )
-from toolserver.money.purchases.chain import ChainNode
-from toolserver.money.purchases.reorg_watch import LOOK_S
+from toolserver.money.purchases.chain.node import ChainNode
+from toolserver.money.purchases.chain.reorg_watch import LOOK_S
 
 pytestmark = pytest.mark.live
 

@@ -13,7 +13,7 @@ from tests.money.purchases.wallet import private_key
 from toolserver.errors import (
     PayerProofRequired,
 )
-from toolserver.money.purchases.chain import ChainNode
+from toolserver.money.purchases.chain.node import ChainNode
 from toolserver.money.purchases.confirm import Rules
 from toolserver.money.purchases.sweep import find_funded, plan
 from toolserver.money.purchases.transfer_authorization import Authorization, read_document

@@ -14,9 +14,9 @@ from tests.size import sized
 from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.store import SqlLedger
-from toolserver.money.purchases.address_numbers import BLOCK, AddressNumbers
+from toolserver.money.purchases.chain.reorg_watch import ReorgWatch
 from toolserver.money.purchases.confirm import AlreadyCredited
-from toolserver.money.purchases.reorg_watch import ReorgWatch
+from toolserver.money.purchases.quotes import BLOCK, AddressNumbers
 from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.leased_task import LeasedTask

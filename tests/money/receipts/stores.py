@@ -5,8 +5,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.postgres import POSTGRES, terms_of
-from toolserver.money.receipts.log_buckets import hour_at
-from toolserver.money.receipts.log_state import AppendHour, LogLease
+from toolserver.money.receipts.log import AppendHour, LogLease, hour_at
 from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.receipts.store import ReceiptStore

@@ -10,7 +10,7 @@ from toolserver.core.account_statement import StatementLine, StatementRange
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.state import AccountRef
-from toolserver.money.receipts.account_statements import AccountStatements
+from toolserver.money.receipts.service import AccountStatements
 
 TOKEN = "svc_live_" + "a" * 64
 CALL, OTHER = "call_" + "1" * 32, "call_" + "2" * 32

@@ -11,7 +11,7 @@ from tests.calls.parts import START
 from toolserver.clock import ManualClock
 from toolserver.money.receipts.issue import IssueReceipt, ReceiptIssuer, ReceiptState, RecordUncharged, StoredReceipt
 from toolserver.money.receipts.keys import KeyRing, b64, make_key
-from toolserver.money.receipts.log_buckets import BucketNamer, UnchargedCall, hour_at
+from toolserver.money.receipts.log import BucketNamer, UnchargedCall, hour_at
 from toolserver.money.receipts.sign import Body, Sale, receipt_id
 
 NOW = START.timestamp()

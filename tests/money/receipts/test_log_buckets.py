@@ -9,7 +9,7 @@ from tests.calls.parts import START
 from tests.money.receipts.test_merkle import mth, root_from_path
 from toolserver.clock import ManualClock
 from toolserver.money.receipts.keys import KeyRing
-from toolserver.money.receipts.log_buckets import (
+from toolserver.money.receipts.log import (
     CLOSE_AFTER_S,
     HOUR_S,
     NOT_YET,

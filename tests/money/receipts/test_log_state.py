@@ -8,16 +8,18 @@ from tests.calls.parts import START
 from tests.money.receipts.test_merkle import mth
 from toolserver.money.receipts import merkle
 from toolserver.money.receipts.keys import make_key
-from toolserver.money.receipts.log_buckets import BookedCall, add_up, hour_at
-from toolserver.money.receipts.log_state import (
+from toolserver.money.receipts.log import (
     AppendHour,
+    BookedCall,
     DaySum,
     LogForked,
     LogLease,
     LogMark,
     SignCheckpoint,
+    add_up,
     describe_day,
     grow_log,
+    hour_at,
     sum_by_day,
 )
 

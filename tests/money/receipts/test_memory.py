@@ -9,8 +9,7 @@ from tests.money.receipts.test_store import HOUR, NOW, OVER, event, issuer, sale
 from toolserver.clock import ManualClock
 from toolserver.money.receipts.issue import IssueReceipt, RecordUncharged
 from toolserver.money.receipts.keys import KeyRing
-from toolserver.money.receipts.log_buckets import BucketNamer, UnchargedCall
-from toolserver.money.receipts.log_state import AppendHour
+from toolserver.money.receipts.log import AppendHour, BucketNamer, UnchargedCall
 from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.merkle import Tile
 

@@ -11,7 +11,7 @@ import pytest
 from tests.calls.shop import Shop, shop
 from tests.live.programs import CLIENTS, installed
 from tests.requirements import proves
-from toolserver.money.receipts.log_buckets import UnchargedCall
+from toolserver.money.receipts.log import UnchargedCall
 from toolserver.money.receipts.service import LOG_PATH
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]

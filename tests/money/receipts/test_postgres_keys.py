@@ -7,8 +7,7 @@ import pytest
 
 from tests.money.ledger.ledgers import opened_file
 from toolserver.money.receipts.keys import make_key, revoke_key, rotate_keys
-from toolserver.money.receipts.postgres_keys import PublishedKeys
-from toolserver.money.receipts.published_keys import KeysDiffer
+from toolserver.money.receipts.sql_keys import KeysDiffer, PublishedKeys
 
 NOW = 1_800_000_000
 pytestmark = pytest.mark.live

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from toolserver.money.receipts.keys import join_keys, make_key, revoke_key, rotate_keys
-from toolserver.money.receipts.published_keys import KeysDiffer, agree_on_keys
+from toolserver.money.receipts.sql_keys import KeysDiffer, agree_on_keys
 
 NOW = 1_800_000_000
 

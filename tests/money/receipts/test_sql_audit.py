@@ -9,7 +9,7 @@ from tests.calls.charging import RICH, open_stand
 from tests.money.receipts.old_log import make_old_log
 from toolserver.core import ids
 from toolserver.money.ledger.store import FILE
-from toolserver.money.receipts.log_state import LogMark
+from toolserver.money.receipts.log import LogMark
 from toolserver.money.receipts.sign import Body, Sale
 from toolserver.money.receipts.sql_audit import (
     KEPT_MS,

@@ -8,8 +8,7 @@ import pytest
 
 from tests.money.receipts.test_log_state import HOUR, MS, calls
 from tests.money.receipts.test_sql_log import grow
-from toolserver.money.receipts.log_buckets import NOT_YET
-from toolserver.money.receipts.log_state import AppendHour, LogLease
+from toolserver.money.receipts.log import NOT_YET, AppendHour, LogLease
 from toolserver.money.receipts.sql_booked import (
     book_calls,
     count_booked,

@@ -7,7 +7,7 @@ import pytest
 
 from tests.money.receipts.test_log_state import HOUR, MS, SIGN, calls
 from tests.money.receipts.test_merkle import consistent, mth, root_from_path, unbundled
-from toolserver.money.receipts.log_state import AppendHour, LogForked, LogLease, LogMark
+from toolserver.money.receipts.log import AppendHour, LogForked, LogLease, LogMark
 from toolserver.money.receipts.merkle import Tile
 from toolserver.money.receipts.sql_booked import book_calls, list_booked, read_day
 from toolserver.money.receipts.sql_log import (

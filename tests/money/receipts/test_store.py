@@ -14,8 +14,15 @@ from tests.money.receipts.test_merkle import consistent, mth, root_from_path, un
 from toolserver.clock import ManualClock
 from toolserver.money.receipts.issue import IssueReceipt, ReceiptIssuer, RecordUncharged
 from toolserver.money.receipts.keys import KeyRing, make_key
-from toolserver.money.receipts.log_buckets import BucketNamer, UnchargedCall, hour_at, show_hour
-from toolserver.money.receipts.log_state import AppendHour, LogForked, SignCheckpoint
+from toolserver.money.receipts.log import (
+    AppendHour,
+    BucketNamer,
+    LogForked,
+    SignCheckpoint,
+    UnchargedCall,
+    hour_at,
+    show_hour,
+)
 from toolserver.money.receipts.merkle import Tile
 from toolserver.money.receipts.sign import Body, Sale
 

@@ -25,8 +25,7 @@ from toolserver.core.caller import token_hash
 from toolserver.errors import BillingUnavailable
 from toolserver.money.books.sql_reconciliation import check_books
 from toolserver.money.receipts.keys import KeyRing
-from toolserver.money.receipts.log_buckets import UnchargedCall, open_bucket, read_hour
-from toolserver.money.receipts.log_state import LogForked, LogMark
+from toolserver.money.receipts.log import LogForked, LogMark, UnchargedCall, open_bucket, read_hour
 from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.transparency_log import (
     CLOSE_EVERY_S,

@@ -28,9 +28,9 @@ from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import CallRejected
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.policy import Policy
-from toolserver.money.purchases.rpc_pool import RpcPool
 from toolserver.money.purchases.service import ClosedPurchases
 from toolserver.money.purchases.sql_review import SqlReview
 from toolserver.money.purchases.units import NETWORK, USDC

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.money.x402.claims import SECRET_LENGTH, hash_key, is_same_key
+from toolserver.money.x402.records import SECRET_LENGTH, hash_key, is_same_key
 
 
 def test_only_the_hash_of_a_key_is_stored():

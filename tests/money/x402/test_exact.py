@@ -16,7 +16,7 @@ from toolserver.errors import (
     SettlementPending,
     UpstreamUnavailable,
 )
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.x402 import wire
 from toolserver.money.x402.exact import name_request
 

@@ -7,7 +7,8 @@ import pytest
 
 from tests.money.x402.parts import failed
 from toolserver.money.purchases.units import NETWORK
-from toolserver.money.x402.facilitator import MOST_BYTES, Facilitator, FacilitatorDown, SettleAnswer
+from toolserver.money.x402.facilitator import MOST_BYTES, Facilitator
+from toolserver.money.x402.wire import FacilitatorDown, SettleAnswer
 
 PAYER = "0x70997970C51812dc3A010C7d01b50e0d17dc79C8"
 TX = bytes([9]) * 32

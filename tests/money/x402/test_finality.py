@@ -9,13 +9,13 @@ from tests.money.x402.parts import PAY_TO, PAYER, desk, payload
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import AlreadyCredited, PaymentRequired, SalesCeilingReached, SettlementPending
 from toolserver.money.ledger.protocol import AccountRef
-from toolserver.money.purchases.agreement_watch import LOOK_S
 from toolserver.money.purchases.ceilings import Ceilings
+from toolserver.money.purchases.chain.reorg_watch import COMPARE_S
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, TRANSFER, Log
 from toolserver.money.purchases.policy import Policy
 from toolserver.money.purchases.units import USDC
 from toolserver.money.x402 import wire
-from toolserver.money.x402.settlement_sweep import SettlementSweep
+from toolserver.money.x402.settlement import SettlementSweep
 from toolserver.money.x402.sql_confirmations import read_confirmation_cases
 
 KEY = "k" * 40
@@ -38,7 +38,7 @@ def signed(usd):
 async def looks(d, times=1):
     for _ in range(times):
         await d.settling.finality.look()
-        d.clock.advance(LOOK_S)
+        d.clock.advance(COMPARE_S)
 
 
 async def cases(d):

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from toolserver.money.x402.headers import (
+from toolserver.money.x402.wire import (
     META_PAYMENT,
     META_RESPONSE,
     REQUIRED,

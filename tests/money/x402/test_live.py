@@ -18,7 +18,7 @@ from tests.money.x402.parts import PAYER, REPORT, TERMS, desk
 from toolserver.clock import SystemClock
 from toolserver.errors import ChainUnavailable, SettlementPending
 from toolserver.money.ledger.store import FILE, open_ledger
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.units import USDC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.chain_lookup import ChainLookup

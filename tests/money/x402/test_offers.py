@@ -4,8 +4,8 @@ import pytest
 
 from tests.money.x402.parts import BASE_URL, NOW, REGISTRY, REPORT, TERMS, signed
 from toolserver.money.x402 import wire
-from toolserver.money.x402.headers import TOPUP_PATH
 from toolserver.money.x402.offers import LEFT_S, document, misfit, offer_call
+from toolserver.money.x402.wire import TOPUP_PATH
 
 OFFER = offer_call(TERMS, REGISTRY["premium_report"])
 

@@ -7,7 +7,7 @@ from tests.money.x402.parts import PAY_TO
 from toolserver.core.credit_price import ATOMIC
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, Log
 from toolserver.money.purchases.units import USDC
-from toolserver.money.x402.recovery import ChainTopup, begin_recovered, find_topups, is_topup, recovered_id
+from toolserver.money.x402.records import ChainTopup, begin_recovered, find_topups, is_topup, recovered_id
 
 PRICES = {20_000, 40_000, 3 * ATOMIC}
 NONCE, NONCE2 = bytes([1]) * 32, bytes([2]) * 32

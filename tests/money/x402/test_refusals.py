@@ -2,9 +2,9 @@
 
 from tests.money.x402.parts import REGISTRY, TERMS, response_of, signed
 from toolserver.money.x402 import wire
-from toolserver.money.x402.facilitator import FacilitatorDown
 from toolserver.money.x402.offers import offer_call
-from toolserver.money.x402.refusals import leave_pending, refuse_payment, refuse_unknown_use, say_unavailable
+from toolserver.money.x402.settlement import leave_pending, refuse_payment, refuse_unknown_use, say_unavailable
+from toolserver.money.x402.wire import FacilitatorDown
 
 OFFER, PAYMENT = offer_call(TERMS, REGISTRY["premium_report"]), wire.read_payment(signed())
 

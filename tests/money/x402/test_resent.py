@@ -9,9 +9,9 @@ import pytest
 from tests.money.x402.chain import Pay, anvil, facilitating
 from tests.money.x402.official import OFFICIAL, LaterClock, Running, paid, running
 from tests.money.x402.parts import REPORT, TERMS
-from toolserver.money.purchases.chain import ChainNode
-from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.purchases.reorg_watch import MISSING_S
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.chain.node import ChainNode
+from toolserver.money.purchases.chain.reorg_watch import MISSING_S
 from toolserver.money.x402 import wire
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(90)]

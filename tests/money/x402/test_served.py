@@ -11,7 +11,7 @@ from tests.live.processes import UNLIMITED, Program, started
 from tests.money.x402.chain import PAYER_KEY, anvil, facilitating
 from tests.money.x402.parts import PAY_TO
 from tests.money.x402.test_live import wallet
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.x402 import wire
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(60)]

@@ -3,7 +3,6 @@
 import logging
 import subprocess
 import sys
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,10 @@ from tests.money.x402.parts import PAY_TO, REGISTRY
 from tests.money.x402.parts import desk as paying
 from toolserver.clock import Clock, ManualClock, SystemClock
 from toolserver.money.ledger.store import open_ledger
-from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.purchases.sql_review import SqlReview
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.x402 import service
-from toolserver.money.x402.facilitator import Facilitator, FacilitatorDown
-from toolserver.money.x402.sql_confirmations import SqlConfirmations
-from toolserver.money.x402.sql_store import SqlPaymentStore
+from toolserver.money.x402.facilitator import Facilitator
+from toolserver.money.x402.wire import FacilitatorDown
 from toolserver.settings import PaymentSettings, X402Settings
 
 ON: dict[str, Any] = {
@@ -40,9 +37,7 @@ async def opened(folder: Path, settings: X402Settings, *, rpc: tuple[str, ...] =
         service.open_x402(
             settings,
             payments,
-            make_store=partial(SqlPaymentStore, ledger.file),
-            make_confirmations=partial(SqlConfirmations, ledger.file),
-            make_review=partial(SqlReview, ledger.file),
+            ledger.file,
             clock=clock,
             base_url="https://data.example",
             host="data.example",
@@ -80,16 +75,24 @@ async def test_on_is_on_and_the_log_says_whether_it_works(tmp_path, monkeypatch,
     assert "secret-token" not in caplog.text
 
 
-def test_a_start_without_x402_loads_nothing_of_it():
+def test_a_start_loads_no_library_of_a_chain():
+    libraries = (
+        "eth_utils",
+        "eth_hash",
+        "eth_keys",
+        "eth_account",
+        "hexbytes",
+        "web3",
+        "cryptography",
+        "nacl",
+        "httpx",
+    )
     script = (
         "import sys, toolserver.app, rest_bridge.x402, toolserver.money.x402.service\n"
-        "print(*[m for m in sys.modules if m.startswith('toolserver.money.x402.') or m == 'eth_utils'])"
+        f"print(*sorted(set({libraries}) & set(sys.modules)))"
     )
     done = subprocess.run([sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True)
-    assert sorted(done.stdout.split()) == [
-        "toolserver.money.x402.headers",
-        "toolserver.money.x402.service",
-    ]
+    assert done.stdout.split() == []
 
 
 # --- toolserver facilitator ---

@@ -9,8 +9,7 @@ from toolserver.core.caller import token_hash
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import PaymentUsed, SettlementPending
 from toolserver.money.x402 import wire
-from toolserver.money.x402.settlement import AuthorisationState, Handover
-from toolserver.money.x402.settlement_sweep import SettlementSweep
+from toolserver.money.x402.settlement import AuthorisationState, Handover, SettlementSweep
 
 TWO = 2 * ATOMIC
 TX = bytes([9]) * 32

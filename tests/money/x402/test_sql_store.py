@@ -12,8 +12,8 @@ from tests.money.x402.test_store import BEGUN, CREDIT, HASH, HASH2, ID, ID2, MS,
 from tests.postgres import POSTGRES
 from toolserver.clock import SystemClock
 from toolserver.money.ledger.store import FILE, open_ledger
+from toolserver.money.x402.records import NonceUsed
 from toolserver.money.x402.sql_store import SqlPaymentStore
-from toolserver.money.x402.store import NonceUsed
 from toolserver.sql.errors import StorageFailed
 
 

@@ -17,14 +17,8 @@ from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.protocol import LedgerOwner
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.x402.memory_store import MemoryPaymentStore
+from toolserver.money.x402.records import MOST_LISTED, BegunPayment, NonceUsed, PaymentStore, TopupCredit
 from toolserver.money.x402.sql_store import SqlPaymentStore
-from toolserver.money.x402.store import (
-    MOST_LISTED,
-    BegunPayment,
-    NonceUsed,
-    PaymentStore,
-    TopupCredit,
-)
 
 NOW = 1_800_000_000
 MS = NOW * 1000

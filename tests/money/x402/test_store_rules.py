@@ -5,8 +5,15 @@ from typing import Any
 import pytest
 
 from tests.money.x402.test_store import CREDIT, HASH, HASH2, ID, MS, PAYER, TX
-from toolserver.money.x402.store import NonceUsed, StoredPayment
-from toolserver.money.x402.store_rules import TOKEN_REPLACED, judge_case, mint_replacement, mint_topup, withdraw_unused
+from toolserver.money.x402.records import (
+    TOKEN_REPLACED,
+    NonceUsed,
+    StoredPayment,
+    judge_case,
+    mint_replacement,
+    mint_topup,
+    withdraw_unused,
+)
 
 NONCE = bytes([5]) * 32
 

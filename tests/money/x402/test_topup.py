@@ -22,9 +22,8 @@ from toolserver.errors import (
     SettlementPending,
 )
 from toolserver.money.x402 import wire
-from toolserver.money.x402.recovery import ChainTopup, begin_recovered
+from toolserver.money.x402.records import ChainTopup, NonceUsed, TopupCredit, begin_recovered
 from toolserver.money.x402.settlement import AuthorisationState
-from toolserver.money.x402.store import NonceUsed, TopupCredit
 
 TWO = 2 * ATOMIC
 KEY = "a-long-idempotency-key"

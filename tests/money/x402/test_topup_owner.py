@@ -1,6 +1,6 @@
 """A stored payment says whose top-up it is for."""
 
-from toolserver.money.x402.topup_owner import NEW, TOPUP, owner_of
+from toolserver.money.x402.records import NEW, TOPUP, owner_of
 
 
 def test_a_top_up_of_a_known_token_has_an_owner_and_nothing_else_has():

@@ -8,8 +8,8 @@ import pytest
 from tests.money.ledger.ledgers import opened
 from tests.money.x402.test_store import BEGUN, CREDIT, HASH, MS, NOW, TOKEN
 from toolserver.clock import ManualClock
+from toolserver.money.x402.records import NonceUsed
 from toolserver.money.x402.sql_confirmations import SqlConfirmations
-from toolserver.money.x402.store import NonceUsed
 
 pytestmark = pytest.mark.live
 

@@ -24,8 +24,8 @@ from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.calls.pipeline import Outcome, Pipeline
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import CallRejected, InvalidArguments, NotFound, PaymentRequired, RateLimited
+from toolserver.money.purchases.chain.rpc_pool import ChainServers
 from toolserver.money.purchases.reissues import ReissueDraft
-from toolserver.money.purchases.rpc_pool import ChainServers
 from toolserver.money.purchases.service import ClosedPurchases, PurchaseService
 from toolserver.money.purchases.sql_reissues import SqlReissues
 from toolserver.registry.registry import Registry, operation_of

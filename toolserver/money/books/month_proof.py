@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from toolserver.money.books.month_archive import ArchiveBroken, read_lines
 from toolserver.money.receipts.keys import Key, unb64
-from toolserver.money.receipts.log_buckets import BookedCall, add_up
+from toolserver.money.receipts.log import BookedCall, add_up
 from toolserver.money.receipts.month_statement import (
     CLOSING,
     OPENING,

@@ -13,12 +13,12 @@ from toolserver.money.ledger.sql_audit import count_tokens, find_statement_diffe
 from toolserver.money.ledger.sql_books import EVER
 from toolserver.money.ledger.sql_invariants import find_breaches, read_totals
 from toolserver.money.ledger.sql_removed import read_horizon
-from toolserver.money.purchases.chain_audit import ClaimedMoney, ClaimedTransfer, compare_with_chain
+from toolserver.money.purchases.chain.audit import ClaimedMoney, ClaimedTransfer, compare_with_chain
+from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
 from toolserver.money.purchases.refunds import nonce_of
-from toolserver.money.purchases.rpc_pool import ChainDown, RpcPool
 from toolserver.money.purchases.sql_sweeps import sum_swept
 from toolserver.money.receipts.keys import Key
-from toolserver.money.receipts.log_state import LogMark
+from toolserver.money.receipts.log import LogMark
 from toolserver.money.receipts.sql_audit import (
     count_logged,
     count_receipts,

@@ -12,10 +12,9 @@ from typing import NamedTuple
 
 from toolserver.core.models import iso
 from toolserver.errors import ToolserverError
-from toolserver.money.purchases import payer_signature
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address, message_digest, message_signer
+from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.matching import transfers
-from toolserver.money.purchases.rpc_pool import RpcPool
 from toolserver.money.purchases.units import CHAIN_ID
 
 
@@ -90,10 +89,10 @@ async def find_signer(chain: RpcPool, text: str, signature: str, accounts: Seque
         raw = bytes.fromhex(signature.removeprefix("0x"))
     except ValueError:
         raise ProofMissing("a signature must be 0x and at least 65 bytes in hexadecimal digits") from None
-    signer = payer_signature.signer(text, raw)
+    signer = message_signer(text, raw)
     if signer is not None and signer in accounts:
         return signer
-    digest = payer_signature.digest(text)
+    digest = message_digest(text)
     if 65 <= len(raw) <= 2048 and len(chain) >= 2:
         for account in accounts[:4]:
             if await chain.accepts(account, digest, raw, agreeing=2):

@@ -4,11 +4,12 @@ payments (x402) together.
 
 import logging
 from dataclasses import dataclass
-from typing import Protocol
 
 from toolserver.clock import Clock
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import PaymentPending, SalesCeilingReached
+from toolserver.money.purchases.sql_review import SqlReview
+from toolserver.settings import PaymentSettings
 
 log = logging.getLogger(__name__)
 
@@ -25,22 +26,10 @@ class Ceilings:
     day: int | None = None
 
 
-class SalesRecord(Protocol):
-    """Records what was sold, and the payments that wait for a person."""
-
-    async def sum_sold(self, since: int) -> int:
-        """Return what was sold since a time in epoch milliseconds, in 0.000001 USDC."""
-        ...
-
-    async def hold_transfer(self, tx_hash: bytes, purchase: int, amount: int, reason: str, now: int) -> bool:
-        """Hold a transfer back until a person approves it. Return True while it waits, False once it is approved."""
-        ...
-
-
 class SalesCeilings:
     """Compares amounts with the ceilings, and holds payments beyond them back for a person."""
 
-    def __init__(self, ceilings: Ceilings, record: SalesRecord, clock: Clock) -> None:
+    def __init__(self, ceilings: Ceilings, record: SqlReview, clock: Clock) -> None:
         self._ceilings, self._record, self._clock = ceilings, record, clock
 
     @property
@@ -86,6 +75,20 @@ class SalesCeilings:
                 headers={"Retry-After": str(REVIEW_S)},
                 retry_after_seconds=REVIEW_S,
             )
+
+
+def make_ceilings(settings: PaymentSettings, record: SqlReview, clock: Clock) -> SalesCeilings:
+    """Return the ceilings that the settings define: how much is sold without a person's approval."""
+
+    def atomic(usd: int | None) -> int | None:
+        return None if usd is None else usd * ATOMIC
+
+    ceilings = Ceilings(
+        purchase=atomic(settings.ceiling_purchase_usd),
+        hour=atomic(settings.ceiling_hour_usd),
+        day=atomic(settings.ceiling_day_usd),
+    )
+    return SalesCeilings(ceilings, record, clock)
 
 
 def _usd(amount: int) -> str:

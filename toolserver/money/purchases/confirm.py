@@ -28,9 +28,9 @@ from toolserver.errors import (
     PayerProofRequired,
     PaymentPending,
 )
-from toolserver.money.purchases import payer_signature
 from toolserver.money.purchases.ceilings import SalesCeilings
-from toolserver.money.purchases.claim_secret import MEMO, challenge_of, memo_hash, sealing_key, tx_hash_of
+from toolserver.money.purchases.chain.ethereum import message_digest, message_signer, tx_hash_of
+from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
 from toolserver.money.purchases.matching import (
     MatchedPayment,
     Proofs,
@@ -41,9 +41,8 @@ from toolserver.money.purchases.matching import (
     transfers,
 )
 from toolserver.money.purchases.policy import ObservedTransaction, Policy, Progress, is_older
-from toolserver.money.purchases.quotes import invalid
-from toolserver.money.purchases.rpc_pool import ChainDown, RpcPool
-from toolserver.money.purchases.store import (
+from toolserver.money.purchases.quotes import MEMO, challenge_of, invalid, memo_hash
+from toolserver.money.purchases.records import (
     NotCreditable,
     Purchase,
     PurchaseStore,
@@ -52,8 +51,8 @@ from toolserver.money.purchases.store import (
     TransferCredit,
     UnappliedPayment,
 )
-from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token
-from toolserver.money.purchases.units import LEAST
+from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token, sealing_key
+from toolserver.money.purchases.units import CHAIN_ID, LEAST
 
 log = logging.getLogger(__name__)
 
@@ -216,7 +215,7 @@ class Confirmations:
         signers = await self._find_signers(case, frozenset(t.payer for t in ours))
         paid = match_with_proof(receipt, seen.transaction, address, Proofs(commitment(case.claim.memo), signers))
         if paid is None:
-            text = payer_signature.text_to_sign(self._rules.host, "<nonce>", case.tx_hash)
+            text = text_to_sign(self._rules.host, "<nonce>", case.tx_hash)
             request = f"Send payer_signature: the signature (EIP-191) by the account that paid of the text “{text}”,"
             raise PayerProofRequired(f"{request} with the memo in place of <nonce>.")
         return paid
@@ -225,12 +224,12 @@ class Confirmations:
         """Return those of the payers that signed for this purchase and transaction. Raises ChainDown."""
         if case.claim.signature is None:
             return frozenset()
-        text = payer_signature.text_to_sign(self._rules.host, case.claim.memo, case.tx_hash)
+        text = text_to_sign(self._rules.host, case.claim.memo, case.tx_hash)
         signature = bytes.fromhex(case.claim.signature[2:])
-        signer = payer_signature.signer(text, signature)
+        signer = message_signer(text, signature)
         if signer is not None and signer in payers:
             return frozenset([signer])
-        digest = payer_signature.digest(text)
+        digest = message_digest(text)
         return frozenset([p for p in sorted(payers)[:4] if await self._chain.accepts(p, digest, signature)])
 
     async def _is_signed(self, case: _Case, paid: MatchedPayment) -> bool:
@@ -317,3 +316,8 @@ def _pending(progress: Progress) -> PaymentPending:
         required=progress.required,
         retry_after_seconds=RETRY_S,
     )
+
+
+def text_to_sign(host: str, memo: str, tx_hash: bytes) -> str:
+    """Return the exact text that the payer signs to claim a payment."""
+    return f"{host} confirm {memo} 0x{tx_hash.hex()} chain {CHAIN_ID}"

@@ -6,16 +6,11 @@ Never reveal the private key of one of the addresses: together with this public 
 
 import hashlib
 import hmac
-import re
 from typing import NamedTuple
 
-from eth_keys.constants import SECPK1_N, SECPK1_P
-from eth_utils.crypto import keccak
-
-from toolserver.money.purchases.curve import add_multiple
+from toolserver.money.purchases.chain.ethereum import Point, add_multiple, decompress_point, keccak
 
 VERSION, ACCOUNT_DEPTH, HARDENED = bytes.fromhex("0488b21e"), 3, 2**31
-_ADDRESS = re.compile("0x[0-9a-fA-F]{40}")
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
 
 
@@ -26,7 +21,7 @@ class NotAnAccountKey(ValueError):
 class PublicKey(NamedTuple):
     """An extended public key: a point of the curve, and the chain code from which its children are derived."""
 
-    point: tuple[int, int]
+    point: Point
     chain_code: bytes
 
     def child(self, index: int) -> "PublicKey":
@@ -36,10 +31,10 @@ class PublicKey(NamedTuple):
         x, y = self.point
         serial = bytes([2 + y % 2]) + x.to_bytes(32, "big")
         digest = hmac.digest(self.chain_code, serial + index.to_bytes(4, "big"), "sha512")
-        tweak = int.from_bytes(digest[:32], "big")
-        point = add_multiple(tweak, self.point)
-        if tweak >= SECPK1_N or point == (0, 0):
-            raise ValueError("this index has no key")
+        try:
+            point = add_multiple(int.from_bytes(digest[:32], "big"), self.point)
+        except ValueError:
+            raise ValueError("this index has no key") from None
         return PublicKey(point, digest[32:])
 
     @property
@@ -72,32 +67,11 @@ def account_key(xpub: str) -> PublicKey:
         raise NotAnAccountKey("an account key must start with xpub and have 78 bytes")
     if data[4] != ACCOUNT_DEPTH or int.from_bytes(data[9:13], "big") < HARDENED:
         raise NotAnAccountKey("the key is not that of an account (m/44'/60'/account', depth 3)")
-    return PublicKey(_point(data[45:]), data[13:45])
-
-
-def checksum_address(address: bytes) -> str:
-    """Return the address in hexadecimal with its checksum (EIP-55): a letter is upper case where the digest of the
-    digits is 8 or more.
-    """
-    if len(address) != 20:
-        raise ValueError("an address must have 20 bytes")
-    digits = address.hex()
-    digest = keccak(digits.encode()).hex()
-    return "0x" + "".join(map(_in_case, digits, digest))
-
-
-def address_from(text: str) -> bytes:
-    """Return the 20 bytes of an address in hexadecimal. In mixed case its checksum must be right. Raises ValueError."""
-    if not _ADDRESS.fullmatch(text):
-        raise ValueError("an address must be 0x and 40 hexadecimal digits")
-    address, digits = bytes.fromhex(text[2:]), text[2:]
-    if digits not in (digits.lower(), digits.upper()) and checksum_address(address) != text:
-        raise ValueError("the address has a wrong checksum: a character is mistyped")
-    return address
-
-
-def _in_case(digit: str, by: str) -> str:
-    return digit.upper() if by >= "8" else digit
+    try:
+        point = decompress_point(data[45:])
+    except ValueError:
+        raise NotAnAccountKey("the key is not a point of the curve") from None
+    return PublicKey(point, data[13:45])
 
 
 def base58check(text: str) -> bytes:
@@ -113,12 +87,3 @@ def base58check(text: str) -> bytes:
     if hashlib.sha256(hashlib.sha256(body).digest()).digest()[:4] != check:
         raise NotAnAccountKey("the key has a wrong checksum: a character is missing or mistyped")
     return body
-
-
-def _point(compressed: bytes) -> tuple[int, int]:
-    x = int.from_bytes(compressed[1:], "big")
-    square = (pow(x, 3, SECPK1_P) + 7) % SECPK1_P
-    y = pow(square, (SECPK1_P + 1) // 4, SECPK1_P)
-    if compressed[0] not in (2, 3) or x >= SECPK1_P or y * y % SECPK1_P != square:
-        raise NotAnAccountKey("the key is not a point of the curve")
-    return x, y if y % 2 == compressed[0] % 2 else SECPK1_P - y

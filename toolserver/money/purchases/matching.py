@@ -8,13 +8,13 @@ from collections.abc import Collection, Iterable
 from itertools import pairwise
 from typing import NamedTuple
 
-from eth_utils.crypto import keccak
-
+from toolserver.money.purchases.chain.ethereum import keccak
 from toolserver.money.purchases.units import CHAIN_ID, USDC
 
-TRANSFER = keccak(text="Transfer(address,address,uint256)")
-AUTHORIZATION_USED = keccak(text="AuthorizationUsed(address,bytes32)")
-TRANSFER_SELECTOR = keccak(text="transfer(address,uint256)")[:4]
+# The hashes of `Transfer(address,address,uint256)`, `AuthorizationUsed(address,bytes32)`, `transfer(address,uint256)`:
+TRANSFER = bytes.fromhex("ddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef")
+AUTHORIZATION_USED = bytes.fromhex("98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5")
+TRANSFER_SELECTOR = bytes.fromhex("a9059cbb")
 MOST = 2**53  # 9 billion USDC in one transfer, more than there is on Base: a server that reports it is wrong
 
 
@@ -84,7 +84,7 @@ class Proofs(NamedTuple):
 
 def commitment(memo: str) -> bytes:
     """Return the hash that buyers may put on the chain in place of the memo, which is a secret."""
-    return keccak(text=f"svc-pay-v1|{CHAIN_ID}|{memo}")
+    return keccak(f"svc-pay-v1|{CHAIN_ID}|{memo}".encode())
 
 
 def transfers(receipt: Receipt) -> list[UsdcTransfer]:

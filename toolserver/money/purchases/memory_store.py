@@ -4,19 +4,21 @@ from dataclasses import dataclass
 
 from toolserver.money.ledger.operations import LedgerState
 from toolserver.money.ledger.state import Account
-from toolserver.money.purchases.listing import ListedPurchase
-from toolserver.money.purchases.manual_review import ReviewCase
-from toolserver.money.purchases.store import (
+from toolserver.money.purchases.listing import ListedPurchase, ReviewCase
+from toolserver.money.purchases.records import (
+    PAYMENT_UNDONE,
     AddressInUse,
     BlockUpdate,
+    CreditFacts,
     CreditReversal,
     Purchase,
     PurchaseDraft,
     StoredCredit,
+    TakeBack,
     TransferCredit,
     UnappliedPayment,
+    decide_credit,
 )
-from toolserver.money.purchases.store_rules import PAYMENT_UNDONE, CreditFacts, TakeBack, decide_credit
 
 
 @dataclass(slots=True)

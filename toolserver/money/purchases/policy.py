@@ -5,6 +5,7 @@ from typing import Literal, NamedTuple
 
 from toolserver.core.credit_price import ATOMIC
 from toolserver.money.purchases.matching import Receipt, Transaction
+from toolserver.settings import PaymentSettings
 
 Finality = Literal["blocks", "safe", "finalized"]
 
@@ -74,6 +75,16 @@ class Policy:
         reached = seen.safe if finality == "safe" else seen.finalized
         enough = seen.is_canonical and reached >= height
         return Progress(on_top, on_top if enough else max(on_top + 1, seen.latest - reached), enough)
+
+
+def policy_of(settings: PaymentSettings) -> Policy:
+    """Return the policy that the settings define: what a payment needs by its amount."""
+    return Policy(
+        settings.confirmations,
+        settings.safe_from_usd * ATOMIC,
+        settings.finalized_from_usd * ATOMIC,
+        None if settings.agree_from_usd is None else settings.agree_from_usd * ATOMIC,
+    )
 
 
 SKEW_S = 120  # how far the clocks of the chain and of this machine may differ

@@ -1,33 +1,36 @@
 """Makes quotes: how many credits an amount buys, the address to pay it to, and the memo that claims them."""
 
+import base64
+import hashlib
 import logging
 import re
+import secrets
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from decimal import Decimal
+from functools import partial
 
 import anyio
+import anyio.to_thread
 
 from toolserver.clock import Clock
 from toolserver.core.credit_price import ATOMIC, credits_for
 from toolserver.core.credit_sales import PurchaseQuote
 from toolserver.errors import ChainUnavailable, InvalidArguments, RateLimited
-from toolserver.money.purchases.address_numbers import AddressNumbers
 from toolserver.money.purchases.ceilings import SalesCeilings
-from toolserver.money.purchases.claim_secret import memo_hash, new_memo
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.matching import commitment
-from toolserver.money.purchases.store import AddressInUse, PurchaseDraft, PurchaseStore
-from toolserver.money.purchases.units import CHAIN_ID, LEAST, USDC, atomic
+from toolserver.money.purchases.records import AddressInUse, PurchaseDraft, PurchaseStore
+from toolserver.money.purchases.units import CHAIN_ID, LEAST, USDC_TEXT, atomic
+from toolserver.sql.errors import StorageFailed
 from toolserver.sql.high_water import HighWater
 
 log = logging.getLogger(__name__)
 
 MINUTE_S, DAY_S = 60.0, 86_400
 AT_ONCE, PAUSE_S = 500, 0.2  # old quotes in one transaction, and the pause that lets other writers in between two
-_TOKEN = checksum_address(USDC)
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # SHA-256 as base64url
 
 
@@ -146,9 +149,75 @@ async def put_old_quotes_aside(store: PurchaseStore, clock: Clock, days: float) 
 
 def payment_uri(wallet: str, amount: int) -> str:
     """Return the payment as a URI for wallets (EIP-681). `amount` is in 0.000001 USDC."""
-    return f"ethereum:{_TOKEN}@{CHAIN_ID}/transfer?address={wallet}&uint256={amount}"
+    return f"ethereum:{USDC_TEXT}@{CHAIN_ID}/transfer?address={wallet}&uint256={amount}"
 
 
 def invalid(name: str, why: str) -> InvalidArguments:
     """Return the error for a wrong argument. The error never repeats the argument's value."""
     return InvalidArguments(f"{name}: {why}", errors=[{"loc": name, "msg": why, "type": "value_error"}])
+
+
+MEMO = re.compile(r"svc_buy_[0-9a-f]{32}")
+
+
+def new_memo() -> str:
+    return f"svc_buy_{secrets.token_hex(16)}"
+
+
+def memo_hash(memo: str) -> bytes:
+    """Return the SHA-256 that is stored instead of a memo: 128 random bits need no slow hash."""
+    return hashlib.sha256(memo.encode()).digest()
+
+
+def challenge_of(verifier: str) -> str:
+    """Return the challenge that belongs to a verifier (RFC 7636, S256)."""
+    return base64.urlsafe_b64encode(hashlib.sha256(verifier.encode()).digest()).rstrip(b"=").decode()
+
+
+ADDRESS_MARK = "address"  # among the marks outside the database: the first number that no process has reserved
+BLOCK = 64  # numbers reserved at a time: each time costs three waits for the disk, and a restart skips the rest
+
+
+class AddressNumbers:
+    """Hands out numbers from blocks, each reserved on disk outside the database before its first number is used.
+
+    So neither a restored backup, which knows fewer numbers, nor another process on the same file hands one out again.
+    Where instances share a database, the block is reserved there as well, so that no two instances get the same one.
+    """
+
+    def __init__(self, store: PurchaseStore, first: int = 0, marks: HighWater | None = None) -> None:
+        self._store, self._first, self._marks = store, first, marks
+        self._next = self._end = 0
+        self._reserving = anyio.Lock()
+
+    async def take(self) -> int:
+        """Return a number that was never handed out before. Raises StorageFailed, MarksBroken."""
+        while self._next >= self._end:
+            async with self._reserving:
+                if self._next >= self._end:
+                    await self._reserve()
+        number, self._next = self._next, self._next + 1
+        return number
+
+    def drop_block(self) -> None:
+        """Forget the rest of the block, because another process has used one of its numbers."""
+        self._end = self._next
+
+    async def _reserve(self) -> None:
+        start = max(self._first, await self._store.find_next_index())
+        end = start + BLOCK
+        if self._marks is not None:
+            rule = partial(_set_aside, start)
+            try:
+                end = int(await anyio.to_thread.run_sync(self._marks.change, ADDRESS_MARK, rule))
+            except OSError as error:
+                raise StorageFailed(f"no deposit address can be reserved: {error}") from error
+        begin = await self._store.set_aside(end - BLOCK, BLOCK)
+        if self._marks is not None and begin + BLOCK > end:
+            await anyio.to_thread.run_sync(self._marks.raise_to, ADDRESS_MARK, begin + BLOCK)
+        self._next, self._end = begin, begin + BLOCK
+
+
+def _set_aside(start: int, before: int | None) -> int:
+    """Return the mark after one more block, which begins at `start` or after all numbers that are reserved already."""
+    return max(start, before or 0) + BLOCK

@@ -10,11 +10,9 @@ interrupted.
 
 from typing import Any, Literal, NamedTuple
 
-from eth_utils.crypto import keccak
-
 from toolserver.core.credit_price import ATOMIC_PER_CREDIT
 from toolserver.errors import ToolserverError
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address, keccak
 from toolserver.money.purchases.listing import show_time, show_usd
 from toolserver.money.purchases.transfer_authorization import Authorization
 
@@ -105,7 +103,7 @@ class RefundRoom(NamedTuple):
 
 def nonce_of(id: str) -> bytes:
     """Return the nonce of the authorisation that pays a refund. The chain accepts it once."""
-    return keccak(text=f"toolserver refund {id}")
+    return keccak(f"toolserver refund {id}".encode())
 
 
 def require_bookable(refund: StoredRefund, now: int) -> None:

@@ -9,11 +9,17 @@ While a reissue waits, the holder of the token sees it in the response about its
 of the payer's key cannot take the credits of somebody who still uses them.
 """
 
+import hmac
+import json
+import secrets
 from collections.abc import Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal, NamedTuple
 
+from toolserver.core.private_file import write_private
 from toolserver.errors import ToolserverError
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.listing import show_time
 
 PROVE_MS = 24 * 3_600_000  # how long the signature may take
@@ -58,20 +64,6 @@ class StoredReissue(NamedTuple):
     fingerprint: str
 
 
-class WaitingReissues(Protocol):
-    """Shows the holders of tokens the reissues that wait, and lets them cancel."""
-
-    async def find_due(self, token: str) -> int | None:
-        """Return the time at which the token with this SHA-256 (hex) will be replaced, in epoch milliseconds, or None
-        if no reissue waits.
-        """
-        ...
-
-    async def cancel_own(self, token: str) -> bool:
-        """Cancel the reissue in the name of the token's holder. Return False if none waits."""
-        ...
-
-
 def find_only_payer(payers: Sequence[frozenset[bytes]]) -> bytes:
     """Return the one account that paid for everything. Raises ReissueRefused if there is none or several."""
     accounts = frozenset().union(*payers)
@@ -114,3 +106,48 @@ def show_reissue(reissue: StoredReissue) -> dict[str, Any]:
         "due": None if reissue.due_at is None else show_time(reissue.due_at),
         "ended": None if reissue.ended_at is None else show_time(reissue.ended_at),
     }
+
+
+SEED_BYTES = 32
+
+
+class SeedBroken(ToolserverError):
+    """The file of a token's seed does not contain one. Nothing was changed."""
+
+
+def ensure_reissued_token(data_dir: Path, id: str) -> str:
+    """Return the token of a reissue that is being carried out: the same one each time until `forget_reissued_token`.
+
+    Raises SeedBroken, OSError.
+    """
+    path = _name_file(data_dir, id)
+    with suppress(FileExistsError):
+        write_private(path, json.dumps({"seed": secrets.token_hex(SEED_BYTES)}) + "\n", replacing=False)
+    return _derive_token(path, id)
+
+
+def find_reissued_token(data_dir: Path, id: str) -> str | None:
+    """Return the token of a reissue, or None if it was printed or never made. Raises SeedBroken, OSError."""
+    path = _name_file(data_dir, id)
+    return _derive_token(path, id) if path.exists() else None
+
+
+def forget_reissued_token(data_dir: Path, id: str) -> None:
+    """Delete the seed, because the token was printed. After that it cannot be derived again."""
+    _name_file(data_dir, id).unlink(missing_ok=True)
+
+
+def _name_file(data_dir: Path, id: str) -> Path:
+    if not id.removeprefix("ri_").isalnum():
+        raise ValueError(f"{id} is not the id of a reissue")
+    return data_dir / "keys" / f"reissue-{id}.json"
+
+
+def _derive_token(path: Path, id: str) -> str:
+    try:
+        seed = bytes.fromhex(json.loads(path.read_bytes())["seed"])
+    except (ValueError, KeyError, TypeError):
+        seed = b""
+    if len(seed) != SEED_BYTES:
+        raise SeedBroken(f"{path} does not hold the seed of a token")
+    return f"svc_live_{hmac.digest(seed, f'reissued token {id}'.encode(), 'sha256').hex()}"

@@ -10,11 +10,15 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from urllib.parse import urlencode
 
 import msgspec
 
+from toolserver.core.account_statement import CallState, EntryKind, StatementLine, StatementLines, StatementRange
 from toolserver.core.credit_sales import Balance, Claim, CreditedPurchase, CreditSales, NoCreditSales, PurchaseQuote
 from toolserver.core.http_body import BodyTooLarge, read_body, request_pieces
+from toolserver.core.http_client import HttpAnswer, HttpClient, Transport, Unreachable
+from toolserver.core.models import iso_ms
 from toolserver.errors import (
     AlreadyCredited,
     BelowMinimum,
@@ -33,7 +37,6 @@ from toolserver.money.ledger.operations import Who
 from toolserver.settings import LedgerSettings as Settings
 
 if TYPE_CHECKING:
-    from toolserver.core.http_client import HttpAnswer, HttpClient, Transport
     from toolserver.money.ledger.client.codec import OwnerAccount
 
 log = logging.getLogger(__name__)
@@ -103,7 +106,7 @@ class Accounts(Protocol):
 
 @asynccontextmanager
 async def open_remote_sales(
-    settings: Settings, ledger: Accounts, *, transport: "Transport | None" = None
+    settings: Settings, ledger: Accounts, *, transport: Transport | None = None
 ) -> AsyncIterator[CreditSales]:
     """Yield what a follower of a ledger sells: what the owner sells, or nothing where `public_url` is not set."""
     if settings.public_url is None:
@@ -115,11 +118,9 @@ async def open_remote_sales(
 
 @asynccontextmanager
 async def open_remote_purchases(
-    public_url: str, *, transport: "Transport | None" = None
+    public_url: str, *, transport: Transport | None = None
 ) -> AsyncIterator["RemotePurchases"]:
     """Yield a client for the purchases of the service at that address, and close it afterwards."""
-    from toolserver.core.http_client import HttpClient
-
     remote = HttpClient(public_url, transport=transport)
     try:
         yield RemotePurchases(remote)
@@ -141,7 +142,7 @@ class RemoteBalances(NoCreditSales):
 class RemotePurchases:
     """Sells what the owner of the ledger sells, as `Payments` does."""
 
-    def __init__(self, remote: "HttpClient") -> None:
+    def __init__(self, remote: HttpClient) -> None:
         self._remote = remote
 
     async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
@@ -185,10 +186,8 @@ class RemotePurchases:
 
     async def pass_on(
         self, method: str, path: str, body: bytes | None, headers: Mapping[str, str], within_s: float
-    ) -> "HttpAnswer":
+    ) -> HttpAnswer:
         """Return the response of the service that sells. Raises PaymentRequired: billing_unavailable."""
-        from toolserver.core.http_client import Unreachable
-
         try:
             return await self._remote.ask(method, path, body=body, headers=headers, within_s=within_s)
         except Unreachable as failure:
@@ -199,7 +198,7 @@ class RemotePurchases:
         return read_answer(await self.pass_on("POST", path, msgspec.json.encode(body), headers, within_s), kind)
 
 
-def read_answer(answer: "HttpAnswer", kind: type[T]) -> T:
+def read_answer(answer: HttpAnswer, kind: type[T]) -> T:
     """Return the decoded body of a response with status 200.
 
     Raises the error that the response describes, or billing_unavailable if it cannot be understood.
@@ -213,7 +212,7 @@ def read_answer(answer: "HttpAnswer", kind: type[T]) -> T:
     raise read_problem(answer, problem)
 
 
-def read_problem(answer: "HttpAnswer", problem: Mapping[str, Any]) -> CallRejected:
+def read_problem(answer: HttpAnswer, problem: Mapping[str, Any]) -> CallRejected:
     """Return the error of the other service as one of ours, or billing_unavailable if it is not one to pass on."""
     code, detail = str(problem.get("error", "")), str(problem.get("detail", ""))
     again = answer.headers.get("retry-after")
@@ -267,3 +266,60 @@ async def _respond(send: Callable[[Any], Awaitable[None]], status: int, fields: 
     headers.append((b"content-length", str(len(body)).encode()))
     await send({"type": "http.response.start", "status": status, "headers": headers})
     await send({"type": "http.response.body", "body": body})
+
+
+PATH = "/api/payment/statement"
+
+
+class _Line(msgspec.Struct):
+    at: datetime
+    kind: EntryKind
+    credits: int
+    call_id: str | None
+    endpoint: str | None
+    state: CallState | None
+    receipt_id: str | None
+    no_charge_reason: str | None
+    transaction: str | None
+    allowance: str | None = None
+
+
+class _Part(msgspec.Struct):
+    credits: int
+    entries: list[_Line]
+    next_cursor: str | None
+
+
+class RemoteStatements:
+    """Returns the statements of the service that sells."""
+
+    def __init__(self, desk: RemotePurchases) -> None:
+        self._desk = desk
+
+    async def read(self, token: str, wanted: StatementRange) -> StatementLines:
+        """Return a page of a token's statement. Raises PaymentRequired; NotFound if the owner offers no statements."""
+        parameters = {
+            "from": None if wanted.since is None else iso_ms(wanted.since.timestamp()),
+            "to": None if wanted.until is None else iso_ms(wanted.until.timestamp()),
+            "cursor": wanted.cursor,
+            "limit": str(wanted.limit),
+        }
+        query = urlencode({name: value for name, value in parameters.items() if value is not None})
+        headers = {"authorization": f"Bearer {token}"}
+        page = read_answer(await self._desk.pass_on("GET", f"{PATH}?{query}", None, headers, ASK_S), _Part)
+        return StatementLines(page.credits, [_line_of(entry) for entry in page.entries], page.next_cursor)
+
+
+def _line_of(entry: _Line) -> StatementLine:
+    return StatementLine(
+        entry.at,
+        entry.kind,
+        entry.credits,
+        entry.call_id,
+        entry.endpoint,
+        entry.state,
+        entry.no_charge_reason,
+        entry.receipt_id,
+        entry.transaction,
+        entry.allowance,
+    )

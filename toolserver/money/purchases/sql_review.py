@@ -6,8 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import TypeVar
 
-from toolserver.money.purchases.agreement_watch import UnagreedTransfer
-from toolserver.money.purchases.manual_review import ReviewCase
+from toolserver.money.purchases.listing import ReviewCase
+from toolserver.money.purchases.records import UnagreedTransfer
 from toolserver.money.purchases.sql_store import ROOM
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.group_commit import GroupCommit

@@ -6,9 +6,8 @@ from typing import TypeVar
 
 from toolserver.money.purchases import sql_old_quotes as old_quotes
 from toolserver.money.purchases import sql_tables as tables
-from toolserver.money.purchases.listing import ListedPurchase
-from toolserver.money.purchases.manual_review import ReviewCase
-from toolserver.money.purchases.store import (
+from toolserver.money.purchases.listing import ListedPurchase, ReviewCase
+from toolserver.money.purchases.records import (
     BlockUpdate,
     CreditReversal,
     Purchase,

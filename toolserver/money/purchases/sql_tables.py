@@ -4,19 +4,22 @@ import json
 from typing import Any
 
 from toolserver.money.ledger.sql_tables import apply_operation
-from toolserver.money.purchases.listing import ListedPurchase
-from toolserver.money.purchases.manual_review import ReviewCase
-from toolserver.money.purchases.store import (
+from toolserver.money.purchases.listing import ListedPurchase, ReviewCase
+from toolserver.money.purchases.records import (
+    PAYMENT_UNDONE,
     AddressInUse,
     BlockUpdate,
+    CreditFacts,
     CreditReversal,
     Purchase,
     PurchaseDraft,
     StoredCredit,
+    TakeBack,
     TransferCredit,
     UnappliedPayment,
+    decide_credit,
+    other_transfers,
 )
-from toolserver.money.purchases.store_rules import PAYMENT_UNDONE, CreditFacts, TakeBack, decide_credit, other_transfers
 from toolserver.money.purchases.units import CHAIN_ID
 from toolserver.sql.connection import SqlConnection, is_shared
 from toolserver.sql.errors import ConstraintViolated

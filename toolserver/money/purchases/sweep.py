@@ -5,15 +5,20 @@ address (`transfer_authorization`), which is signed offline and then submitted b
 """
 
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
+from toolserver.clock import Clock
 from toolserver.core.credit_price import ATOMIC
-from toolserver.money.purchases.batch_balances import BATCH
-from toolserver.money.purchases.deposit import DepositKey, checksum_address
+from toolserver.money.purchases.chain.ethereum import address_from, checksum_address
+from toolserver.money.purchases.chain.relay import open_relay
+from toolserver.money.purchases.chain.rpc_pool import BATCH, RpcPool, make_rpc_pool
+from toolserver.money.purchases.deposit import DepositKey
 from toolserver.money.purchases.listing import show_usd
 from toolserver.money.purchases.transfer_authorization import VALID_S, Authorization
-from toolserver.money.purchases.units import CHAIN_ID, USDC
+from toolserver.money.purchases.units import CHAIN_ID, USDC_TEXT
+from toolserver.settings import PaymentSettings as Settings
 
 GAS = 90_000  # for one submitted authorisation; 84,800 were measured
 WEI = 10**18  # in one ether
@@ -83,7 +88,7 @@ def plan(
         (own if key.address(deposit.hd_index) == deposit.address else others).append(deposit)
     return {
         "chain_id": CHAIN_ID,
-        "token": checksum_address(USDC),
+        "token": USDC_TEXT,
         "to": checksum_address(to),
         "total": sum(deposit.amount for deposit in own),
         "authorizations": [_show_authorization(deposit, to, now + valid_s) for deposit in own],
@@ -142,3 +147,102 @@ def _show_cost(cost: SubmissionCost, count: int) -> dict[str, Any]:
 def _show_authorization(deposit: Deposit, to: bytes, valid_before: int) -> dict[str, Any]:
     authorization = Authorization(deposit.address, to, deposit.amount, valid_before, secrets.token_bytes(32))
     return {"index": deposit.hd_index, "path": f"0/{deposit.hd_index}", "typed_data": authorization.typed_data}
+
+
+async def sweep_plan(
+    settings: Settings, *, addresses: Iterable[tuple[int, bytes]], clock: Clock, to: str, least_usd: int = 1
+) -> dict[str, Any]:
+    """Return the plan to sign offline that collects every deposit of at least `least_usd`: see `sweep.plan`.
+
+    `addresses` holds the deposit addresses that were given out, each with its index.
+
+    Raises:
+        ValueError: there is no account key, or `to` is not an address.
+        ChainDown: no server answers.
+    """
+    collector, key = address_from(to), _find_key(settings)
+    async with _asking(settings, clock) as chain:
+        deposits = await find_funded(addresses, chain.balances, least=least_usd * ATOMIC)
+    return plan(deposits, collector, key, now=int(clock.time()))
+
+
+async def plan_worthwhile_sweep(
+    settings: Settings,
+    *,
+    issued_addresses: Iterable[tuple[int, bytes]],
+    states: Mapping[int, str],
+    issued: int,
+    clock: Clock,
+    to: str,
+    least: int,
+    eth_usd: float | None = None,
+    uncredited: bool = False,
+) -> dict[str, Any]:
+    """Return the plan to sign offline that collects the deposits worth more than it costs: see `plan_sweep`.
+
+    `states` maps the number of each deposit address to the state of its purchase. Numbers below `issued` without a
+    state are looked at too: after a restored backup they belong to purchases that were lost. `least` is in 0.000001
+    USDC.
+
+    Raises:
+        ValueError: there is no account key, or `to` is not an address.
+        ChainDown, RelayDown: no server answers.
+    """
+    collector, key = address_from(to), _find_key(settings)
+    addresses = dict(issued_addresses)
+    lost = (number for number in range(settings.first_index, issued) if number not in addresses)
+    addresses |= {number: key.address(number) for number in lost}
+    async with _asking(settings, clock) as chain:
+        deposits = await find_funded(sorted(addresses.items()), chain.balances)
+    deposits = [one._replace(purchase=states.get(one.hd_index, "lost")) for one in deposits]
+    async with open_relay(settings.rpc_urls[0].get_secret_value(), clock) as relay:
+        prices = await relay.read_prices()
+    cost = SubmissionCost.of(*prices, eth_usd)
+    now = int(clock.time())
+    return plan_sweep(deposits, collector, key, cost, now=now, least=least, uncredited=uncredited)
+
+
+async def find_unclaimed(
+    settings: Settings, *, quoted: Iterable[int], used: Iterable[int], issued: int, clock: Clock
+) -> list[dict[str, Any]]:
+    """Return the deposits that are on the chain and bought nothing, because their buyers never confirmed them.
+
+    `quoted` are the numbers of purchases that are not credited, `used` those of credited ones. Every other number below
+    `issued` was reserved: if there is money at its address, its purchase was lost, as after a restored backup.
+
+    Raises:
+        ValueError: there is no account key.
+        ChainDown: no server answers.
+    """
+    key, waiting, taken = _find_key(settings), set(quoted), set(used)
+    lost = set(range(settings.first_index, issued)) - waiting - taken
+    addresses = [(index, key.address(index)) for index in sorted(waiting | lost)]
+    async with _asking(settings, clock) as chain:
+        deposits = await find_funded(addresses, chain.balances)
+    return [
+        {
+            "index": one.hd_index,
+            "wallet": checksum_address(one.address),
+            "amount_usd": show_usd(one.amount),
+            "purchase": "lost" if one.hd_index in lost else "quoted",
+        }
+        for one in deposits
+    ]
+
+
+def _find_key(settings: Settings) -> DepositKey:
+    """Return the key that deposit addresses are derived from. Raises ValueError when there is none."""
+    if settings.xpub is None:
+        raise ValueError("deposit addresses cannot be computed without payments.xpub, from which they are derived")
+    return DepositKey(settings.xpub.get_secret_value())
+
+
+@asynccontextmanager
+async def _asking(settings: Settings, clock: Clock) -> AsyncIterator[RpcPool]:
+    """Yield the RPC servers of the settings, of which at least one answers. Raises ChainDown."""
+    chain = make_rpc_pool(settings, clock)
+    try:
+        await chain.check_ready()
+        yield chain
+    finally:
+        await chain.aclose()

@@ -7,22 +7,26 @@ Each works once, because its nonce is used up.
 """
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from eth_keys.datatypes import PrivateKey
-from eth_utils.crypto import keccak
+from toolserver.money.purchases.chain.ethereum import address_from, checksum_address, keccak, recover_address
+from toolserver.money.purchases.units import CHAIN_ID, USDC, USDC_TEXT
 
-from toolserver.money.purchases.deposit import address_from, checksum_address
-from toolserver.money.purchases.payer_signature import recover_address
-from toolserver.money.purchases.units import CHAIN_ID, USDC
+if TYPE_CHECKING:
+    from eth_keys.datatypes import PrivateKey
 
 VALID_S = 7 * 86_400
 _FIELDS = (
-    *(("from", "address"), ("to", "address"), ("value", "uint256")),
-    *(("validAfter", "uint256"), ("validBefore", "uint256"), ("nonce", "bytes32")),
+    ("from", "address"),
+    ("to", "address"),
+    ("value", "uint256"),
+    ("validAfter", "uint256"),
+    ("validBefore", "uint256"),
+    ("nonce", "bytes32"),
 )
-SELECTOR = keccak(text=f"transferWithAuthorization({','.join(kind for _, kind in _FIELDS)},uint8,bytes32,bytes32)")[:4]
-DOMAIN = {"name": "USD Coin", "version": "2", "chainId": CHAIN_ID, "verifyingContract": checksum_address(USDC)}
+# transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)
+SELECTOR = bytes.fromhex("e3ee160e")
+DOMAIN = {"name": "USD Coin", "version": "2", "chainId": CHAIN_ID, "verifyingContract": USDC_TEXT}
 TYPES = {
     "EIP712Domain": [
         {"name": "name", "type": "string"},
@@ -67,7 +71,7 @@ class Authorization(NamedTuple):
         """The 32 bytes that are signed: the hash of the typed data."""
         return keccak(b"\x19\x01" + _domain_hash() + keccak(_type_hash() + b"".join(self._words())))
 
-    def sign(self, key: PrivateKey) -> bytes:
+    def sign(self, key: "PrivateKey") -> bytes:
         """Return the signature of 65 bytes: r, s, v."""
         signed = key.sign_msg_hash(self.digest).to_bytes()
         return signed[:64] + bytes([27 + signed[64]])
@@ -127,9 +131,10 @@ def _read_typed_data(typed: dict[str, Any]) -> Authorization:
 
 def _domain_hash() -> bytes:
     kinds = ",".join(f"{field['type']} {field['name']}" for field in TYPES["EIP712Domain"])
-    words = [keccak(text="USD Coin"), keccak(text="2"), CHAIN_ID.to_bytes(32, "big"), bytes(12) + USDC]
-    return keccak(keccak(text=f"EIP712Domain({kinds})") + b"".join(words))
+    words = [keccak(b"USD Coin"), keccak(b"2"), CHAIN_ID.to_bytes(32, "big"), bytes(12) + USDC]
+    return keccak(keccak(f"EIP712Domain({kinds})".encode()) + b"".join(words))
 
 
 def _type_hash() -> bytes:
-    return keccak(text=f"TransferWithAuthorization({','.join(f'{kind} {name}' for name, kind in _FIELDS)})")
+    fields = ",".join(f"{kind} {name}" for name, kind in _FIELDS)
+    return keccak(f"TransferWithAuthorization({fields})".encode())

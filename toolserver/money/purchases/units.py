@@ -8,7 +8,8 @@ from toolserver.core.credit_price import ATOMIC
 CHAIN_ID = 8453
 NETWORK = f"eip155:{CHAIN_ID}"
 CHAIN = "base"
-USDC = bytes.fromhex("833589fcd6edb6e08f4c7c32d4f71b54bda02913")
+USDC_TEXT = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
+USDC = bytes.fromhex(USDC_TEXT[2:])
 DECIMALS = 6
 LEAST = ATOMIC  # the smallest purchase, 1 USD
 LARGEST_USD = 1_000_000

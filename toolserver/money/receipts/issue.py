@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolserver.money.receipts.keys import Key, KeyRing
-from toolserver.money.receipts.log_buckets import NOT_YET, BookedCall, BucketNamer, LogBucket, UnchargedCall, hour_at
+from toolserver.money.receipts.log import NOT_YET, BookedCall, BucketNamer, LogBucket, UnchargedCall, hour_at
 from toolserver.money.receipts.sign import (
     Algorithm,
     Sale,

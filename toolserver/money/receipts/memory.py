@@ -5,14 +5,18 @@ from collections.abc import Sequence
 
 from toolserver.money.receipts import merkle
 from toolserver.money.receipts.issue import IssueReceipt, ReceiptState, RecordUncharged, StoredReceipt
-from toolserver.money.receipts.log_buckets import NOT_YET, BookedCall, add_up, day_of, sort_receipts
-from toolserver.money.receipts.log_state import (
+from toolserver.money.receipts.log import (
+    NOT_YET,
     AppendHour,
+    BookedCall,
     LogLeaf,
     LogLease,
     Place,
     SignCheckpoint,
     SignedCheckpoint,
+    add_up,
+    day_of,
+    sort_receipts,
     sum_by_day,
 )
 from toolserver.money.receipts.store import BucketRecord, DayCall, DayRecord, LogHead

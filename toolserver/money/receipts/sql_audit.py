@@ -8,8 +8,7 @@ import msgspec
 
 from toolserver.money.ledger.sql_removed import read_horizon
 from toolserver.money.receipts import merkle
-from toolserver.money.receipts.log_buckets import BucketTotal, add_up, read_hour, show_hour
-from toolserver.money.receipts.log_state import LogMark, sum_by_day
+from toolserver.money.receipts.log import BucketTotal, LogMark, add_up, read_hour, show_hour, sum_by_day
 from toolserver.money.receipts.sql_booked import first_hour, last_hour, list_booked
 from toolserver.money.receipts.sql_log import last_checkpoint, log_size
 from toolserver.sql.connection import SqlConnection, json_number, json_text

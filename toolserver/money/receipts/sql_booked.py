@@ -5,8 +5,7 @@ from collections.abc import Iterator, Sequence
 import msgspec
 
 from toolserver.money.ledger.sql_removed import read_horizon
-from toolserver.money.receipts.log_buckets import NOT_YET, BookedCall, day_of, hours_of, sort_receipts
-from toolserver.money.receipts.log_state import DaySum
+from toolserver.money.receipts.log import NOT_YET, BookedCall, DaySum, day_of, hours_of, sort_receipts
 from toolserver.money.receipts.store import BucketRecord, DayCall, DayRecord
 from toolserver.sql.bulk_rows import insert
 from toolserver.sql.connection import SqlConnection, hold_together

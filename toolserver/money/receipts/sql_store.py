@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from toolserver.money.receipts import merkle, sql_booked, sql_log
 from toolserver.money.receipts.issue import IssueReceipt, ReceiptState, RecordUncharged, StoredReceipt
-from toolserver.money.receipts.log_buckets import BookedCall
-from toolserver.money.receipts.log_state import AppendHour, LogLease, SignCheckpoint, SignedCheckpoint
+from toolserver.money.receipts.log import AppendHour, BookedCall, LogLease, SignCheckpoint, SignedCheckpoint
 from toolserver.money.receipts.store import BucketRecord, DayRecord, LogHead
 from toolserver.sql.bulk_rows import insert
 from toolserver.sql.connection import SqlConnection, among

@@ -4,8 +4,7 @@ from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from toolserver.money.receipts.issue import IssueReceipt, RecordUncharged, StoredReceipt
-from toolserver.money.receipts.log_buckets import BookedCall
-from toolserver.money.receipts.log_state import AppendHour, DaySum, LogLease, SignCheckpoint, SignedCheckpoint
+from toolserver.money.receipts.log import AppendHour, BookedCall, DaySum, LogLease, SignCheckpoint, SignedCheckpoint
 from toolserver.money.receipts.merkle import Tile
 
 

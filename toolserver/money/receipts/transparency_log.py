@@ -21,22 +21,20 @@ from toolserver.core.models import iso_ms
 from toolserver.money.receipts import merkle
 from toolserver.money.receipts.issue import RecordUncharged
 from toolserver.money.receipts.keys import KeyRing
-from toolserver.money.receipts.log_buckets import (
+from toolserver.money.receipts.log import (
     CLOSE_AFTER_S,
-    BucketNamer,
-    UnchargedCall,
-    closes_at,
-    hour_at,
-    prove_receipt,
-)
-from toolserver.money.receipts.log_state import (
     AppendHour,
+    BucketNamer,
     LogForked,
     LogLease,
     LogMark,
     SignCheckpoint,
     SignedCheckpoint,
+    UnchargedCall,
+    closes_at,
     describe_day,
+    hour_at,
+    prove_receipt,
 )
 from toolserver.money.receipts.store import DayCall, ReceiptStore
 from toolserver.sql.high_water import HighWater, MarksBroken

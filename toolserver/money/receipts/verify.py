@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import msgspec
 
 from toolserver.money.receipts.keys import Key, unb64
-from toolserver.money.receipts.log_buckets import read_hour
+from toolserver.money.receipts.log import read_hour
 from toolserver.money.receipts.sign import ALGORITHMS, SAFE, TYPE, Core, encode
 
 CHECKS = ("format", "key_known", "signature", "key_time", "body", "in_log")

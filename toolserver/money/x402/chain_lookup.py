@@ -10,7 +10,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, TypeVar
 
 import anyio
-from eth_utils.crypto import keccak
 
 from toolserver.core.json_rpc import JsonRpcClient, RpcUnusable
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, TRANSFER
@@ -28,8 +27,9 @@ _UNUSABLE = (TimeoutError, LookupError, TypeError, ValueError, AttributeError)
 BLOCKS = 1000  # blocks that one request searches: half an hour of Base, and as many as most servers allow
 EARLIER, EARLIER_S = 64, 120.0  # blocks and seconds before the hand-over at which a search starts: clocks differ
 MOST_BYTES = 262_144
-_CANCELED = keccak(text="AuthorizationCanceled(address,bytes32)")
-_STATE = keccak(text="authorizationState(address,bytes32)")[:4]
+# AuthorizationCanceled(address,bytes32), and the selector of authorizationState(address,bytes32)
+CANCELED = bytes.fromhex("1cdd46ff242716cdaa72d159d339a485b3438398348d68f09d7c8c0a59353d81")
+STATE_SELECTOR = bytes.fromhex("e94a0102")
 
 
 class ChainLookup:
@@ -68,7 +68,7 @@ async def _find_height(server: JsonRpcClient) -> int:
 async def _find_state(server: JsonRpcClient, payment: Payment, since: Handover) -> AuthorisationState:
     with anyio.fail_after(WITHIN_S):
         latest = await server.call("eth_getBlockByNumber", "latest", False)
-        state = _STATE + bytes(12) + payment.payer + payment.nonce
+        state = STATE_SELECTOR + bytes(12) + payment.payer + payment.nonce
         used = await server.call("eth_call", {"to": _hex(USDC), "data": _hex(state)}, latest["number"])
     if int(used, 16) == 0:
         return AuthorisationState("unused", None, float(int(latest["timestamp"], 16)))
@@ -95,7 +95,7 @@ async def _find_use(server: JsonRpcClient, payment: Payment, first: int, height:
 
 async def _find_log(server: JsonRpcClient, payment: Payment, start: int, end: int) -> Any:
     """Return the log entry of its use or cancellation in a range of blocks, or None if there is none."""
-    events = [_hex(AUTHORIZATION_USED), _hex(_CANCELED)]
+    events = [_hex(AUTHORIZATION_USED), _hex(CANCELED)]
     topics = [events, _hex(bytes(12) + payment.payer), _hex(payment.nonce)]
     wanted = {"address": _hex(USDC), "topics": topics, "fromBlock": hex(start), "toBlock": hex(end)}
     logs = await server.call("eth_getLogs", wanted)

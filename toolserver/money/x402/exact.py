@@ -44,10 +44,9 @@ from toolserver.money.purchases.listing import show_time
 from toolserver.money.purchases.units import NETWORK
 from toolserver.money.receipts.sign import Body, Receipts, Sale, request_text
 from toolserver.money.x402 import wire
-from toolserver.money.x402.claims import hash_key, is_same_key
 from toolserver.money.x402.offers import Offer, offer_call
+from toolserver.money.x402.records import StoredPayment, describe_request, hash_key, is_same_key
 from toolserver.money.x402.settlement import SettlementService
-from toolserver.money.x402.store import StoredPayment, describe_request
 from toolserver.money.x402.wire import Payment
 from toolserver.registry.registry import Operation
 

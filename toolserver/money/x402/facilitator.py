@@ -6,7 +6,7 @@ made.
 """
 
 import logging
-from typing import Any, Literal, NamedTuple
+from typing import Any
 
 import anyio
 import httpx
@@ -14,34 +14,17 @@ import msgspec
 
 from toolserver.core.http_body import BodyTooLarge, BodyUnreadable
 from toolserver.core.http_client import read_response
-from toolserver.errors import ToolserverError
 from toolserver.money.purchases.units import NETWORK
 from toolserver.money.x402 import wire
+from toolserver.money.x402.wire import FacilitatorDown, SettleAnswer
 
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 65_536
 CONNECT_S = 2.0
-PENDING = "settlement_pending"
 _REFUSED = (400, 401, 403, 404, 405, 413, 415, 422, 429)
 _JUDGED = ("invalid_", "insufficient_", "unsupported_", "missing_", "network_mismatch", "asset_", "eip6492_")
 _LATER = ("invalid_transaction_state", "invalid_exact_evm_transfer_event_mismatch")  # judged after it was on the chain
-
-
-class FacilitatorDown(ToolserverError):
-    """The facilitator gave no usable response and did nothing: it was not reached, or it refused. The text never names
-    its address.
-    """
-
-
-class SettleAnswer(NamedTuple):
-    """The response to /settle: the payment was made, certainly not made, or it is not known. `reason` is the error
-    code, `tx` the hash of the transaction.
-    """
-
-    state: Literal["settled", "failed", "pending"]
-    tx: bytes | None = None
-    reason: str = PENDING
 
 
 class _Verdict(msgspec.Struct, frozen=True):

@@ -6,19 +6,17 @@ about one, it becomes a case for a person.
 """
 
 import logging
-from typing import NamedTuple, Protocol
 
 from toolserver.clock import Clock
 from toolserver.core.credit_price import credits_for
 from toolserver.errors import PaymentRequired
-from toolserver.money.purchases.agreement_watch import LAGS_S, LOOK_S, Sightings, sort_sightings
+from toolserver.money.purchases.chain.reorg_watch import COMPARE_S, LAGS_S, MISSING_S, Sightings, sort_sightings
+from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, transfers
 from toolserver.money.purchases.policy import ObservedTransaction, Policy
-from toolserver.money.purchases.reorg_watch import MISSING_S
-from toolserver.money.purchases.rpc_pool import RpcPool
 from toolserver.money.purchases.units import USDC
-from toolserver.money.x402.store import TopupCredit
-from toolserver.money.x402.topup_owner import owner_of
+from toolserver.money.x402.records import PaymentPlace, TopupCredit, WatchedPayment, owner_of
+from toolserver.money.x402.sql_confirmations import SqlConfirmations
 from toolserver.money.x402.wire import Payment
 from toolserver.sql.leased_task import Turn, is_our_turn
 
@@ -27,72 +25,12 @@ log = logging.getLogger(__name__)
 POLL_S = 1.5
 
 
-class WatchedPayment(NamedTuple):
-    """A settled payment that is not final. `amount` is in 0.000001 USDC, times are in epoch milliseconds, `tx_hash` is
-    the transaction that has it now.
-    """
-
-    payload: bytes
-    payer: bytes
-    nonce: bytes
-    amount: int
-    request: str
-    tx_hash: bytes
-    token: str | None
-    settled_at: int
-    agreed_at: int | None
-    disputed_since: int | None
-    missing_since: int | None
-
-
-class PaymentPlace(NamedTuple):
-    """The block of a payment on the chain. `agreed_at` is None until servers agree, `final_at` until it is final."""
-
-    payload: bytes
-    block_number: int
-    block_hash: bytes
-    agreed_at: int | None
-    final_at: int | None
-
-
-class ConfirmationStore(Protocol):
-    """Records what the chain shows of settled payments. Each call is one transaction, durable when it returns."""
-
-    async def list_watched(self) -> list[WatchedPayment]:
-        """Return the payments that are not final or that no second server has confirmed."""
-        ...
-
-    async def record_place(self, place: PaymentPlace) -> None:
-        """Record where a payment is on the chain, so that it no longer counts as missing."""
-        ...
-
-    async def record_disputed(self, payload: bytes, now: int) -> None:
-        """Record that servers disagree. The first such record stays."""
-        ...
-
-    async def record_missing(self, payload: bytes, now: int) -> None:
-        """Record that no server has the payment. The first such record stays."""
-        ...
-
-    async def undo_payment(self, payload: bytes, now: int) -> tuple[int, int]:
-        """Take back what a payment bought. Return the credits taken back, and those lost because they were spent."""
-        ...
-
-    async def is_undone(self, payload: bytes) -> bool:
-        """Return True if a payment was undone on the chain."""
-        ...
-
-    async def credit_topup(self, credit: TopupCredit) -> None:
-        """Settle and credit a top-up: see PaymentStore.credit_topup."""
-        ...
-
-
 class PaymentFinality:
     """Waits for large payments, and watches all payments if it is this instance's `turn`."""
 
     def __init__(
         self,
-        store: ConfirmationStore,
+        store: SqlConfirmations,
         chain: RpcPool,
         clock: Clock,
         policy: Policy,
@@ -131,7 +69,7 @@ class PaymentFinality:
                     await self.look()
             except Exception:
                 log.exception("signed payments could not be watched")
-            await self._clock.sleep(LOOK_S)
+            await self._clock.sleep(COMPARE_S)
 
     async def look(self) -> None:
         """Look once at every payment that is not final."""

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from toolserver.money.ledger.operations import LedgerState
-from toolserver.money.purchases.manual_review import ReviewCase
-from toolserver.money.x402.store import (
+from toolserver.money.purchases.listing import ReviewCase
+from toolserver.money.x402.records import (
     FIRST,
     MOST_LISTED,
     BegunPayment,
@@ -13,8 +13,11 @@ from toolserver.money.x402.store import (
     StoredPayment,
     TopupCredit,
     UnsettledPayment,
+    mint_replacement,
+    mint_topup,
+    show_payment_case,
+    withdraw_unused,
 )
-from toolserver.money.x402.store_rules import mint_replacement, mint_topup, show_payment_case, withdraw_unused
 
 
 @dataclass(slots=True)

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from toolserver.core.credit_price import ATOMIC, ATOMIC_PER_CREDIT, CREDIT_PRICE
-from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.purchases.units import NETWORK, USDC
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.units import NETWORK, USDC_TEXT
 from toolserver.money.x402 import wire
-from toolserver.money.x402.headers import TOPUP_PATH
-from toolserver.money.x402.wire import Payment
+from toolserver.money.x402.wire import TOPUP_PATH, Payment
 from toolserver.registry.registry import Operation
 
 DOMAIN = {"name": "USD Coin", "version": "2"}  # of the EIP-712 signature; on test networks the name is another one
@@ -36,7 +35,7 @@ class X402Terms:
             "scheme": wire.SCHEME,
             "network": NETWORK,
             "amount": str(amount),
-            "asset": checksum_address(USDC),
+            "asset": USDC_TEXT,
             "payTo": checksum_address(self.pay_to),
             "maxTimeoutSeconds": self.max_timeout_s,
             "extra": DOMAIN,

@@ -1,34 +1,40 @@
-"""Builds, from the settings, the service that takes payments by x402. Its parts are imported only if it is on."""
+"""Builds, from the settings, the service that takes payments by x402."""
 
-import importlib
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import anyio
+import anyio.to_thread
 
+from toolserver.calls.idempotency import Idempotency
+from toolserver.calls.rate_limit import UnchargedLimit
+from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock
 from toolserver.core.credit_price import ATOMIC
+from toolserver.core.metrics import Metrics
+from toolserver.money.purchases.ceilings import make_ceilings
+from toolserver.money.purchases.chain.rpc_pool import make_rpc_pool
+from toolserver.money.purchases.policy import policy_of
+from toolserver.money.purchases.sql_review import SqlReview
+from toolserver.money.receipts.sign import Receipts
+from toolserver.money.x402.exact import ExactScheme
+from toolserver.money.x402.finality import PaymentFinality
+from toolserver.money.x402.offers import X402Terms
+from toolserver.money.x402.settlement import SettlementService, SettlementSweep
+from toolserver.money.x402.sql_confirmations import SqlConfirmations
+from toolserver.money.x402.sql_store import SqlPaymentStore
+from toolserver.money.x402.topup import Balances, Topups
+from toolserver.money.x402.wire import FacilitatorDown
 from toolserver.settings import PaymentSettings
 from toolserver.settings import X402Settings as Settings
-from toolserver.sql.leased_task import LeasedTask, need_no_turn
+from toolserver.sql.group_commit import GroupCommit
+from toolserver.sql.leased_task import LeasedTask
 
 if TYPE_CHECKING:
-    from toolserver.calls.idempotency import Idempotency
-    from toolserver.calls.rate_limit import UnchargedLimit
-    from toolserver.calls.response_cache import ResponseCache
-    from toolserver.core.metrics import Metrics
-    from toolserver.money.purchases.ceilings import SalesRecord
-    from toolserver.money.purchases.rpc_pool import RpcPool
-    from toolserver.money.receipts.sign import Receipts
-    from toolserver.money.x402.exact import ExactScheme
+    from toolserver.money.x402.chain_lookup import ChainLookup
     from toolserver.money.x402.facilitator import Facilitator
-    from toolserver.money.x402.finality import ConfirmationStore, PaymentFinality
-    from toolserver.money.x402.offers import X402Terms
-    from toolserver.money.x402.settlement import SettlementService
-    from toolserver.money.x402.store import PaymentStore
-    from toolserver.money.x402.topup import Balances, Topups
 
 log = logging.getLogger(__name__)
 
@@ -37,40 +43,38 @@ LOOK_S = 30.0
 
 @asynccontextmanager
 async def open_x402(
-    settings: Settings,
-    payments: PaymentSettings,
-    *,
-    make_store: "Callable[..., PaymentStore]",
-    make_confirmations: "Callable[..., ConfirmationStore]",
-    make_review: "Callable[[], SalesRecord]",
-    make_task: Callable[[str], LeasedTask | None] = need_no_turn,
-    clock: Clock,
-    base_url: str,
-    host: str,
-) -> AsyncIterator["SettlementService | None"]:
+    settings: Settings, payments: PaymentSettings, file: GroupCommit, *, clock: Clock, base_url: str, host: str
+) -> AsyncIterator[SettlementService | None]:
     """Yield the service that takes x402 payments as the settings define, or None if they are off.
 
-    `payments` names RPC servers of the chain, if any. The stores are made only when x402 is on, that of confirmations
-    with the task that `make_task` makes for a name: only the instance that holds this task watches the chain.
+    `payments` names RPC servers of the chain, if any; `file` is the database of the ledger. Only the instance that
+    holds the task of a watch looks at the chain.
     """
     if not settings.enabled:
         yield None
         return
-    from toolserver.money.purchases.service import make_ceilings, make_rpc_pool
-    from toolserver.money.x402.settlement import SettlementService
-    from toolserver.money.x402.settlement_sweep import SettlementSweep
-
-    facilitator = await _make_facilitator(settings)
-    servers, lookup = make_rpc_pool(payments, clock), await _make_lookup(payments)
-    pay_to = bytes.fromhex(str(settings.pay_to)[2:])
-    finality = _make_finality(payments, servers, make_confirmations, make_task("signed payments"), clock, pay_to)
+    facilitator, lookup = await anyio.to_thread.run_sync(_make_clients, settings, payments)
+    servers, pay_to = make_rpc_pool(payments, clock), bytes.fromhex(str(settings.pay_to)[2:])
+    watching = LeasedTask(file, "signed payments", clock)
+    finality = None
+    if payments.rpc_urls:
+        store = SqlConfirmations(file, watching)
+        finality = PaymentFinality(
+            store, servers, clock, policy_of(payments), pay_to=pay_to, wait_s=payments.wait_s, turn=watching
+        )
+    settling = SettlementService(
+        SqlPaymentStore(file),
+        facilitator,
+        X402Terms(pay_to, settings.max_timeout_seconds, _find_most_usd(settings, payments) * ATOMIC, base_url, host),
+        clock,
+        lookup,
+        finality=finality,
+        ceilings=make_ceilings(payments, SqlReview(file), clock),
+    )
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_log_when_ready, facilitator, clock)
-            terms = _make_terms(settings, payments, pay_to, base_url, host)
-            checks: dict[str, Any] = {"finality": finality, "ceilings": make_ceilings(payments, make_review(), clock)}
-            settling = SettlementService(make_store(), facilitator, terms, clock, lookup, **checks)
-            tasks.start_soon(SettlementSweep(settling, lookup, make_task("settlement sweep")).run)
+            tasks.start_soon(SettlementSweep(settling, lookup, LeasedTask(file, "settlement sweep", clock)).run)
             if finality is not None:
                 tasks.start_soon(finality.run)
             yield settling
@@ -83,48 +87,22 @@ async def open_x402(
                 await lookup.aclose()
 
 
-async def _make_facilitator(settings: Settings) -> "Facilitator":
-    """Return the facilitator of the settings, without a request to it."""
-    module: Any = await anyio.to_thread.run_sync(importlib.import_module, "toolserver.money.x402.facilitator")
-    token = settings.facilitator_token.get_secret_value() if settings.facilitator_token else None
-    made: Facilitator = module.Facilitator(
-        str(settings.facilitator_url), token=token, verify_s=settings.verify_s, settle_s=settings.settle_s
+def _make_clients(settings: Settings, payments: PaymentSettings) -> "tuple[Facilitator, ChainLookup | None]":
+    """Return the facilitator, and the lookup of payments on the chain if an RPC server is configured.
+
+    No request is sent. The libraries of both take long to import, so this runs in a thread, and only if x402 is on.
+    """
+    from toolserver.money.x402.chain_lookup import ChainLookup
+    from toolserver.money.x402.facilitator import Facilitator
+
+    facilitator = Facilitator(
+        str(settings.facilitator_url),
+        token=settings.facilitator_token.get_secret_value() if settings.facilitator_token else None,
+        verify_s=settings.verify_s,
+        settle_s=settings.settle_s,
     )
-    return made
-
-
-async def _make_lookup(payments: PaymentSettings) -> Any:
-    """Return the lookup of payments on the chain, or None if no RPC server is configured."""
-    if not payments.rpc_urls:
-        return None
-    chain: Any = await anyio.to_thread.run_sync(importlib.import_module, "toolserver.money.x402.chain_lookup")
-    return chain.ChainLookup([url.get_secret_value() for url in payments.rpc_urls])
-
-
-def _make_finality(
-    payments: PaymentSettings,
-    servers: "RpcPool",
-    make_store: "Callable[..., ConfirmationStore]",
-    task: LeasedTask | None,
-    clock: Clock,
-    pay_to: bytes,
-) -> "PaymentFinality | None":
-    """Return the part that waits for the chain and watches it, or None if no RPC server is configured."""
-    from toolserver.money.purchases.service import policy_of
-    from toolserver.money.x402.finality import PaymentFinality
-
-    if not payments.rpc_urls:
-        return None
-    shared: dict[str, Any] = {"pay_to": pay_to, "wait_s": payments.wait_s, "turn": task}
-    return PaymentFinality(make_store(task), servers, clock, policy_of(payments), **shared)
-
-
-def _make_terms(settings: Settings, payments: PaymentSettings, pay_to: bytes, base_url: str, host: str) -> "X402Terms":
-    """Return the terms of payment that the settings define."""
-    from toolserver.money.x402.offers import X402Terms
-
-    most = _find_most_usd(settings, payments) * ATOMIC
-    return X402Terms(pay_to, settings.max_timeout_seconds, most, base_url, host)
+    urls = [url.get_secret_value() for url in payments.rpc_urls]
+    return facilitator, ChainLookup(urls) if urls else None
 
 
 def _find_most_usd(settings: Settings, payments: PaymentSettings) -> int:
@@ -141,8 +119,6 @@ def _find_most_usd(settings: Settings, payments: PaymentSettings) -> int:
 
 async def _log_when_ready(facilitator: "Facilitator", clock: Clock) -> None:
     """Check from the start whether the facilitator makes our kind of payment, and log the result."""
-    from toolserver.money.x402.facilitator import FacilitatorDown
-
     while True:
         try:
             fits = await facilitator.supported()
@@ -157,29 +133,25 @@ async def _log_when_ready(facilitator: "Facilitator", clock: Clock) -> None:
         return
 
 
-def topups_of(settling: "SettlementService | None", ledger: "Balances") -> "Topups | None":
+def topups_of(settling: SettlementService | None, ledger: Balances) -> Topups | None:
     """Return the seller of credits for signed payments, or None if such payments are off."""
     if settling is None:
         return None
-    from toolserver.money.x402.topup import Topups
-
     return Topups(settling, ledger)
 
 
 def exact_of(
-    settling: "SettlementService | None",
+    settling: SettlementService | None,
     *,
-    answers: "ResponseCache",
-    idempotency: "Idempotency",
-    metrics: "Metrics",
-    receipts: "Receipts | None",
-    uncharged: "UnchargedLimit",
-) -> "ExactScheme | None":
+    answers: ResponseCache,
+    idempotency: Idempotency,
+    metrics: Metrics,
+    receipts: Receipts | None,
+    uncharged: UnchargedLimit,
+) -> ExactScheme | None:
     """Return the seller of single answers for signed payments, or None if such payments are off."""
     if settling is None:
         return None
-    from toolserver.money.x402.exact import ExactScheme
-
     return ExactScheme(
         settling, answers=answers, idempotency=idempotency, metrics=metrics, receipts=receipts, uncharged=uncharged
     )

@@ -8,34 +8,44 @@ as a new one: its state is looked up (on the chain if RPC servers are configured
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 
 import anyio
 
 from toolserver.clock import Clock
-from toolserver.core.credit_price import ATOMIC
+from toolserver.core.credit_price import ATOMIC, credits_for
 from toolserver.errors import (
+    ChainUnavailable,
     InvalidArguments,
+    PaymentRequired,
     PaymentUsed,
+    SettlementPending,
+    UnpaidCall,
 )
 from toolserver.money.purchases.ceilings import SalesCeilings
+from toolserver.money.purchases.units import NETWORK
 from toolserver.money.x402 import wire
-from toolserver.money.x402.facilitator import Facilitator, FacilitatorDown, SettleAnswer
 from toolserver.money.x402.finality import PaymentFinality
 from toolserver.money.x402.offers import Offer, X402Terms, misfit
-from toolserver.money.x402.recovery import recovered_id
-from toolserver.money.x402.refusals import leave_pending, refuse_payment, refuse_unknown_use, say_unavailable
-from toolserver.money.x402.store import (
+from toolserver.money.x402.records import (
+    FIRST,
     BegunPayment,
     NonceUsed,
     PaymentBacklog,
     PaymentStore,
     StoredPayment,
+    TopupCredit,
     UnsettledPayment,
     describe_request,
+    owner_of,
+    recovered_id,
 )
-from toolserver.money.x402.wire import Payment
+from toolserver.money.x402.wire import Accepted, FacilitatorDown, Payment, SettleAnswer
 from toolserver.sql.errors import StorageFailed
+from toolserver.sql.leased_task import Turn, is_our_turn
+
+if TYPE_CHECKING:
+    from toolserver.money.x402.facilitator import Facilitator
 
 log = logging.getLogger(__name__)
 
@@ -80,7 +90,7 @@ class SettlementService:
     def __init__(
         self,
         store: PaymentStore,
-        facilitator: Facilitator,
+        facilitator: "Facilitator",
         terms: X402Terms,
         clock: Clock,
         lookup: AuthorisationLookup | None = None,
@@ -311,3 +321,128 @@ class SettlementService:
 def handover_of(stored: StoredPayment | UnsettledPayment) -> Handover:
     """Return the moment at which the search for a stored payment starts."""
     return Handover(stored.begun_block, stored.begun_at / 1000)
+
+
+AGAIN_S = 5
+
+
+def refuse_payment(payment: Payment, offer: Offer, reason: str) -> PaymentRequired:
+    """Return a 402 that says the payment was not made and repeats the offer."""
+    response = wire.settlement(payment.shown_payer, NETWORK, tx=None, reason=reason)
+    headers = {wire.REQUIRED: wire.header(offer.required(reason)), wire.RESPONSE: wire.header(response)}
+    return UnpaidCall(f"The payment was not made: {reason}.", headers=headers)
+
+
+def leave_pending(payment: Payment, tx: bytes | None) -> SettlementPending:
+    """Return a 503 without an offer, because a client that accepts an offer pays twice."""
+    response = wire.settlement(payment.shown_payer, NETWORK, tx=tx, reason="settlement_pending")
+    return SettlementPending(
+        "It is not known yet whether the payment was made. Send the same payment again; do not sign another one.",
+        headers={wire.RESPONSE: wire.header(response), "Retry-After": str(AGAIN_S)},
+        retry_after_seconds=AGAIN_S,
+    )
+
+
+def say_unavailable(down: FacilitatorDown) -> ChainUnavailable:
+    log.warning("the facilitator gives no usable answer", extra={"reason": str(down)})
+    return ChainUnavailable(
+        "Payments cannot be checked at the moment. This one was not made.",
+        headers={"Retry-After": "10"},
+        retry_after_seconds=10,
+    )
+
+
+def refuse_unknown_use() -> PaymentUsed:
+    """Return a 409 for a payment whose nonce the chain has already and that is not stored, as after a restored backup.
+
+    It carries no offer, because a client that accepts an offer may pay twice.
+    """
+    return PaymentUsed(
+        "The authorisation of this payment was already used or cancelled, and this service has no record of a purchase"
+        " with it. If the money was taken, ask the operator of this service to look for it on the chain."
+    )
+
+
+SWEEP_S, OLD_S = 60.0, 60.0
+AT_ONCE = 8  # payments that are looked up side by side
+_NOTHING = Accepted("", "", "", "", "")
+
+
+class SettlementSweep:
+    """Looks open payments up. A top-up of a known token is credited; everything else waits until its sender comes back.
+
+    Payments that stay open are counted, and listed for the operator. Without a `lookup` nothing else is possible. Where
+    instances share the payments, the one whose `turn` it is looks them up, and all of them count.
+    """
+
+    def __init__(
+        self, settling: SettlementService, lookup: AuthorisationLookup | None, turn: Turn | None = None
+    ) -> None:
+        self._settling, self._lookup, self._turn = settling, lookup, turn
+
+    async def run(self) -> None:
+        """Look or count once a minute, until cancelled."""
+        while True:
+            await self._settling.clock.sleep(SWEEP_S)
+            try:
+                await (self.look() if await is_our_turn(self._turn) else self.count())
+            except Exception:
+                log.exception("unsettled payments could not be looked at")
+
+    async def look(self) -> None:
+        """Look once at all open payments that were handed on more than `OLD_S` ago, and delete old encrypted tokens."""
+        store, now = self._settling.store, int(self._settling.clock.time() * 1000)
+        await store.forget_old_tokens(now)
+        place = FIRST
+        while self._lookup is not None and (page := await store.list_unsettled(now - int(OLD_S * 1000), place)):
+            slots = anyio.CapacityLimiter(AT_ONCE)
+            async with anyio.create_task_group() as tasks:
+                for row in page:
+                    tasks.start_soon(self._look_at, self._lookup, row, slots)
+            place = page[-1].begun_at, page[-1].payload
+        await self.count()
+
+    async def count(self) -> None:
+        """Count the open payments, for the metrics."""
+        now = int(self._settling.clock.time() * 1000)
+        self._settling.backlog = await self._settling.store.measure_backlog(now)
+
+    async def _look_at(self, lookup: AuthorisationLookup, row: UnsettledPayment, slots: anyio.CapacityLimiter) -> None:
+        """Look at one payment. A failure is logged and does not stop the look at the others."""
+        payment = self._payment(row)
+        try:
+            async with slots:
+                seen = await lookup(payment, handover_of(row))
+                if seen is not None:
+                    await self._settling.alone(payment, lambda: self._end(row, seen))
+        except Exception:
+            log.exception("an unsettled payment could not be looked at", extra={"payer": payment.shown_payer})
+
+    async def _end(self, row: UnsettledPayment, seen: AuthorisationState) -> None:
+        stored = await self._settling.store.find_payment(row.payload)
+        if stored is None or stored.state != "settling":
+            return  # its sender has come back, and its outcome is known
+        facts = {"amount": row.amount, "payer": f"0x{row.payer.hex()}"}
+        if seen.tx is not None:
+            await self._record_settled(row, seen.tx)
+            log.warning("a payment turned out to be settled", extra=facts | {"tx": f"0x{seen.tx.hex()}"})
+        elif seen.state == "void" or seen.at > row.valid_before + LATE_S:
+            await self._settling.store.drop_payment(row.payload)
+            log.warning("a payment turned out never to be made", extra=facts)
+
+    async def _record_settled(self, row: UnsettledPayment, tx: bytes) -> None:
+        now, owner = int(self._settling.clock.time() * 1000), owner_of(row.request)
+        finality = self._settling.finality
+        if owner is not None and (finality is None or not finality.is_large(row.amount)):
+            credit = TopupCredit(row.payload, tx, owner, credits_for(row.amount), None, None, now)
+            try:
+                await self._settling.store.credit_topup(credit)
+                return
+            except PaymentRequired:
+                log.error("a settled top-up could not be credited to its token", extra={"tx": f"0x{tx.hex()}"})
+        await self._settling.store.record_settled(row.payload, tx, now)
+
+    def _payment(self, row: UnsettledPayment) -> Payment:
+        """Return the payment with the fields that a search on the chain needs."""
+        payee = self._settling.terms.pay_to
+        return Payment(row.payload, row.payer, payee, row.amount, 0, row.valid_before, row.nonce, b"", _NOTHING)

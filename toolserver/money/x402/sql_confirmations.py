@@ -3,12 +3,10 @@
 from functools import partial
 
 from toolserver.money.ledger.sql_tables import apply_operation
-from toolserver.money.purchases.manual_review import ReviewCase
-from toolserver.money.purchases.store_rules import PAYMENT_UNDONE, TakeBack
-from toolserver.money.x402.finality import PaymentPlace, WatchedPayment
+from toolserver.money.purchases.listing import ReviewCase
+from toolserver.money.purchases.records import PAYMENT_UNDONE, TakeBack
+from toolserver.money.x402.records import PaymentPlace, WatchedPayment, describe_request, owner_of
 from toolserver.money.x402.sql_store import SqlPaymentStore
-from toolserver.money.x402.store import describe_request
-from toolserver.money.x402.topup_owner import owner_of
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.ledger_place import LedgerPlace, read_place
 

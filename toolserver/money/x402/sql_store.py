@@ -5,8 +5,8 @@ from functools import partial
 from typing import TypeVar
 
 from toolserver.money.ledger.sql_tables import apply_operation, find_cause
-from toolserver.money.purchases.manual_review import ReviewCase
-from toolserver.money.x402.store import (
+from toolserver.money.purchases.listing import ReviewCase
+from toolserver.money.x402.records import (
     FIRST,
     MOST_LISTED,
     BegunPayment,
@@ -15,8 +15,11 @@ from toolserver.money.x402.store import (
     StoredPayment,
     TopupCredit,
     UnsettledPayment,
+    mint_replacement,
+    mint_topup,
+    show_payment_case,
+    withdraw_unused,
 )
-from toolserver.money.x402.store_rules import mint_replacement, mint_topup, show_payment_case, withdraw_unused
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import ConstraintViolated
 from toolserver.sql.group_commit import GroupCommit

@@ -5,7 +5,6 @@ payment again need not be its sender: a new token is given out once, and again o
 Idempotency-Key of the first request or signs with the key that paid.
 """
 
-import hmac
 import logging
 import secrets
 from typing import NamedTuple, Protocol
@@ -21,17 +20,24 @@ from toolserver.errors import (
     PaymentUsed,
     UnpaidCall,
 )
-from toolserver.money.purchases import payer_signature
-from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token
+from toolserver.money.purchases.chain.ethereum import message_signer
+from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token, sealing_key
 from toolserver.money.purchases.units import CHAIN_ID
 from toolserver.money.x402 import wire
-from toolserver.money.x402.claims import SECRET_LENGTH, hash_key, is_same_key
-from toolserver.money.x402.headers import TOPUP_PATH
 from toolserver.money.x402.offers import DESCRIPTION, Offer
+from toolserver.money.x402.records import (
+    NEW,
+    SECRET_LENGTH,
+    TOPUP,
+    NonceUsed,
+    StoredPayment,
+    TopupCredit,
+    describe_request,
+    hash_key,
+    is_same_key,
+)
 from toolserver.money.x402.settlement import SettlementService
-from toolserver.money.x402.store import NonceUsed, StoredPayment, TopupCredit, describe_request
-from toolserver.money.x402.topup_owner import NEW, TOPUP
-from toolserver.money.x402.wire import Payment
+from toolserver.money.x402.wire import TOPUP_PATH, Payment
 
 log = logging.getLogger(__name__)
 
@@ -204,11 +210,11 @@ class Topups:
         """Return the new token, or None if the Idempotency-Key is another one or `sealed_until` has passed."""
         if stored.sealed is None or request.key is None or self._now() > (stored.sealed_until or 0):
             return None
-        return decrypt_token(stored.sealed, _sealing_key(request.key, request.payment.id))
+        return decrypt_token(stored.sealed, sealing_key(request.key, request.payment.id))
 
     def _make_credit(self, request: _TopupRequest, tx: bytes, token: str, credits: int) -> TopupCredit:
         key = request.key if request.token is None and hash_key(request.key, least=SECRET_LENGTH) else None
-        box = encrypt_token(token, _sealing_key(key, request.payment.id)) if key else None
+        box = encrypt_token(token, sealing_key(key, request.payment.id)) if key else None
         now = self._now()
         until = now + ASK_AGAIN_S * 1000 if key else None
         return TopupCredit(request.payment.id, tx, token_hash(token).hex(), credits, box, until, now)
@@ -219,7 +225,7 @@ class Topups:
             signature = bytes.fromhex((request.signature or "").removeprefix("0x"))
         except ValueError:
             return False
-        return payer_signature.signer(self._text(request.payment), signature) == request.payment.payer
+        return message_signer(self._text(request.payment), signature) == request.payment.payer
 
     def _text(self, payment: Payment) -> str:
         return f"{self._settling.terms.host} top-up {payment.id.hex()} chain {CHAIN_ID}"
@@ -232,9 +238,3 @@ class Topups:
 
     def _now(self) -> int:
         return int(self._settling.clock.time() * 1000)
-
-
-def _sealing_key(key: str, payment: bytes) -> bytes:
-    """Return the key that encrypts a token until its buyer has it: HKDF of the Idempotency-Key and the payment's id."""
-    extracted = hmac.digest(b"toolserver sealed token", key.encode(), "sha256")
-    return hmac.digest(extracted, payment + b"\1", "sha256")

@@ -7,39 +7,13 @@ did not understand reaches the facilitator.
 import base64
 import hashlib
 import re
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
 from toolserver.errors import ToolserverError
-from toolserver.money.purchases.deposit import checksum_address
-from toolserver.money.purchases.units import USDC
-from toolserver.money.x402.headers import (
-    META_PAYMENT,
-    META_RESPONSE,
-    NETWORKS_1,
-    REQUIRED,
-    RESPONSE,
-    SIGNATURE,
-    header,
-    unheader,
-)
-
-__all__ = [
-    "META_PAYMENT",
-    "META_RESPONSE",
-    "REQUIRED",
-    "RESPONSE",
-    "SIGNATURE",
-    "Malformed",
-    "Payment",
-    "header",
-    "read_payment",
-    "settlement",
-    "tx_hash",
-    "unheader",
-    "write_payment",
-]
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.units import USDC_TEXT
 
 VERSION = 2
 SCHEME = "exact"
@@ -51,6 +25,22 @@ _NUMBER, _SIGNED = re.compile(r"[0-9]{1,78}"), re.compile(r"0x(?:[0-9a-fA-F]{2})
 
 class Malformed(ToolserverError):
     """Not an x402 payment of version 1 or 2. The text says what is wrong and repeats no part of it."""
+
+
+class FacilitatorDown(ToolserverError):
+    """The facilitator gave no usable response and did nothing: it was not reached, or it refused. The text never names
+    its address.
+    """
+
+
+class SettleAnswer(NamedTuple):
+    """The response to /settle: the payment was made, certainly not made, or it is not known. `reason` is the error
+    code, `tx` the hash of the transaction.
+    """
+
+    state: Literal["settled", "failed", "pending"]
+    tx: bytes | None = None
+    reason: str = "settlement_pending"
 
 
 class _Authorization(msgspec.Struct, frozen=True, rename="camel"):
@@ -143,7 +133,7 @@ def _accept_version_1(message: _Payload) -> Accepted:
     networks = {name: network for network, name in NETWORKS_1.items()}
     authorization = message.payload.authorization
     network = networks.get(message.network, message.network)
-    return Accepted(message.scheme, network, checksum_address(USDC), authorization.value, authorization.to)
+    return Accepted(message.scheme, network, USDC_TEXT, authorization.value, authorization.to)
 
 
 def _payment(signed: _Signed, accepted: Accepted) -> Payment:
@@ -190,3 +180,39 @@ def settlement(payer: str, network: str, *, tx: bytes | None, reason: str | None
     """Return the object of PAYMENT-RESPONSE: the payment was settled, or why it was not."""
     outcome: dict[str, Any] = {"success": reason is None} | ({"errorReason": reason} if reason else {})
     return {**outcome, "transaction": f"0x{tx.hex()}" if tx else "", "network": network, "payer": payer}
+
+
+REQUIRED, SIGNATURE, RESPONSE = "PAYMENT-REQUIRED", "PAYMENT-SIGNATURE", "PAYMENT-RESPONSE"
+SIGNATURE_1, RESPONSE_1 = "X-PAYMENT", "X-PAYMENT-RESPONSE"  # the same in version 1
+NETWORKS_1 = {"eip155:8453": "base"}  # how version 1 names the networks
+TOPUP_PATH = "/api/payment/topup"
+META_PAYMENT, META_RESPONSE = "x402/payment", "x402/payment-response"  # the same on MCP, as objects in `_meta`
+
+
+def header(value: dict[str, Any]) -> str:
+    """Return an object as the value of a header."""
+    return base64.b64encode(msgspec.json.encode(value)).decode()
+
+
+def unheader(text: str) -> dict[str, Any]:
+    """Return the object in a header that `header` wrote."""
+    content: dict[str, Any] = msgspec.json.decode(base64.b64decode(text))
+    return content
+
+
+def offer_version_1(required: dict[str, Any]) -> dict[str, Any]:
+    """Return the offer of PAYMENT-REQUIRED as clients of version 1 read it: members of the body of a 402."""
+    resource = required["resource"]
+    about = {"resource": resource["url"], "description": resource["description"], "mimeType": resource["mimeType"]}
+    return {"x402Version": 1, "accepts": [_describe_offer_1(offered) | about for offered in required["accepts"]]}
+
+
+def _describe_offer_1(offered: dict[str, Any]) -> dict[str, Any]:
+    same = {name: offered[name] for name in ("scheme", "payTo", "asset", "maxTimeoutSeconds", "extra")}
+    network = NETWORKS_1.get(offered["network"], offered["network"])
+    return same | {"network": network, "maxAmountRequired": offered["amount"]}
+
+
+def settle_version_1(outcome: dict[str, Any]) -> dict[str, Any]:
+    """Return the outcome of a payment as clients of version 1 read it."""
+    return outcome | {"network": NETWORKS_1.get(outcome["network"], outcome["network"])}

@@ -1,12 +1,19 @@
-"""Watches credited payments until they are final on the chain, and takes back the credits of those that it undoes."""
+"""Watches credited payments: takes back the credits of those that the chain undoes, and has every one confirmed twice.
+
+`ReorgWatch` looks at each payment until it is final on the chain. `AgreementWatch` asks a second RPC server about each
+payment, however small; if servers keep disagreeing about one, it becomes a case for a person.
+"""
 
 import logging
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from toolserver.clock import Clock
+from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
 from toolserver.money.purchases.matching import transfers
 from toolserver.money.purchases.policy import ObservedTransaction, Policy
-from toolserver.money.purchases.rpc_pool import ChainDown, RpcPool
-from toolserver.money.purchases.store import BlockUpdate, PurchaseStore, StoredCredit
+from toolserver.money.purchases.records import BlockUpdate, PurchaseStore, StoredCredit, UnagreedTransfer
+from toolserver.money.purchases.sql_review import SqlReview
 from toolserver.sql.leased_task import Turn, is_our_turn
 
 log = logging.getLogger(__name__)
@@ -88,3 +95,56 @@ def _pays(seen: ObservedTransaction, credited: StoredCredit) -> bool:
 
 def _shown(credited: StoredCredit) -> str:
     return f"0x{credited.tx_hash.hex()}"
+
+
+COMPARE_S = 20.0
+LAGS_S = 20.0  # a server that still does not know a transaction after this time contradicts the one that does
+
+
+class Sightings(NamedTuple):
+    """The observations that show a payment on the chain, and the number of servers that do not see it there."""
+
+    shown: list[ObservedTransaction]
+    denied: int
+
+
+def sort_sightings(
+    said: Sequence[ObservedTransaction | None], pays: Callable[[ObservedTransaction], bool]
+) -> Sightings:
+    """Return the servers' observations that show the payment on the chain, not on a fork, and count the others."""
+    shown = [seen for seen in said if seen is not None and seen.is_canonical and pays(seen)]
+    return Sightings(shown, len(said) - len(shown))
+
+
+class AgreementWatch:
+    """Asks every server about each transfer until a second one has confirmed it. One instance at a time does this."""
+
+    def __init__(self, store: SqlReview, chain: RpcPool, clock: Clock, turn: Turn | None = None) -> None:
+        self._store, self._chain, self._clock, self._turn = store, chain, clock, turn
+
+    async def run(self) -> None:
+        """Watch until cancelled. Return at once with fewer than two servers: there is nothing to compare."""
+        while len(self._chain) > 1:
+            try:
+                if await is_our_turn(self._turn):
+                    await self.look()
+            except Exception:
+                log.exception("payments could not be compared")
+            await self._clock.sleep(COMPARE_S)
+
+    async def look(self) -> None:
+        """Look once at every transfer that no second server has confirmed."""
+        for transfer in await self._store.list_unagreed():
+            await self._look_at(transfer)
+
+    async def _look_at(self, transfer: UnagreedTransfer) -> None:
+        def pays(seen: ObservedTransaction) -> bool:
+            return sum(t.amount for t in transfers(seen.receipt) if t.payee == transfer.address) >= transfer.amount
+
+        shown, denied = sort_sightings(await self._chain.survey(transfer.tx_hash), pays)
+        now = int(self._clock.time() * 1000)
+        if len(shown) >= 2 and len({seen.agreed_fields for seen in shown}) == 1:
+            await self._store.record_agreed(transfer.tx_hash, now)
+        elif shown and denied and transfer.disputed_since is None and now - transfer.credited_at >= LAGS_S * 1000:
+            await self._store.record_disputed(transfer.tx_hash, now)
+            log.error("RPC servers disagree about a credited payment", extra={"tx": f"0x{transfer.tx_hash.hex()}"})

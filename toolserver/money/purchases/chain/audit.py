@@ -7,11 +7,10 @@ either the money was moved by other means, which a note says, or it never came, 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from toolserver.money.purchases.batch_balances import BATCH
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.chain.rpc_pool import BATCH, RpcPool
 from toolserver.money.purchases.listing import show_usd
 from toolserver.money.purchases.matching import is_authorized_transfer, transfers
-from toolserver.money.purchases.rpc_pool import RpcPool
 
 MOST_LOOKED_UP = 1000  # transactions, the newest first
 

@@ -1,10 +1,11 @@
 """Stores the keys that the instances of one database publish together, in that database."""
 
 import json
+from dataclasses import replace
 from functools import partial
 
-from toolserver.money.receipts.keys import Key, Keys, parse_keys
-from toolserver.money.receipts.published_keys import KeysDiffer, agree_on_keys
+from toolserver.errors import ToolserverError
+from toolserver.money.receipts.keys import Key, Keys, join_keys, parse_keys
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.group_commit import GroupCommit
 
@@ -70,3 +71,24 @@ def _require_same(purpose: str, fingerprint: str, db: SqlConnection) -> None:
 
 def _has_any(db: SqlConnection) -> bool:
     return db.execute("SELECT 1 FROM published_key LIMIT 1").fetchone() is not None
+
+
+class KeysDiffer(ToolserverError):
+    """The database publishes other keys: this instance has those of another service, or its secret was not mounted."""
+
+
+def agree_on_keys(held: Keys, published: Keys, *, name: str) -> Keys:
+    """Return the keys to publish from now on, without private halves: the published ones with the held ones added.
+
+    `name` says in messages what the keys are for.
+
+    Raises:
+        KeysDiffer: keys are published, and none of the held ones is among them.
+    """
+    listed = {key.kid for key in published}
+    if published and not any(key.kid in listed for key in held):
+        raise KeysDiffer(
+            f"the database publishes none of the keys for {name} here: give every instance the same keys by setting"
+            f" `scaling.keys_dir` to a mounted folder that `toolserver keys make` wrote"
+        )
+    return join_keys(replace(key, seed=None) for key in (*published, *held))

@@ -5,30 +5,27 @@ It may always be run again with the same document: an authorisation that was use
 that was sent and is not on the chain yet is reported with the hash of its transaction.
 """
 
-import importlib
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from typing import Any, Literal, NamedTuple, TypeVar
-
-from eth_keys.datatypes import PrivateKey
-from eth_utils.crypto import keccak
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 from toolserver.clock import Clock
 from toolserver.core.import_guard import recursion_limit_kept
 from toolserver.core.json_rpc import JsonRpcClient, RpcRefused, RpcUnusable
 from toolserver.errors import ToolserverError
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.transfer_authorization import Authorization
-from toolserver.money.purchases.units import CHAIN_ID, USDC
+from toolserver.money.purchases.units import CHAIN_ID, USDC_TEXT
 
-T = TypeVar("T")
+if TYPE_CHECKING:
+    from eth_keys.datatypes import PrivateKey
 
 TIMEOUT_S, MOST_BYTES = 10.0, 1 << 20
 WAIT_S, POLL_S = 60.0, 1.0
 HEADROOM = 1.25  # gas beyond the estimate
 _ORACLE = "0x420000000000000000000000000000000000000F"  # the rollup's GasPriceOracle, which knows what data costs
-_DATA_FEE = keccak(text="getL1FeeUpperBound(uint256)")[:4]
-_USED = keccak(text="authorizationState(address,bytes32)")[:4]
+DATA_FEE_SELECTOR = bytes.fromhex("f1c7a58b")  # getL1FeeUpperBound(uint256)
+STATE_SELECTOR = bytes.fromhex("e94a0102")  # authorizationState(address,bytes32)
 _SIZE = 420  # bytes of a transaction that submits an authorisation
 
 Outcome = Literal["sent", "used before", "refused", "not seen yet", "reverted"]
@@ -61,7 +58,7 @@ class Relay:
     async def read_prices(self) -> ChainPrices:
         """Return what a submission costs now; `data_fee` is 0 on a chain without the oracle. Raises RelayDown."""
         price = await self._ask("eth_gasPrice")
-        data = f"0x{(_DATA_FEE + _SIZE.to_bytes(32, 'big')).hex()}"
+        data = f"0x{(DATA_FEE_SELECTOR + _SIZE.to_bytes(32, 'big')).hex()}"
         try:
             said = await self._ask("eth_call", {"to": _ORACLE, "data": data}, "latest")
         except RpcRefused:
@@ -70,12 +67,12 @@ class Relay:
 
     async def is_used(self, payer: bytes, nonce: bytes) -> bool:
         """Return True if the payer's authorisation with this nonce was used or cancelled. Raises RelayDown."""
-        data = _USED + bytes(12) + payer + nonce
-        said = await self._ask("eth_call", {"to": checksum_address(USDC), "data": f"0x{data.hex()}"}, "latest")
+        data = STATE_SELECTOR + bytes(12) + payer + nonce
+        said = await self._ask("eth_call", {"to": USDC_TEXT, "data": f"0x{data.hex()}"}, "latest")
         return int(said, 16) != 0
 
     async def submit(
-        self, one: Authorization, signature: bytes, key: PrivateKey, note: Callable[[bytes], Awaitable[None]]
+        self, one: Authorization, signature: bytes, key: "PrivateKey", note: Callable[[bytes], Awaitable[None]]
     ) -> RelayedTransfer:
         """Send an authorisation and wait until it is in a block. `note` gets the transaction's hash before it is sent.
 
@@ -86,7 +83,7 @@ class Relay:
             return RelayedTransfer("used before")
         sender = key.public_key.to_canonical_address()
         data = f"0x{one.call(signature).hex()}"
-        call = {"from": checksum_address(sender), "to": checksum_address(USDC), "data": data}
+        call = {"from": checksum_address(sender), "to": USDC_TEXT, "data": data}
         try:
             gas = int(await self._ask("eth_estimateGas", call), 16)
         except RpcRefused:  # it would revert: too small a balance, expired, or blocked by the token's issuer
@@ -108,13 +105,13 @@ class Relay:
         receipt = await self._ask("eth_getTransactionReceipt", f"0x{tx.hex()}")
         return receipt is not None and int(receipt["status"], 16) == 1
 
-    async def _sign(self, sender: bytes, key: PrivateKey, data: str, gas: int) -> tuple[bytes, bytes]:
+    async def _sign(self, sender: bytes, key: "PrivateKey", data: str, gas: int) -> tuple[bytes, bytes]:
         """Return the signed transaction (EIP-1559) and its hash."""
         price = int(await self._ask("eth_gasPrice"), 16)
         transaction = {
             "chainId": CHAIN_ID,
             "nonce": int(await self._ask("eth_getTransactionCount", checksum_address(sender), "pending"), 16),
-            "to": checksum_address(USDC),
+            "to": USDC_TEXT,
             "value": 0,
             "data": data,
             "gas": gas,
@@ -122,8 +119,8 @@ class Relay:
             "maxPriorityFeePerGas": min(price, 10**6),
         }
         with recursion_limit_kept():
-            account: Any = importlib.import_module("eth_account").Account
-        signed = account.sign_transaction(transaction, key.to_bytes())
+            from eth_account import Account
+        signed = Account.sign_transaction(transaction, key.to_bytes())
         return bytes(signed.raw_transaction), bytes(signed.hash)
 
     async def _is_unknown(self, tx: bytes) -> bool:

@@ -3,20 +3,24 @@
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
 
+from toolserver.clock import Clock
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.policy import ObservedTransaction
 from toolserver.money.purchases.units import CHAIN_ID, DECIMALS
+from toolserver.settings import PaymentSettings
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 FAILURES, REST_S = 3, 30.0
+BATCH = 500  # balances in one request: nodes limit the result (EIP-170: 24,576 bytes)
 
 
 class ChainDown(ToolserverError):
@@ -33,7 +37,7 @@ class ChainServers(NamedTuple):
 
 
 class RpcServer(Protocol):
-    """One RPC server; `chain.ChainNode` is the real one. Every method may raise `NodeDown`."""
+    """One RPC server; `node.ChainNode` is the real one. Every method may raise `NodeDown`."""
 
     async def facts(self) -> Any: ...
     async def observe(self, tx_hash: bytes) -> ObservedTransaction | None: ...
@@ -51,7 +55,7 @@ class _Guarded:
         self.name, self._make, self._monotonic = f"rpc {number}", make, monotonic
         self._server: RpcServer | None = None
         self.verified = False
-        self._failures, self._rests_until, self._told = 0, 0.0, False
+        self._failures, self._rests_until, self._reported = 0, 0.0, False
 
     @property
     def is_resting(self) -> bool:
@@ -71,9 +75,9 @@ class _Guarded:
         except ToolserverError as error:
             self._failed(str(error))
             raise ChainDown(f"{self.name}: {error}") from None
-        if self._told:
+        if self._reported:
             log.warning("an RPC server is back", extra={"server": self.name})
-        self._failures, self._told = 0, False
+        self._failures, self._reported = 0, False
         return answer
 
     async def aclose(self) -> None:
@@ -92,9 +96,9 @@ class _Guarded:
         self._failures += 1
         if self._failures >= FAILURES:
             self._rests_until = self._monotonic() + REST_S
-        if not self._told:
+        if not self._reported:
             log.warning("an RPC server gives no usable answer", extra={"server": self.name, "reason": why})
-            self._told = True
+            self._reported = True
 
 
 class RpcPool:
@@ -172,7 +176,7 @@ class RpcPool:
         return all(said.values())
 
     async def balances(self, addresses: Sequence[bytes]) -> list[int]:
-        """Return the 0.000001 USDC on each of up to `batch_balances.BATCH` addresses. Raises ChainDown."""
+        """Return the 0.000001 USDC on each of up to `BATCH` addresses. Raises ChainDown."""
         return await self._first(lambda server: server.balances(addresses))
 
     async def find_transfer(self, address: bytes, since: int) -> bytes | None:
@@ -223,3 +227,17 @@ class RpcPool:
             for one in self._all:
                 tasks.start_soon(ask, one)
         return said
+
+
+def make_rpc_pool(settings: PaymentSettings, clock: Clock) -> RpcPool:
+    """Return the RPC servers of the settings, without a request to any of them."""
+    return RpcPool(
+        [partial(_make_node, url.get_secret_value()) for url in settings.rpc_urls], monotonic=clock.monotonic
+    )
+
+
+def _make_node(url: str) -> RpcServer:
+    """Return a server. This imports web3, which takes long, so it is called only when the server is first used."""
+    from toolserver.money.purchases.chain.node import ChainNode
+
+    return ChainNode(url)

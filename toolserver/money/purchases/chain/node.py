@@ -15,11 +15,10 @@ from hexbytes import HexBytes
 from toolserver.core.import_guard import recursion_limit_kept
 from toolserver.core.json_rpc import JsonRpcClient, RpcUnusable
 from toolserver.errors import ToolserverError
-from toolserver.money.purchases.batch_balances import balances_code
-from toolserver.money.purchases.deposit import checksum_address
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.matching import TRANSFER, Log, Receipt, Transaction
 from toolserver.money.purchases.policy import ObservedTransaction
-from toolserver.money.purchases.units import LEAST, USDC
+from toolserver.money.purchases.units import LEAST, USDC, USDC_TEXT
 
 with recursion_limit_kept():
     from web3 import AsyncWeb3
@@ -83,7 +82,7 @@ class ChainNode:
         """Return the server's chain, and what it knows about the USDC contract. Raises NodeDown."""
 
         async def ask(web3: AsyncWeb3[Any]) -> NodeFacts:
-            chain_id, code = await web3.eth.chain_id, await web3.eth.get_code(checksum_address(USDC))  # type: ignore[arg-type]
+            chain_id, code = await web3.eth.chain_id, await web3.eth.get_code(USDC_TEXT)  # type: ignore[arg-type]
             return NodeFacts(int(chain_id), _number(await self._call(web3, USDC, _DECIMALS)) if code else 0, bool(code))
 
         return await self._asked(ask)
@@ -132,7 +131,7 @@ class ChainNode:
             first = max(0, height - min(SEARCHED, age // BLOCK_S + MARGIN))
             topics = [HexBytes(TRANSFER), None, HexBytes(bytes(12) + address)]
             logs = await web3.eth.get_logs(
-                {"address": checksum_address(USDC), "topics": topics, "fromBlock": first, "toBlock": height}  # type: ignore[typeddict-item]
+                {"address": USDC_TEXT, "topics": topics, "fromBlock": first, "toBlock": height}  # type: ignore[typeddict-item]
             )
             enough = (entry for entry in logs if _number(bytes(entry["data"])) >= LEAST)  # anybody can send dust
             return next((_bytes(entry["transactionHash"], 32) for entry in enough), None)
@@ -264,3 +263,27 @@ def _count(value: Any) -> int:
 
 def _number(word: bytes) -> int:
     return int.from_bytes(_bytes(word, 32), "big")
+
+
+_LENGTH = 0x57  # of the code below, after which the addresses begin
+
+_CODE = (
+    "6370a0823160e01b600052"  # memory[0:4] = selector of balanceOf(address)
+    "6000"  # i = 0, counted in bytes
+    "5b803860{length}90031115604d57"  # while i < size of the addresses, else go to 4d
+    "60208160{length}01600439"  # memory[4:36] = the address at i
+    "6020816040016024600073{token}5afa"  # memory[64+i:] = token.balanceOf(address), by STATICCALL
+    "15605157"  # go to 51 if the call failed
+    "602001600d56"  # i += 32, and again
+    "5b6040f3"  # 4d: return memory[64:64+i]
+    "5b60006000fd"  # 51: revert
+)
+
+
+def balances_code() -> bytes:
+    """Return the code that reads balances of USDC. The caller appends 32 bytes for each address."""
+    text = _CODE.format(length=f"{_LENGTH:02x}", token=USDC.hex())
+    code = bytes.fromhex(text)
+    if len(code) != _LENGTH:
+        raise AssertionError(f"the code has {len(code)} bytes")
+    return code
