@@ -124,7 +124,7 @@ async def told(kind: str | None, tool: str, source: Source[Any, Any], *, warm_s:
         begun = anyio.current_time()
         outcome = await e.call(tool)
         assert anyio.current_time() - begun <= REGISTRY[tool].deadline_s
-        fired = sum(rule.fired for rule in world.state.faults.rules)
+        fired = sum(rule.uses.fired for rule in world.state.faults.rules)
         return Story(before, Told(msgspec.json.decode(outcome.rendered.payload), fired))
 
 

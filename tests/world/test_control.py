@@ -3,8 +3,7 @@
 import pytest
 
 from tests.world.toy import HOST, T, plain_get
-from toolserver.world.commands import EVENT_KINDS
-from toolserver.world.control import control
+from toolserver.world.control import EVENT_KINDS, control
 from toolserver.world.model import Routes
 from toolserver.world.scenarios import CRASHED_BTC, PRIMARIES, scenarios
 from toolserver.world.state import WorldState, next_weekend
@@ -182,8 +181,8 @@ async def test_callers_elsewhere_cannot_control_it(peer):
     assert (await control(WorldState(), Routes(), request)).status == 403
 
 
-async def test_edits_are_bounded(world, monkeypatch):
-    monkeypatch.setattr("toolserver.world.state.EDITS_MOST", 2)
+async def test_edits_are_bounded(world):
+    world.state.edits_most = 2
     for _ in range(2):
         await world.sim("POST", "/events", {"kind": "fire"})
     assert "too many" in (await world.sim("POST", "/events", {"kind": "fire"}, status=400))["error"]

@@ -3,8 +3,7 @@
 import re
 from pathlib import Path
 
-from toolserver.world.commands import COMMANDS, EVENT_KINDS
-from toolserver.world.faucet import FAUCET
+from toolserver.world.control import COMMANDS, EVENT_KINDS
 from toolserver.world.faults import KINDS
 from toolserver.world.scenarios import scenarios
 
@@ -25,5 +24,5 @@ def test_every_scenario_is_in_the_table_and_no_other():
 
 def test_every_control_request_and_kind_of_event_is_named():
     named = set(re.findall(r"/_sim/(\w+)", PAGE)) | {""}
-    assert named == {name for _, name in COMMANDS | FAUCET}
+    assert named == {name for _, name in COMMANDS}
     assert all(kind in PAGE for kind in EVENT_KINDS)

@@ -6,8 +6,7 @@ import pytest
 
 from tests.world.toy import T, toy
 from toolserver.world.clock import SimClock
-from toolserver.world.commands import ControlRequest
-from toolserver.world.faucet import FAUCET, FROM
+from toolserver.world.control import COMMANDS, FROM, ControlRequest
 from toolserver.world.request_checks import ControlRefused
 from toolserver.world.state import WorldState
 
@@ -20,7 +19,7 @@ def state(tmp_path):
 
 
 async def ask(state, method, body=None, rest="transfer"):
-    return await FAUCET[method, "chain"](ControlRequest(state, toy().routes, rest, {}, json.dumps(body).encode()))
+    return await COMMANDS[method, "chain"](ControlRequest(state, toy().routes, rest, {}, json.dumps(body).encode()))
 
 
 @pytest.mark.parametrize(("usd", "atomic"), [(5, 5_000_000), (0.000001, 1), ("12.345678", 12_345_678)])

@@ -79,7 +79,7 @@ def test_a_rate_limit_counts_per_host_in_a_sliding_window_and_says_when_to_come_
         return faults.fire("Toy.quote", what, WORLD.at(T + at)) is not None
 
     assert [ask(0), ask(10), ask(20), ask(20, other)] == [False, False, True, False]
-    assert faults.rules[0].retry_after_s == 40
+    assert faults.rules[0].uses.retry_after_s == 40
     assert [ask(59), ask(60), ask(65), ask(70)] == [True, False, True, False]
 
 

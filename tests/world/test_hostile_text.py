@@ -5,8 +5,8 @@ import json
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolserver.world.hostile_text import ADDRESS, LONG, LONG_ONES, TEXTS, is_prose, spoil
 from toolserver.world.model import Reply
+from toolserver.world.transforms import ADDRESS, LONG, LONG_ONES, TEXTS, is_prose, spoil
 
 ROW = {
     "id": "us7000abcd",

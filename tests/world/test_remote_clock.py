@@ -3,40 +3,33 @@
 import time
 
 import anyio
-import pytest
 
 from tests.world.toy import Running
-from toolserver.world import remote_clock
 from toolserver.world.remote_clock import LEAP_S, FollowedClock, follow
 
 
-@pytest.fixture
-def machine(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The machine's clocks stand still."""
-    monkeypatch.setattr(remote_clock.time, "time", lambda: 1000.0)
-    monkeypatch.setattr(remote_clock.time, "monotonic", lambda: 50.0)
+def standing_clock() -> FollowedClock:
+    """A clock on a machine whose own clocks stand still."""
+    return FollowedClock(wall=lambda: 1000.0, monotonic=lambda: 50.0)
 
 
-@pytest.mark.usefixtures("machine")
 def test_it_leaps_forward_and_measured_time_leaps_with_it():
-    clock = FollowedClock()
+    clock = standing_clock()
     clock.set(4600.0)
 
     assert (clock.time(), clock.monotonic()) == (4600.0, 3650.0)
     assert clock.now().timestamp() == 4600.0
 
 
-@pytest.mark.usefixtures("machine")
 def test_it_goes_back_without_measured_time_going_back():
-    clock = FollowedClock()
+    clock = standing_clock()
     clock.set(400.0)
 
     assert (clock.time(), clock.monotonic()) == (400.0, 50.0)
 
 
-@pytest.mark.usefixtures("machine")
 def test_a_difference_that_the_way_of_the_request_explains_changes_nothing():
-    clock = FollowedClock()
+    clock = standing_clock()
     clock.set(1000.0 + LEAP_S)
 
     assert clock.time() == 1000.0

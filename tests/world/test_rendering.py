@@ -6,7 +6,6 @@ import anyio
 import pytest
 
 from tests.world.toy import T
-from toolserver.world import rendering
 from toolserver.world.model import Ask, Edits, Reply, World
 from toolserver.world.rendering import COMPRESSED_FROM, RenderedReply, Renderer
 
@@ -80,9 +79,8 @@ async def test_callers_who_ask_at_once_share_one_page():
     assert provider.made == 1
 
 
-async def test_the_oldest_page_is_forgotten_beyond_the_bound(monkeypatch):
-    monkeypatch.setattr(rendering, "MOST_PAGES", 2)
-    renderer, provider, world = Renderer(), Provider(), World(1, T)
+async def test_the_oldest_page_is_forgotten_beyond_the_bound():
+    renderer, provider, world = Renderer(most_pages=2), Provider(), World(1, T)
     for path in ("/a", "/b", "/a", "/c", "/a"):
         await renderer.page(provider, world, asked(path))
     assert provider.made == 3

@@ -72,9 +72,8 @@ async def test_a_header_that_cannot_be_sent_is_noted_and_the_listener_lives(worl
     assert (await world.get()).status_code == 200
 
 
-async def test_what_is_kept_is_bounded(monkeypatch):
-    monkeypatch.setattr("toolserver.world.rendering.MOST_BYTES", 1000)
-    renderer, world, made = Renderer(), World(1, T), []
+async def test_what_is_kept_is_bounded():
+    renderer, world, made = Renderer(most_bytes=1000), World(1, T), []
 
     def handler(world: World, ask: Ask) -> Reply:
         made.append(ask.path)

@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 from urllib.parse import unquote
 
-from toolserver.world import error_replies, hostile_text, transforms
+from toolserver.world import error_replies, transforms
 from toolserver.world.faults import Rule
 from toolserver.world.model import Ask, Handler, Reply, Route, Routes, World
 from toolserver.world.rendering import RenderedReply, Renderer
@@ -34,16 +34,16 @@ class SimulatedAnswer:
 
 async def answer(state: WorldState, routes: Routes, renderer: Renderer, ask: Ask) -> SimulatedAnswer | None:
     """Return the answer to a request, or None when nothing is simulated at that address."""
-    found = routes.find(replace(ask, path=unquote(ask.path))) or routes.find(ask)
-    if found is None:
+    match = routes.find(replace(ask, path=unquote(ask.path))) or routes.find(ask)
+    if match is None:
         return None
-    route, ask = found
+    route, ask = match
     world = state.world()
     rule = state.faults.fire(route.source, ask, world)
     handler = state.replays.get(route.source, route.handler)
     if rule is None:
         return SimulatedAnswer(await renderer.page(handler, world, ask), route.source)
-    if rule.kind in ("timeout", "reset") and rule.with_.get("at") != "body":
+    if rule.kind in ("timeout", "reset") and rule.terms.get("at") != "body":
         end: Any = "silence" if rule.kind == "timeout" else "reset_headers"
         return SimulatedAnswer(None, route.source, rule, Delivery(end=end))
     page = await _faulty_page(renderer, rule, route, handler, world, ask)
@@ -52,14 +52,14 @@ async def answer(state: WorldState, routes: Routes, renderer: Renderer, ask: Ask
 
 def delivery(rule: Rule, world: World) -> Delivery:
     """Return how a fault rule changes the way an answer is sent."""
-    given = rule.with_
+    terms = rule.terms
     if rule.kind == "latency":
-        jitter = world.u(f"fault.{rule.id}.jitter", rule.seen) * given["jitter_ms"]
-        return Delivery(delay_s=(given["ms"] + jitter) / 1000)
+        jitter = world.u(f"fault.{rule.id}.jitter", rule.uses.seen) * terms["jitter_ms"]
+        return Delivery(delay_s=(terms["ms"] + jitter) / 1000)
     if rule.kind == "slow_drip":
-        return Delivery(bytes_per_s=given["bytes_per_s"])
+        return Delivery(bytes_per_s=terms["bytes_per_s"])
     if rule.kind == "truncated":
-        return Delivery(fraction=given["fraction"])
+        return Delivery(fraction=terms["fraction"])
     if rule.kind == "reset":
         return Delivery(end="reset_body", fraction=0.5)
     return Delivery(end="not_modified") if rule.kind == "conditional_stuck" else Delivery()
@@ -72,10 +72,10 @@ async def _faulty_page(
     if rule.kind == "frozen":
         return await renderer.page(handler, rule.world, ask)
     if rule.kind == "old":
-        return await renderer.page(handler, world.at(world.now - rule.with_["seconds"]), ask)
+        return await renderer.page(handler, world.at(world.now - rule.terms["seconds"]), ask)
     if (own := _own_form(rule, route)) is not None:
         page = await renderer.page(own, world, ask)
-        later = rule.with_.get("retry_after")
+        later = rule.terms.get("retry_after")
         return page if later is None else await renderer.changed(page, lambda reply: _come_back(reply, later))
     if rule.kind in REFUSALS:
         return RenderedReply.of(REFUSALS[rule.kind](rule))
@@ -90,18 +90,18 @@ def _come_back(reply: Reply, after_s: int) -> Reply:
 
 def _announce(reply: Reply, rule: Rule) -> Reply:
     """Return the answer with the rule's announcements, or a permanent redirect to the host of `moved`."""
-    said = {name.title(): text for name in ("deprecation", "sunset", "warning") if (text := rule.with_[name])}
-    if rule.with_["moved"]:
-        return Reply(b"", 308, "text/plain", headers={**said, "Location": f"https://{rule.with_['moved']}/"})
+    said = {name.title(): text for name in ("deprecation", "sunset", "warning") if (text := rule.terms[name])}
+    if rule.terms["moved"]:
+        return Reply(b"", 308, "text/plain", headers={**said, "Location": f"https://{rule.terms['moved']}/"})
     return replace(reply, headers={**reply.headers, **said})
 
 
 def _own_form(rule: Rule, route: Route) -> Handler | None:
-    forms, given = route.forms, rule.with_
+    forms, terms = route.forms, rule.terms
     if rule.kind == "status":
-        return forms.get(f"status:{given['code']}")
+        return forms.get(f"status:{terms['code']}")
     if rule.kind == "drift":
-        form = given["form"]
+        form = terms["form"]
         if form in transforms.FORMS and f"drift:{form}" not in forms:
             return None
         return forms.get(f"drift:{form}", forms.get("drift"))
@@ -111,24 +111,24 @@ def _own_form(rule: Rule, route: Route) -> Handler | None:
 OWN_FORMS = {"error200", "empty", "geo", "auth", "rate_limit"}
 
 REFUSALS: dict[str, Callable[[Rule], Reply]] = {
-    "status": lambda rule: error_replies.error(rule.with_["code"], rule.with_["retry_after"]),
-    "rate_limit": lambda rule: error_replies.limited_reply(rule.retry_after_s),
+    "status": lambda rule: error_replies.error(rule.terms["code"], rule.terms["retry_after"]),
+    "rate_limit": lambda rule: error_replies.limited_reply(rule.uses.retry_after_s),
     "html200": lambda rule: error_replies.challenge(),
     "error200": lambda rule: error_replies.error_in_200(),
-    "geo": lambda rule: error_replies.barred_reply(rule.with_["code"]),
+    "geo": lambda rule: error_replies.barred_reply(rule.terms["code"]),
     "auth": lambda rule: error_replies.unauthorized_reply(),
     "dns": lambda rule: error_replies.unresolved_reply(),
 }
 
 CHANGES: dict[str, Callable[[Reply, Rule, float], Reply]] = {
-    "malformed": lambda reply, rule, now: transforms.damage(reply, rule.with_["fraction"]),
+    "malformed": lambda reply, rule, now: transforms.damage(reply, rule.terms["fraction"]),
     "empty": lambda reply, rule, now: transforms.empty(reply),
-    "zeros": lambda reply, rule, now: transforms.zeros(reply, now, rule.with_["keep_times"]),
-    "drift": lambda reply, rule, now: transforms.drift(reply, rule.with_["form"]),
-    "hostile": lambda reply, rule, now: hostile_text.spoil(reply, rule.with_["links"]),
-    "jump": lambda reply, rule, now: transforms.jump(reply, now, rule.with_["factor"]),
+    "zeros": lambda reply, rule, now: transforms.zeros(reply, now, rule.terms["keep_times"]),
+    "drift": lambda reply, rule, now: transforms.drift(reply, rule.terms["form"]),
+    "hostile": lambda reply, rule, now: transforms.spoil(reply, rule.terms["links"]),
+    "jump": lambda reply, rule, now: transforms.jump(reply, now, rule.terms["factor"]),
     "announce": lambda reply, rule, now: _announce(reply, rule),
-    "oversize": lambda reply, rule, now: transforms.oversize(reply, rule.with_["mib"]),
+    "oversize": lambda reply, rule, now: transforms.oversize(reply, rule.terms["mib"]),
 }
 
 GONE = {"timeout", "reset", "status", "rate_limit", "geo", "auth", "dns", "malformed", "truncated", "html200"}

@@ -136,9 +136,9 @@ def _without_items(value: Any) -> Any:
 
 
 def _markup_emptied(text: str) -> str:
-    without, found = _ITEM.subn("", text)
-    if found:
-        return without
+    without_items, removed = _ITEM.subn("", text)
+    if removed:
+        return without_items
     head, rest = _declaration(text)
     root = _ROOT.match(rest)
     return f"{head}{root[1]}</{root[2]}>" if root else text

@@ -1,17 +1,346 @@
-"""Serve the control interface under /_sim: JSON, for callers on this machine only."""
+"""Serve the control interface under /_sim: JSON, for callers on this machine only; a function for each command."""
 
 import json
+import math
+import re
+import secrets
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
+from decimal import Decimal, InvalidOperation
 from ipaddress import ip_address
+from typing import Any, NoReturn
 from urllib.parse import parse_qsl, unquote, urlsplit
 
-from toolserver.world.commands import COMMANDS, ControlRequest, plain
-from toolserver.world.faucet import FAUCET
-from toolserver.world.model import Reply, Routes
+from anyio import to_thread
+
+from toolserver.world import request_checks
+from toolserver.world.model import Edits, Reply, Routes
+from toolserver.world.replay import read_recorded
 from toolserver.world.request_checks import ControlRefused
-from toolserver.world.state import WorldState
+from toolserver.world.state import PAID, VERSION, WorldState
 from toolserver.world.wire import Received
 
-_ALL = COMMANDS | FAUCET
+EVENT_MOST = 16_384  # bytes
+EVENT_KINDS = {
+    "earthquake",
+    "launch",
+    "story",
+    "market_move",
+    "alert",
+    "eth_transfer",
+    "btc_tx",
+    "incident",
+    "fire",
+    "headline",
+}
+FROM = "0x00000000000000000000000000000000000f00d5"
+MOST_USD = 10**9
+_ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
+
+
+@dataclass(frozen=True, slots=True)
+class ControlRequest:
+    """One control request: `rest` is the path after the command, decoded."""
+
+    state: WorldState
+    routes: Routes
+    rest: str
+    params: Mapping[str, str]
+    raw: bytes
+
+    @property
+    def body(self) -> Any:
+        try:
+            return json.loads(self.raw, parse_constant=_no_constant)
+        except ValueError:
+            raise ControlRefused("the body must be JSON") from None
+
+
+def _no_constant(name: str) -> NoReturn:
+    raise ValueError(name)
+
+
+Command = Callable[[ControlRequest], Awaitable[Any]]
+COMMANDS: dict[tuple[str, str], Command] = {}
+
+
+def command(method: str, name: str) -> Callable[[Command], Command]:
+    def register(function: Command) -> Command:
+        COMMANDS[method, name] = function
+        return function
+
+    return register
+
+
+def plain(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    return value.isoformat() if isinstance(value, date) else str(value)
+
+
+@command("GET", "")
+async def overview(call: ControlRequest) -> Any:
+    state = call.state
+    return {
+        "version": VERSION,
+        "seed": state.seed,
+        "scenario": state.scenario,
+        "scenarios": {name: scenario.text for name, scenario in state.scenarios.items()},
+        "clock": clock_of(state),
+        "faults": [rule.describe() for rule in state.faults.rules],
+        "replays": {name: replay.describe() for name, replay in state.replays.items()},
+        "served": dict(sorted(state.log.served.items())),
+        "unmatched": state.log.unmatched_count,
+        "sources": sorted({route.source for route in call.routes.all}),
+        "expectations": sorted(call.routes.expectations),
+    }
+
+
+def clock_of(state: WorldState) -> dict[str, Any]:
+    clock = state.clock
+    now = clock.now()
+    time = plain(datetime.fromtimestamp(now, UTC))
+    offset = round(clock.offset_s, 3) + 0.0  # no -0.0
+    return {"now": now, "time": time, "offset_s": offset, "speed": clock.speed, "frozen": clock.frozen_at is not None}
+
+
+@command("GET", "clock")
+async def clock(call: ControlRequest) -> Any:
+    return clock_of(call.state)
+
+
+@command("PUT", "clock")
+async def move_clock(call: ControlRequest) -> Any:
+    """Move, freeze or speed up the clock. All members are checked before the first takes effect."""
+    body = request_checks.members(call.body, {"now", "advance_s", "speed", "freeze"}, "the clock")
+    sim = call.state.clock
+    now = request_checks.instant(body["now"], "now") if "now" in body else None
+    advance_s = request_checks.number(body.get("advance_s", 0), "advance_s", -1e10, 1e10)
+    speed = request_checks.number(body["speed"], "speed", 0, 86_400) if "speed" in body else None
+    freeze = request_checks.flag(body["freeze"], "freeze") if "freeze" in body else None
+    request_checks.instant((sim.now() if now is None else now) + advance_s, "now")
+    if freeze is not None:
+        (sim.freeze if freeze else sim.thaw)()
+    if speed is not None:
+        sim.run(speed)
+    if now is not None:
+        sim.set(now)
+    if advance_s:
+        sim.advance(advance_s)
+    return clock_of(call.state)
+
+
+@command("PUT", "seed")
+async def reseed(call: ControlRequest) -> Any:
+    body = request_checks.members(call.body, {"seed"}, "the seed")
+    call.state.seed = request_checks.whole(body.get("seed"), "seed", -(2**63), 2**63)
+    return {"seed": call.state.seed}
+
+
+@command("GET", "faults")
+async def faults(call: ControlRequest) -> Any:
+    return [rule.describe() for rule in call.state.faults.rules]
+
+
+@command("POST", "faults")
+async def add_fault(call: ControlRequest) -> Any:
+    return call.state.faults.add(call.body, call.state.world()).describe()
+
+
+@command("DELETE", "faults")
+async def remove_faults(call: ControlRequest) -> Any:
+    if not call.rest:
+        call.state.faults.clear()
+    elif not call.state.faults.remove(call.rest):
+        raise ControlRefused(f"there is no rule {call.rest!r}", 404)
+    return {"faults": len(call.state.faults.rules)}
+
+
+@command("GET", "events")
+async def events(call: ControlRequest) -> Any:
+    return call.state.edits.events
+
+
+@command("POST", "events")
+async def add_event(call: ControlRequest) -> Any:
+    if len(call.raw) > EVENT_MOST:
+        raise ControlRefused(f"an event is at most {EVENT_MOST} bytes")
+    body = request_checks.an_object(call.body, "an event")
+    kind = request_checks.choice(body.get("kind"), "kind", EVENT_KINDS)
+    at = call.state.world().now if body.get("at") is None else request_checks.instant(body["at"], "at")
+    _room(call.state)
+    event = body | {"kind": kind, "at": at}
+    call.state.inject(event)
+    return event
+
+
+@command("GET", "values")
+async def values(call: ControlRequest) -> Any:
+    return {
+        key: [{"value": value, "from": _shown(start), "to": _shown(end)} for start, end, value in pins]
+        for key, pins in call.state.edits.pins.items()
+    }
+
+
+def _shown(at: float) -> float | None:
+    return at if math.isfinite(at) else None
+
+
+@command("PUT", "values")
+async def pin_value(call: ControlRequest) -> Any:
+    """Pin a value; null removes the pins of the key."""
+    body = request_checks.members(call.body, {"key", "value", "from", "to"}, "a value")
+    key = request_checks.text(body.get("key"), "key", 120)
+    if "value" in body and body["value"] is None:
+        call.state.unpin(key)
+        return {"key": key, "value": None}
+    value = body.get("value")
+    value = float(value) if isinstance(value, bool) else request_checks.number(value, "value")
+    start = -math.inf if body.get("from") is None else request_checks.instant(body["from"], "from")
+    end = math.inf if body.get("to") is None else request_checks.instant(body["to"], "to")
+    if not start < end:
+        raise ControlRefused("from must be before to")
+    _room(call.state)
+    call.state.pin(key, start, end, value)
+    return {"key": key, "value": value, "from": _shown(start), "to": _shown(end)}
+
+
+def _room(state: WorldState) -> None:
+    if state.full:
+        raise ControlRefused("too many pins and events; reset or play a scenario")
+
+
+@command("GET", "scenario")
+async def scenario(call: ControlRequest) -> Any:
+    state = call.state
+    return {"name": state.scenario, "scenarios": {name: one.text for name, one in state.scenarios.items()}}
+
+
+@command("PUT", "scenario")
+async def play_scenario(call: ControlRequest) -> Any:
+    body = request_checks.members(call.body, {"name"}, "a scenario")
+    call.state.play(request_checks.choice(body.get("name"), "name", call.state.scenarios))
+    return {"name": call.state.scenario, "faults": len(call.state.faults.rules), "clock": clock_of(call.state)}
+
+
+@command("GET", "requests")
+async def requests(call: ControlRequest) -> Any:
+    since = call.params.get("since")
+    if since is not None and since.replace(".", "", 1).isdigit():
+        return call.state.log.entries(call.params.get("source"), request_checks.instant(float(since), "since"))
+    return call.state.log.entries(
+        call.params.get("source"), None if since is None else request_checks.instant(since, "since")
+    )
+
+
+@command("DELETE", "requests")
+async def forget_requests(call: ControlRequest) -> Any:
+    call.state.log.forget()
+    return {"requests": 0}
+
+
+@command("GET", "unmatched")
+async def unmatched(call: ControlRequest) -> Any:
+    return call.state.log.unmatched()
+
+
+@command("GET", "expect")
+async def expect(call: ControlRequest) -> Any:
+    """Return the part of an endpoint's payload that the world fixes, for the query parameters of this request."""
+    expectation = call.routes.expectations.get(call.rest)
+    if expectation is None:
+        raise ControlRefused(f"there are no expectations of {call.rest!r}; see expectations in GET /_sim", 404)
+    world, params = call.state.world(), dict(call.params)
+    try:
+        return await to_thread.run_sync(lambda: expectation(world, params))
+    except Exception as error:  # most likely a parameter that it cannot read
+        raise ControlRefused(f"{type(error).__name__}: {error}") from error
+
+
+@command("PUT", "replay")
+async def replay(call: ControlRequest) -> Any:
+    body = request_checks.members(call.body, {"file", "shift_times"}, "a replay")
+    name, file = request_checks.text(call.rest, "the source name"), request_checks.text(body.get("file"), "file")
+    if name not in {route.source for route in call.routes.all}:
+        raise ControlRefused(f"there is no source {name!r}; see sources in GET /_sim", 404)
+    shift = request_checks.flag(body.get("shift_times", False), "shift_times")
+    samples = call.state.samples
+    recorded = await to_thread.run_sync(lambda: read_recorded(samples, file, shift))
+    call.state.replays[name] = recorded
+    return {"source": name} | recorded.describe()
+
+
+@command("DELETE", "replay")
+async def stop_replay(call: ControlRequest) -> Any:
+    if not call.rest:
+        call.state.replays.clear()
+    elif call.state.replays.pop(call.rest, None) is None:
+        raise ControlRefused(f"{call.rest!r} is not replayed", 404)
+    return {"replays": sorted(call.state.replays)}
+
+
+@command("POST", "reset")
+async def reset(call: ControlRequest) -> Any:
+    call.state.reset()
+    return {"seed": call.state.seed, "clock": clock_of(call.state)}
+
+
+@command("POST", "chain")
+async def transfer(call: ControlRequest) -> Any:
+    """Send USDC: `{"to", "amount_usd"}` and optionally `"from"`. The next block contains it."""
+    _path(call, "transfer")
+    body = request_checks.members(call.body, {"to", "amount_usd", "from"}, "a transfer")
+    _room(call.state)
+    now = call.state.world().now
+    event = {
+        "kind": PAID,
+        "at": now,
+        "hash": f"0x{secrets.token_hex(32)}",
+        "from": _address(body.get("from", FROM), "from"),
+        "to": _address(body.get("to"), "to"),
+        "amount": _amount(body.get("amount_usd")),
+    }
+    call.state.inject(event)
+    return {"tx_hash": event["hash"], **{name: event[name] for name in ("from", "to", "amount")}}
+
+
+@command("DELETE", "chain")
+async def undo(call: ControlRequest) -> Any:
+    """Remove a transfer from the chain, as a reorganisation does: `DELETE /_sim/chain/0x…`."""
+    remaining = [e for e in call.state.edits.events if e.get("hash") != call.rest.lower()]
+    if len(remaining) == len(call.state.edits.events):
+        raise ControlRefused("there is no such transfer", 404)
+    call.state.edits = Edits(call.state.edits.pins, remaining)
+    return {"undone": call.rest.lower()}
+
+
+@command("GET", "chain")
+async def list_transfers(call: ControlRequest) -> Any:
+    """List all transfers."""
+    return [e for e in call.state.edits.events if e["kind"] == PAID]
+
+
+def _path(call: ControlRequest, name: str) -> None:
+    if call.rest != name:
+        raise ControlRefused(f"POST /_sim/chain/{name}", 404)
+
+
+def _address(value: Any, name: str) -> str:
+    if not isinstance(value, str) or not _ADDRESS.fullmatch(value):
+        raise ControlRefused(f"{name} must be an address: 0x and 40 hexadecimal digits")
+    return value.lower()
+
+
+def _amount(value: Any) -> int:
+    """Return the amount in units of 0.000001 USDC."""
+    try:
+        usd = Decimal(str(value)) if isinstance(value, str | int | float) and not isinstance(value, bool) else None
+    except InvalidOperation:
+        usd = None
+    if usd is None or not usd.is_finite() or not 0 < usd <= MOST_USD or usd != round(usd, 6):
+        raise ControlRefused(f"amount_usd must be a number above 0, at most {MOST_USD}, with at most 6 decimals")
+    return int(usd * 10**6)
 
 
 async def control(state: WorldState, routes: Routes, request: Received) -> Reply:
@@ -19,9 +348,9 @@ async def control(state: WorldState, routes: Routes, request: Received) -> Reply
     if not _from_this_machine(request):
         return Reply.json({"error": "the control interface is for callers on this machine"}, 403)
     name, _, rest = request.path.removeprefix("/_sim").strip("/").partition("/")
-    function = _ALL.get((request.method, name))
+    function = COMMANDS.get((request.method, name))
     if function is None:
-        allowed = sorted(m for m, n in _ALL if n == name)
+        allowed = sorted(m for m, n in COMMANDS if n == name)
         return _refusal(405, f"{name} takes {', '.join(allowed)}") if allowed else _refusal(404, f"no {name!r} here")
     params = dict(parse_qsl(request.query, keep_blank_values=True))
     try:

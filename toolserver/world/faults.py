@@ -4,7 +4,7 @@ import math
 import re
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from fnmatch import fnmatchcase
 from functools import partial
 from typing import Any
@@ -58,23 +58,37 @@ KINDS: dict[str, dict[str, tuple[Check, Any]]] = {  # parameter -> (its check, i
 }
 
 
-@dataclass(slots=True)
-class Rule:
-    """One fault rule and how often it fired. `world` is the world at the moment the rule was set."""
+@dataclass(frozen=True, slots=True)
+class Occasion:
+    """When a rule applies: with what probability, how many times, after how many requests and for how many seconds."""
 
-    id: str
-    match: str
-    kind: str
-    with_: dict[str, Any]
-    world: World
     probability: float = 1.0
     count: int | None = None
     after: int = 0
     for_s: float | None = None
-    seen: int = 0  # requests it was considered for
+
+
+@dataclass(slots=True)
+class Uses:
+    """How often a rule was considered and fired. For a rate limit: when it may be tried again, and requests by host."""
+
+    seen: int = 0
     fired: int = 0
-    retry_after_s: int = 0  # of a rate limit, when it last fired
-    _recent: dict[str, deque[float]] = field(default_factory=dict)  # of a rate limit, by host
+    retry_after_s: int = 0
+    recent: dict[str, deque[float]] = field(default_factory=dict)
+
+
+@dataclass(slots=True)
+class Rule:
+    """One fault rule and how often it fired. `terms` are its parameters, `world` that of the time when it was set."""
+
+    id: str
+    match: str
+    kind: str
+    terms: dict[str, Any]
+    world: World
+    occasion: Occasion = Occasion()
+    uses: Uses = field(default_factory=Uses)
 
     def concerns(self, source: str, host: str, path: str) -> bool:
         """Return True if `match` fits: a source name (`*` allowed), a host, or a host and the start of a path."""
@@ -84,35 +98,35 @@ class Rule:
 
     def fires(self, ask: Ask, world: World) -> bool:
         """Return True if the rule applies to this request, and count the request."""
-        if self.for_s is not None and world.now >= self.world.now + self.for_s:
+        occasion, uses = self.occasion, self.uses
+        if occasion.for_s is not None and world.now >= self.world.now + occasion.for_s:
             return False
         if self.kind == "conditional_stuck" and not is_conditional(ask):
             return False
-        self.seen += 1
-        due = self.seen > self.after and (self.count is None or self.fired < self.count)
-        lucky = due and world.u(f"fault.{self.id}", self.seen) < self.probability
+        uses.seen += 1
+        due = uses.seen > occasion.after and (occasion.count is None or uses.fired < occasion.count)
+        lucky = due and world.u(f"fault.{self.id}", uses.seen) < occasion.probability
         if not lucky or (self.kind == "rate_limit" and not self._over_limit(ask.host, world.now)):
             return False
-        self.fired += 1
+        uses.fired += 1
         return True
 
     def _over_limit(self, host: str, now: float) -> bool:
         """Apply a sliding window per host. Refused requests do not count."""
-        limit, window_s = self.with_["n"], self.with_["window_s"]
-        recent = self._recent.setdefault(host, deque())
+        limit, window_s = self.terms["n"], self.terms["window_s"]
+        recent = self.uses.recent.setdefault(host, deque())
         while recent and not now - window_s < recent[0] <= now:
             recent.popleft()
         if len(recent) < limit:
             recent.append(now)
             return False
-        self.retry_after_s = max(1, math.ceil((recent[0] if recent else now) + window_s - now))
+        self.uses.retry_after_s = max(1, math.ceil((recent[0] if recent else now) + window_s - now))
         return True
 
     def describe(self) -> dict[str, Any]:
         """Return the rule as the control interface shows it."""
-        chance = {"probability": self.probability, "count": self.count, "after": self.after, "for_s": self.for_s}
-        past = {"set_at": self.world.now, "seen": self.seen, "fired": self.fired}
-        return {"id": self.id, "match": self.match, "kind": self.kind} | self.with_ | chance | past
+        past = {"set_at": self.world.now, "seen": self.uses.seen, "fired": self.uses.fired}
+        return {"id": self.id, "match": self.match, "kind": self.kind} | self.terms | asdict(self.occasion) | past
 
 
 def is_conditional(ask: Ask) -> bool:
@@ -124,11 +138,11 @@ class Faults:
 
     def __init__(self) -> None:
         self.rules: list[Rule] = []
-        self._made = 0
+        self._numbered = 0
 
     def clear(self) -> None:
         self.rules = []
-        self._made = 0
+        self._numbered = 0
 
     def add(self, body: Any, world: World) -> Rule:
         """Set a rule from its JSON. It replaces a rule with the same id.
@@ -139,16 +153,18 @@ class Faults:
         kind = request_checks.choice(request_checks.an_object(body, "a rule").get("kind"), "kind", KINDS)
         request_checks.members(body, MEMBERS | set(KINDS[kind]), f"a rule of kind {kind}")
         rule = Rule(
-            self._identity(body), request_checks.text(body.get("match"), "match"), kind, _parameters(kind, body), world
+            self._identity(body), request_checks.text(body.get("match"), "match"), kind, _read_terms(kind, body), world
         )
-        rule.probability = request_checks.number(body.get("probability", 1), "probability", 0, 1)
-        rule.count = _optional(body, "count", _whole(0, 1_000_000_000))
-        rule.after = request_checks.whole(body.get("after", 0), "after", 0, 1_000_000_000)
-        rule.for_s = _optional(body, "for_s", _number(0, 1e9))
-        kept = [r for r in self.rules if r.id != rule.id]
-        if len(kept) >= RULES_MOST:
+        rule.occasion = Occasion(
+            probability=request_checks.number(body.get("probability", 1), "probability", 0, 1),
+            count=_optional(body, "count", _whole(0, 1_000_000_000)),
+            after=request_checks.whole(body.get("after", 0), "after", 0, 1_000_000_000),
+            for_s=_optional(body, "for_s", _number(0, 1e9)),
+        )
+        others = [other for other in self.rules if other.id != rule.id]
+        if len(others) >= RULES_MOST:
             raise request_checks.ControlRefused(f"there are {RULES_MOST} rules already")
-        self.rules = [*kept, rule]
+        self.rules = [*others, rule]
         return rule
 
     def _identity(self, body: dict[str, Any]) -> str:
@@ -158,10 +174,10 @@ class Faults:
                 raise request_checks.ControlRefused("id may contain only letters, digits, '.', '_' and '-'")
             return identity
         taken = {rule.id for rule in self.rules}
-        while (made := f"f{self._made + 1}") in taken:
-            self._made += 1
-        self._made += 1
-        return made
+        while (identity := f"f{self._numbered + 1}") in taken:
+            self._numbered += 1
+        self._numbered += 1
+        return identity
 
     def remove(self, identity: str) -> bool:
         before = len(self.rules)
@@ -176,12 +192,12 @@ class Faults:
         return None
 
 
-def _parameters(kind: str, body: dict[str, Any]) -> dict[str, Any]:
-    found = {}
+def _read_terms(kind: str, body: dict[str, Any]) -> dict[str, Any]:
+    terms = {}
     for name, (check, default) in KINDS[kind].items():
-        given = body.get(name)
-        found[name] = default if given is None else check(given, name)
-    return found
+        value = body.get(name)
+        terms[name] = default if value is None else check(value, name)
+    return terms
 
 
 def _optional(body: dict[str, Any], name: str, check: Check) -> Any:

@@ -92,8 +92,8 @@ class World:
 
     def injected(self, kind: str, since: float = -math.inf) -> list[dict[str, Any]]:
         """Return manually injected events of a kind with `since` < at <= now, oldest first."""
-        found = [e for e in self.edits.events if e["kind"] == kind and since < e["at"] <= self.now]
-        return sorted(found, key=lambda e: e["at"])
+        events = [e for e in self.edits.events if e["kind"] == kind and since < e["at"] <= self.now]
+        return sorted(events, key=lambda e: e["at"])
 
     def slots(
         self,
@@ -141,9 +141,9 @@ class Ask:
     def json(self) -> Any:
         return jsonlib.loads(self.body)
 
-    def key_ok(self, given: str | None) -> bool:
+    def key_ok(self, key: str | None) -> bool:
         """Return True if an API key is accepted here: any key that starts with `sim-`."""
-        return given is not None and given.startswith("sim-")
+        return key is not None and key.startswith("sim-")
 
 
 @dataclass(frozen=True, slots=True)

@@ -132,11 +132,11 @@ def _rules(state: WorldState) -> str:
 
 
 def _rule(rule: Rule) -> str:
-    given = ", ".join(f"{k} {v}" for k, v in rule.with_.items() if v is not None)
-    fault = escape(f"{rule.kind} {given}".strip())
+    terms = ", ".join(f"{k} {v}" for k, v in rule.terms.items() if v is not None)
+    fault = escape(f"{rule.kind} {terms}".strip())
     return (
         f"<tr><td>{escape(rule.id)}</td><td>{escape(rule.match)}</td><td>{fault}</td>"
-        f'<td class="n">{rule.fired}</td><td>{_button("Remove", "DELETE", f"faults/{rule.id}")}</td></tr>'
+        f'<td class="n">{rule.uses.fired}</td><td>{_button("Remove", "DELETE", f"faults/{rule.id}")}</td></tr>'
     )
 
 

@@ -2,6 +2,7 @@
 
 import json
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -20,18 +21,21 @@ LEAP_S = 0.3  # smaller differences come from the request's transit time
 class FollowedClock:
     """The machine's clock until `follow` sets it to the world's; `monotonic` only moves forward."""
 
-    def __init__(self) -> None:
+    def __init__(
+        self, *, wall: Callable[[], float] = time.time, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._wall, self._monotonic = wall, monotonic
         self._offset = 0.0
         self._leapt = 0.0
 
     def time(self) -> float:
-        return time.time() + self._offset
+        return self._wall() + self._offset
 
     def now(self) -> datetime:
         return datetime.fromtimestamp(self.time(), UTC)
 
     def monotonic(self) -> float:
-        return time.monotonic() + self._leapt
+        return self._monotonic() + self._leapt
 
     async def sleep(self, seconds: float) -> None:
         await anyio.sleep(seconds)

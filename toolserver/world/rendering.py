@@ -49,7 +49,8 @@ class RenderedReply:
 class Renderer:
     """Calls each provider once per distinct request, in a worker thread: some bodies take a second to make."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, most_bytes: int = MOST_BYTES, most_pages: int = MOST_PAGES) -> None:
+        self._most_bytes, self._most_pages = most_bytes, most_pages
         self._kept: OrderedDict[object, tuple[RenderedReply, World]] = OrderedDict()
         self._bytes = 0
         self._single_flight = SingleFlight()
@@ -60,9 +61,9 @@ class Renderer:
         headers = tuple(sorted((k, v) for k, v in ask.headers.items() if k not in NOT_SEEN_BY_PROVIDERS))
         request = (ask.method, ask.host, ask.path, ask.query, ask.body, headers)
         key = (handler, world.seed, world.now, id(world.edits), request)  # the cached world keeps that id in use
-        if (kept := self._kept.get(key)) is not None:
+        if (cached := self._kept.get(key)) is not None:
             self._kept.move_to_end(key)
-            return kept[0]
+            return cached[0]
 
         async def render() -> RenderedReply:
             page = await self.run(lambda: RenderedReply.of(handler(world, ask)))
@@ -81,6 +82,6 @@ class Renderer:
     def _keep(self, key: object, page: RenderedReply, world: World) -> None:
         self._kept[key] = (page, world)
         self._bytes += page.size
-        while len(self._kept) > MOST_PAGES or (self._bytes > MOST_BYTES and len(self._kept) > 1):
+        while len(self._kept) > self._most_pages or (self._bytes > self._most_bytes and len(self._kept) > 1):
             _, (old, _) = self._kept.popitem(last=False)
             self._bytes -= old.size

@@ -24,12 +24,12 @@ def an_object(body: Any, what: str) -> dict[str, Any]:
 
 def members(body: Any, allowed: set[str], what: str) -> dict[str, Any]:
     """Return the body as an object that has only the allowed members."""
-    given = an_object(body, what)
-    if unknown := sorted(set(given) - allowed):
+    members = an_object(body, what)
+    if unknown := sorted(set(members) - allowed):
         raise ControlRefused(
             f"{what} has no member {', '.join(map(repr, unknown))}; it has {', '.join(sorted(allowed))}"
         )
-    return given
+    return members
 
 
 def number(value: Any, name: str, low: float = -1e300, high: float = 1e300) -> float:
@@ -41,10 +41,10 @@ def number(value: Any, name: str, low: float = -1e300, high: float = 1e300) -> f
 
 
 def whole(value: Any, name: str, low: int, high: int) -> int:
-    found = number(value, name, low, high)
-    if found != int(found):
+    parsed = number(value, name, low, high)
+    if parsed != int(parsed):
         raise ControlRefused(f"{name} must be a whole number")
-    return int(found)
+    return int(parsed)
 
 
 def flag(value: Any, name: str) -> bool:

@@ -96,19 +96,19 @@ class Site:
             round(self._state.clock.now(), 3), None, request.method, url_of(ask), conditional=is_conditional(ask)
         )
         self._state.log.add(entry)
-        found = await self._answer(ask)
-        entry.fault = found.rule.id if found.rule else None
-        if found.source:
-            self._state.log.served_by(entry, found.source)
-        await anyio.sleep(found.delivery.delay_s)
-        if found.page is None:
-            await (wire.silence() if found.delivery.end == "silence" else wire.reset())
+        simulated = await self._answer(ask)
+        entry.fault = simulated.rule.id if simulated.rule else None
+        if simulated.source:
+            self._state.log.served_by(entry, simulated.source)
+        await anyio.sleep(simulated.delivery.delay_s)
+        if simulated.page is None:
+            await (wire.silence() if simulated.delivery.end == "silence" else wire.reset())
             return False
-        unchanged = found.delivery.end == "not_modified"
-        response = respond(found.page, request, self._state.clock.now(), unchanged=unchanged)
+        unchanged = simulated.delivery.end == "not_modified"
+        response = respond(simulated.page, request, self._state.clock.now(), unchanged=unchanged)
         entry.status, entry.ms = response.status, round((time.perf_counter() - started) * 1000, 1)
-        again = await wire.answer(response, found.delivery)
-        if found.delivery.end == "reset_body":
+        again = await wire.answer(response, simulated.delivery)
+        if simulated.delivery.end == "reset_body":
             await wire.reset(after_s=0.02)
         return again
 
@@ -116,18 +116,18 @@ class Site:
         """Answer with 501 if nothing is simulated or recorded, or 500 if a provider fails. Both count as unmatched."""
         now = self._state.clock.now()
         try:
-            found = await answer(self._state, self._routes, self._renderer, ask)
+            simulated = await answer(self._state, self._routes, self._renderer, ask)
         except Exception as error:  # a provider's bug must not take down the listener
             reason = f"{type(error).__name__}: {error}"
             self._state.log.miss(now, ask.method, url_of(ask), reason)
             return SimulatedAnswer(
                 RenderedReply.of(Reply.json({"error": "the simulated upstream failed", "reason": reason}, 500))
             )
-        if found is None:
+        if simulated is None:
             missing = self._routes.missing
             self._state.log.miss(now, ask.method, url_of(ask), missing)
             return SimulatedAnswer(RenderedReply.of(Reply.json({"error": missing, "url": url_of(ask)}, 501)))
-        return found
+        return simulated
 
     def _probe(self, request: Received) -> Response:
         host = unquote(request.path.removeprefix("/probe/")).lower()

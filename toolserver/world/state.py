@@ -27,12 +27,14 @@ class WorldState:
         clock: may be shared with a service in the same process, through `SimulatedClock`.
         primaries: public names, or host/path prefixes, of the sources that scenario `primary_down` disables.
         samples: the folder from which recorded bodies are replayed.
+        edits_most: the number of pins, and of events, from which on no more are accepted.
     """
 
     seed: int = 1
     clock: SimClock = field(default_factory=SimClock)
     primaries: Sequence[str] = PRIMARIES
     samples: Path | None = None
+    edits_most: int = EDITS_MOST
 
     def __post_init__(self) -> None:
         self._first_seed = self.seed
@@ -65,7 +67,7 @@ class WorldState:
     @property
     def full(self) -> bool:
         """True if the limit of pins or events is reached."""
-        return max(sum(map(len, self.edits.pins.values())), len(self.edits.events)) >= EDITS_MOST
+        return max(sum(map(len, self.edits.pins.values())), len(self.edits.events)) >= self.edits_most
 
     def play(self, name: str) -> None:
         """Replace all rules, pins and events with a scenario's. The clock continues, or jumps ahead if needed.

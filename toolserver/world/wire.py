@@ -87,8 +87,8 @@ def _accepts_gzip(accepted: str) -> bool:
 
 def _not_modified(page: RenderedReply, headers: Mapping[str, str]) -> bool:
     """Decide by If-None-Match if it is present, by If-Modified-Since otherwise."""
-    if (known := headers.get("if-none-match")) is not None:
-        tags = {tag.strip().removeprefix("W/") for tag in known.split(",")}
+    if (validators := headers.get("if-none-match")) is not None:
+        tags = {tag.strip().removeprefix("W/") for tag in validators.split(",")}
         return page.etag in tags or "*" in tags
     modified, since = page.reply.last_modified, headers.get("if-modified-since")
     if modified is None or since is None:

@@ -202,8 +202,8 @@ async def test_a_transfer_that_makes_no_sense_is_refused(demo, body):
     assert (await demo.client.get("/_sim/chain")).json() == []
 
 
-async def test_a_world_that_is_full_takes_no_more_payments(demo, monkeypatch):
-    monkeypatch.setattr("toolserver.world.state.EDITS_MOST", 1)
+async def test_a_world_that_is_full_takes_no_more_payments(demo):
+    demo.state.edits_most = 1
     await demo.pay("0x" + "d0" * 20, 5)
     assert "too many" in (await demo.pay("0x" + "d0" * 20, 5, status=400))["error"]
 

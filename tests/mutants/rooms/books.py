@@ -1,0 +1,66 @@
+"""Faults of the books: months that are closed, proved and removed, and what is compared."""
+
+from tests.mutants.faults import fault
+
+FAULTS = (
+    fault(
+        "toolserver/money/books/months.py",
+        "a month is closed although its rows do not agree",
+        '        if facts.problems:\n            raise MonthRefused(f"{span.name} is not closed',
+        '        if False:\n            raise MonthRefused(f"{span.name} is not closed',
+    ),
+    fault(
+        "toolserver/money/books/months.py",
+        "a month is closed as soon as it ends",
+        "SETTLED_MS = 24 * 3_600_000",
+        "SETTLED_MS = 0 * 3_600_000",
+    ),
+    fault(
+        "toolserver/money/books/months.py",
+        "calls younger than the promised 90 days are removed",
+        "return min(span.since, now - PROMISED_MS)",
+        "return span.since",
+    ),
+    fault(
+        "toolserver/money/books/months.py",
+        "rows that differ from their archive are removed",
+        "if digest != facts.signed.statement.tables[table]:",
+        "if digest is None:",
+    ),
+    fault(
+        "toolserver/money/books/month_proof.py",
+        "the signatures of receipts are not checked",
+        "elif not key.verifies(",
+        "elif False and not key.verifies(",
+    ),
+    fault(
+        "toolserver/money/books/month_proof.py",
+        "a call may be settled with another amount than was reserved",
+        "if reserved is not None and reserved != (buyer, amount):",
+        "if reserved is not None and reserved[0] != buyer:",
+    ),
+    fault(
+        "toolserver/money/books/month_proof.py",
+        "an archive without a month between two others is accepted",
+        "facts.problems.extend(find_gap(before.signed, facts.signed))",
+        "facts.problems.extend(())",
+    ),
+    fault(
+        "toolserver/money/books/sql_months.py",
+        "a month may be stored that does not follow the last one",
+        "if statement.previous != last:",
+        "if statement.previous is not last is None:",
+    ),
+    fault(
+        "toolserver/money/books/sql_months.py",
+        "credits that were given back are lost with the calls that are removed",
+        'total[1] += head.amount * kinds.count("reverse")',
+        'total[1] += head.amount * kinds.count("reversed")',
+    ),
+    fault(
+        "toolserver/money/books/sql_books.py",
+        "credits owed by transfers and by accounts are not compared",
+        "    if said != owed:\n",
+        "    if said < 0:\n",
+    ),
+)
