@@ -20,6 +20,7 @@ from toolserver.core.caller import Addresses
 from toolserver.errors import RateLimited
 from toolserver.upstream.cache import ENTRIES_FROM_USERS, ROOM_FROM_USERS
 from toolserver.upstream.fetcher import Fetched
+from toolserver.upstream.reading import SourceAnswer
 
 DAY = 86_400
 
@@ -102,7 +103,7 @@ def test_a_million_places_leave_no_more_behind_than_the_bound():
         source = number_source(user_input=True)
         async with engine(REGISTRY) as e:
             rendered = RenderedResponse(b"{}", 0, 1e12, None)
-            fetched = Fetched(1, b"1", START, None, None, 0)
+            fetched = Fetched(SourceAnswer(1, START, None, None), b"1")
             table = e.cache._table(source)
             for number in range(sized(100_000, fast=20_000, long=1_000_000)):
                 place = (number % 36_000 / 100 - 180, number // 36_000 / 100)
@@ -119,7 +120,7 @@ def test_a_million_places_leave_no_more_behind_than_the_bound():
 async def test_of_large_answers_from_users_fewer_are_kept():
     source = number_source(user_input=True)
     async with engine(REGISTRY) as e:
-        large = Fetched(1, bytes(10 * ROOM_FROM_USERS), START, None, None, 0)
+        large = Fetched(SourceAnswer(1, START, None, None), bytes(10 * ROOM_FROM_USERS))
         unchanged = replace(large, body=None)
         for number in range(1000):
             e.cache._keep(source, number, large)
@@ -140,7 +141,7 @@ async def test_a_thousand_places_asked_for_one_by_one_stay_within_the_bounds():
             await e.call("number", {"add": add})
         e.internet.asked.clear()
         assert len(e.cache._from_users[source.name]) == ENTRIES_FROM_USERS
-        assert len(e.cache._kept) == 1  # callers' questions push out nothing of ours
+        assert len(e.cache._answers) == 1  # callers' questions push out nothing of ours
         assert (e.cache._single_flight._runs, e.answers._flights._runs) == ({}, {})
         await e.cache.fresh(source, 1199, sla_s=30)
         assert e.internet.asked == []

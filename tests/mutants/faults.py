@@ -49,13 +49,13 @@ MUTANTS = (
         "min(seconds or SHORTEST_CLOSURE_S, LONGEST_CLOSURE_S)",
     ),
     fault(
-        "toolserver/upstream/host_lane.py",
+        "toolserver/upstream/throttle.py",
         "one request more than the budget",
         "return self.budget - (sum(",
         "return self.budget + 1 - (sum(",
     ),
     fault(
-        "toolserver/upstream/host_lane.py",
+        "toolserver/upstream/throttle.py",
         "no gap between requests",
         "self.next_at = now + self._gap_s",
         "self.next_at = now",
@@ -73,13 +73,13 @@ MUTANTS = (
         "if False:",
     ),
     fault(
-        "toolserver/upstream/exchange.py",
+        "toolserver/upstream/http_sender.py",
         "a redirect may lead anywhere",
         'is_our_site = target.scheme == "https" and (target.host == site or target.host.endswith("." + site))',
         'is_our_site = target.scheme == "https"',
     ),
     fault(
-        "toolserver/upstream/exchange.py",
+        "toolserver/upstream/http_sender.py",
         "a reset time is taken for a duration",
         'return float(headers["x-ratelimit-reset"]) - now.timestamp()',
         'return float(headers["x-ratelimit-reset"])',
@@ -117,7 +117,7 @@ MUTANTS = (
     fault(
         "toolserver/upstream/cache.py",
         "an answer is kept for ever",
-        "return (self._clock.now() - kept.fetched_at).total_seconds() <= source.fresh_s + source.keep_s",
+        "return (self._clock.now() - answer.fetched_at).total_seconds() <= source.fresh_s + source.keep_s",
         "return True",
     ),
     fault(

@@ -20,7 +20,7 @@ PROOF, FRESHNESS, CACHE = (
     "toolserver/upstream/freshness.py",
     "toolserver/upstream/cache.py",
 )
-FETCHER, STILLNESS = "toolserver/upstream/fetcher.py", "toolserver/upstream/stillness_guard.py"
+FETCHER = "toolserver/upstream/fetcher.py"
 SIZES = "toolserver/upstream/size_guard.py"
 PROVENANCE = "toolserver/context/provenance.py"
 
@@ -54,12 +54,12 @@ ENGINE = (
     ),
     fault(FRESHNESS, "no answer is too old", 'raise SourceFrozen(f"newest is from {dated:%Y-%m-%d %H:%M}")', "return"),
     fault(
-        STILLNESS,
+        FRESHNESS,
         "what stands still is always new",
-        "if standing is None or standing.value != moving:\n            self._standing[key] = _Still(moving, now)",
-        "if True:\n            self._standing[key] = _Still(moving, now)",
+        "if standing is None or standing.value != moving:",
+        "if True:",
     ),
-    fault(STILLNESS, "what moves may stand for an hour", "STILL_S = 300.0", "STILL_S = 3600.0"),
+    fault(FRESHNESS, "what moves may stand for an hour", "STILL_S = 300.0", "STILL_S = 3600.0"),
     fault(SIZES, "three rows of fifty are a list", "and count < SHARE * usual", "and False"),
     fault(
         SIZES,
@@ -69,11 +69,11 @@ ENGINE = (
     ),
     fault(SIZES, "any other provider agrees", "listed == source.lists and name != source.name and", ""),
     fault(SIZES, "a short list is the usual one at once", "CHANGED_S = 2 * 86400.0", "CHANGED_S = 0.0"),
-    fault(CACHE, "nobody counts the rows", "if not (asked.is_chosen or source.user_input):", NEVER),
+    fault(CACHE, "nobody counts the rows", "if not (question.is_chosen or source.user_input):", NEVER),
     fault(
         CACHE,
         "jumps are not looked for",
-        "        self.outlier_guard.check(source, fetched.value, fetched.fetched_at)\n",
+        "        self.outlier_guard.check(source, answer.value, answer.fetched_at)\n",
         "",
     ),
     fault(

@@ -73,7 +73,7 @@ async def test_upstreams_read_who_asks_and_how_to_reach_us(contact, named):
         return httpx.Response(200, json={"value": 3})
 
     async with fetcher(answer, facts=SiteFacts("https://data.example", "data.example", contact=contact)) as made:
-        await made.fetch(number_source(), None, {}, None)
+        await made.fetch(number_source(), None)
     assert agents[0].startswith("toolserver/")
     assert agents[0].endswith(f" (+https://data.example{named})")
 
@@ -84,7 +84,7 @@ async def test_sources_that_the_licence_policy_excludes_are_not_requested():
 
     async with fetcher(lambda request: pytest.fail("requested"), settings) as made:
         with pytest.raises(SourceExcluded):
-            await made.fetch(barred, None, {}, None)
+            await made.fetch(barred, None)
 
 
 async def test_tasks_end_with_the_block():

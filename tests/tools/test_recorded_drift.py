@@ -5,7 +5,7 @@ import pytest
 from tests.tools.desk import fetch
 from tests.tools.test_samples import NOW, READ, REFUSED, asked, recorded
 from toolserver.upstream.decode import read_body
-from toolserver.upstream.drift import Asked, Drift, find_drift
+from toolserver.upstream.drift import Drift, Question, find_drift
 from toolserver.upstream.source_errors import SourceError
 from toolserver.world.model import World
 from toolserver.world.providers import load_providers
@@ -33,7 +33,7 @@ def drift(file: str) -> list[Drift] | None:
     except SourceError:
         is_read = False
     simulated = [reply.body for reply in replies if reply.status == 200]
-    return find_drift(Asked(row.source, request, row.query), body, simulated, is_read=is_read)
+    return find_drift(Question(row.source, request, row.query), body, simulated, is_read=is_read)
 
 
 @pytest.mark.parametrize(

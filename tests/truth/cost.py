@@ -44,7 +44,7 @@ STEP_S = 5.0  # no TTL is shorter
 MOST = 0.05  # that truth may cost: of the requests, and of the time of the processor
 UNCHECKED = (
     "toolserver.upstream.fetcher._judge_life",
-    "toolserver.upstream.stillness_guard.StillnessGuard.check",
+    "toolserver.upstream.freshness.StillnessGuard.check",
     "toolserver.upstream.size_guard.SizeGuard.check",
     "tools.shared.front_page.require_one_page",
     "tools.shared.front_page.require_given",

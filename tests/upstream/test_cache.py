@@ -16,7 +16,16 @@ from toolserver.clock import ManualClock
 from toolserver.core.settings_groups import ScalingSettings
 from toolserver.settings import SourceSettings
 from toolserver.upstream.body_store import NoStore, StoredBody
-from toolserver.upstream.cache import SourceCache, _key, _Question
+from toolserver.upstream.cache import (
+    ENTRIES,
+    ENTRIES_FROM_USERS,
+    ROOM_FROM_USERS,
+    CachedAnswer,
+    SourceCache,
+    measure_room,
+)
+from toolserver.upstream.reading import SourceAnswer
+from toolserver.upstream.shared_fetch import NotShared
 from toolserver.upstream.size_guard import EVERY_S, LEAST
 from toolserver.upstream.source import Gauge, Get, HostGroup
 from toolserver.upstream.source_errors import (
@@ -579,25 +588,47 @@ async def test_an_answer_of_yesterday_after_one_of_today_is_not_kept():
         assert kept.value.value == 1
 
 
-async def test_what_another_instance_fetched_is_taken_unless_it_is_unreadable_or_too_old_to_be_true():
-    dated = replace(SOURCE, newest=lambda number: number.at, newest_max_s=600)
-    stored = {
-        name: StoredBody(json.dumps(body).encode(), START, {"etag": '"x"'})
-        for name, body in {
-            "good": {"value": 4, "at": START.timestamp() - 600},
-            "old": {"value": 4, "at": START.timestamp() - 601},
-            "unreadable": {"no": "value"},
-        }.items()
-    }
-    async with engine() as e:
-        question = _Question(dated, None, _key(dated, None), False)
-        assert await e.cache._take(question, stored["old"]) is None
-        assert await e.cache._take(question, stored["unreadable"]) is None
-        assert await e.cache.kept(dated, None) is None
-        taken = await e.cache._take(question, stored["good"])
-        kept = await e.cache.fresh(dated, None, sla_s=0)
+class Theirs(NotShared):
+    """The memory of another instance that has just fetched this body."""
 
-    assert (taken.value.value, taken.fetched_at, taken.latency_ms) == (4, START, None)
-    assert (taken.validators, taken.body) == ({"etag": '"x"'}, stored["good"].body)
-    assert (kept.value.value, kept.fetched_at, kept.failure) == (4, START, None)
-    assert e.internet.asked == []
+    def __init__(self, stored: StoredBody) -> None:
+        self._stored, self.taken = stored, None
+
+    async def fetch(self, source, key, after, held, ask, take):
+        self.taken = await take(self._stored)
+        return self.taken or await ask(True)
+
+
+@pytest.mark.parametrize(
+    ("body", "is_taken"),
+    [
+        ({"value": 4, "at": START.timestamp() - 600}, True),
+        ({"value": 4, "at": START.timestamp() - 601}, False),
+        ({"no": "value"}, False),
+    ],
+)
+async def test_what_another_instance_fetched_is_taken_unless_it_is_unreadable_or_too_old(body, is_taken):
+    dated = replace(SOURCE, newest=lambda number: number.at, newest_max_s=600)
+    theirs = Theirs(StoredBody(json.dumps(body).encode(), START, {"etag": '"x"'}))
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 9, "at": START.timestamp()})
+        cache = SourceCache(e.reader, clock=e.clock, tasks=e.tasks, shared=theirs)
+        answers = [await cache.fresh(dated, None, sla_s=0), await cache.kept(dated, None)]
+
+    assert [(answer.value.value, answer.fetched_at, answer.failure) for answer in answers] == [
+        (4 if is_taken else 9, START, None)
+    ] * 2
+    assert len(e.internet.asked) == (0 if is_taken else 1)
+    if is_taken:
+        assert (theirs.taken.validators, theirs.taken.body) == ({"etag": '"x"'}, json.dumps(body).encode())
+        assert answers[0].latency_ms is None
+
+
+def test_a_body_takes_the_room_of_an_average_one_at_least_and_of_all_at_most():
+    answer = SourceAnswer(1, START, None, None)
+    sizes = {size: measure_room(CachedAnswer(answer, size=size)) for size in (0, 9000, 10**9)}
+    assert sizes == {0: ROOM_FROM_USERS, 9000: 9000, 10**9: ROOM_FROM_USERS * ENTRIES_FROM_USERS}
+
+
+def test_the_room_is_for_512_answers_of_eight_kibibytes():
+    assert (ENTRIES, ENTRIES_FROM_USERS, ROOM_FROM_USERS) == (4096, 512, 8192)

@@ -11,6 +11,7 @@ from tests.calls.parts import FREELY, START, Number
 from tests.internet import Internet
 from toolserver.clock import ManualClock
 from toolserver.upstream.fetcher import Fetcher
+from toolserver.upstream.http_sender import HttpSender
 from toolserver.upstream.proof import Proof
 from toolserver.upstream.source import Get, HostGroup, Licence, Post, Source
 from toolserver.upstream.source_errors import (
@@ -41,24 +42,32 @@ class Rig:
 
     def __init__(self, **settings):
         self.internet, self.clock, self.observed = Internet(), ManualClock(START), []
-        self.fetcher = Fetcher(
+        keys = settings.pop("keys", {"API_KEY": KEY})
+        self.sender = HttpSender(
             clock=self.clock,
-            keys=settings.pop("keys", {"API_KEY": KEY}),
+            keys=keys,
             user_agent="toolserver test",
+            via=settings.pop("via", None),
             transport=self.internet.transport,
-            observe=lambda source, outcome, seconds, asked: self.observed.append((outcome, asked)),
+            record=settings.pop("record", None),
+        )
+        self.fetcher = Fetcher(
+            self.sender,
+            clock=self.clock,
+            keys=keys,
+            observe=lambda source, outcome, seconds, was_sent: self.observed.append((outcome, was_sent)),
             **settings,
         )
 
-    async def fetch(self, source, validators=None, kept=None):
-        return await self.fetcher.fetch(source, None, validators or {}, kept)
+    async def fetch(self, source, validators=None, cached_value=None):
+        return await self.fetcher.fetch(source, None, validators or {}, cached_value)
 
 
 @pytest.fixture
 async def rig():
-    made = Rig()
-    yield made
-    await made.fetcher.aclose()
+    rig = Rig()
+    yield rig
+    await rig.fetcher.aclose()
 
 
 def redirect_to(location):
@@ -81,7 +90,7 @@ async def test_no_api_key_is_sent_to_the_host_that_a_redirect_names(rig):
     rig.internet.serves("https://www.test.example/", {"value": 2})
     fetched = await rig.fetch(source_of(Get(URL, params={"key": KEY}, headers={"X-Key": KEY})))
     first, second = rig.internet.asked
-    assert (fetched.value.value, first.headers["x-key"]) == (2, KEY)
+    assert (fetched.answer.value.value, first.headers["x-key"]) == (2, KEY)
     assert KEY not in f"{second.url} {second.headers.raw} {second.content!r}"
 
 
@@ -154,7 +163,7 @@ async def test_a_host_that_refuses_us_is_not_asked_again_for_an_hour_and_counts_
 async def test_a_callers_query_that_is_refused_does_not_close_its_host_to_others(rig):
     rig.internet.serves(URL, httpx.Response(403))
     with pytest.raises(SourceRefused):
-        await rig.fetcher.fetch(source_of(Get(URL)), None, {}, None, is_chosen=True)
+        await rig.fetcher.fetch(source_of(Get(URL)), None, is_chosen=True)
     rig.internet.serves(URL, {"value": 1})
     await rig.fetch(source_of(Get(URL)))
 
@@ -172,7 +181,7 @@ async def test_the_next_mirror_answers_for_one_whose_host_refuses(rig):
     rig.internet.serves(mirror, {"value": 2})
     for _ in range(2):
         fetched = await rig.fetch(source_of((Get(URL), Get(mirror))))
-        assert fetched.value.value == 2
+        assert fetched.answer.value.value == 2
     assert [str(sent.url) for sent in rig.internet.asked] == [URL, mirror, mirror]
 
 
@@ -193,7 +202,7 @@ async def test_an_answer_about_old_things_is_none(rig, more, error):
 
 async def test_a_declared_status_is_an_answer(rig):
     rig.internet.serves(URL, httpx.Response(404, json={"value": 0}))
-    assert (await rig.fetch(source_of(Get(URL), also=frozenset({404})))).value.value == 0
+    assert (await rig.fetch(source_of(Get(URL), also=frozenset({404})))).answer.value.value == 0
 
 
 async def test_a_server_error_is_retried_once_and_a_client_error_is_not(rig):
@@ -210,7 +219,7 @@ async def test_mirrors_are_asked_in_order_until_one_answers(rig):
     rig.internet.serves(URL, httpx.Response(500))
     rig.internet.serves("https://mirror.example/v1", {"value": 4})
     source = source_of((Get(URL), Get("https://mirror.example/v1"), Get("https://third.example/v1")))
-    assert (await rig.fetch(source)).value.value == 4
+    assert (await rig.fetch(source)).answer.value.value == 4
     assert [sent.url.host for sent in rig.internet.asked] == ["api.test.example", "mirror.example"]
 
 
@@ -221,7 +230,7 @@ async def test_a_mirror_that_hangs_leaves_time_for_the_next_one(rig):
     rig.internet.serves(URL, hang)
     rig.internet.serves("https://mirror.example/v1", {"value": 5})
     source = source_of((Get(URL), Get("https://mirror.example/v1")), timeout_s=0.1)
-    assert (await rig.fetch(source)).value.value == 5
+    assert (await rig.fetch(source)).answer.value.value == 5
 
 
 async def test_two_mirrors_that_hang_have_half_of_the_time_each(rig):
@@ -252,9 +261,9 @@ async def test_validators_are_sent_by_conditional_sources_only_and_304_returns_t
     rig.internet.serves(URL, upstream)
     given, kept = {"etag": '"a"', "last-modified": "Mon"}, Number(5)
     unchanged = await rig.fetch(source_of(Get(URL), conditional=True), given, kept)
-    assert (unchanged.value, unchanged.body, unchanged.validators) == (kept, None, given)
+    assert (unchanged.answer.value, unchanged.body, unchanged.validators) == (kept, None, given)
     changed = await rig.fetch(source_of(Get(URL)), given, kept)
-    assert (changed.value, changed.validators) == (Number(6), {"etag": '"b"'})
+    assert (changed.answer.value, changed.validators) == (Number(6), {"etag": '"b"'})
 
 
 async def test_a_refusal_of_our_own_is_reported_as_not_asked_and_opens_no_circuit(rig):
@@ -284,7 +293,7 @@ async def test_an_open_circuit_sends_nothing_and_reports_nothing(rig):
             await rig.fetch(source_of(Get(URL)))
     with pytest.raises(SourceDown, match="probe in 30 s") as caught:
         await rig.fetch(source_of(Get(URL)))
-    assert (caught.value.asked, len(rig.internet.asked), rig.observed) == (False, 3, [("http_500", True)] * 3)
+    assert (caught.value.was_sent, len(rig.internet.asked), rig.observed) == (False, 3, [("http_500", True)] * 3)
 
 
 async def test_a_cancelled_probe_lets_another_one_go(rig):
@@ -305,7 +314,7 @@ async def test_a_cancelled_probe_lets_another_one_go(rig):
         await anyio.wait_all_tasks_blocked()
         tasks.cancel_scope.cancel()
     rig.internet.serves(URL, {"value": 1})
-    assert (await rig.fetch(source)).value.value == 1
+    assert (await rig.fetch(source)).answer.value.value == 1
 
 
 async def test_the_licence_policy_bars_a_source_and_a_missing_key_makes_it_unusable():
@@ -323,7 +332,7 @@ async def test_the_licence_policy_bars_a_source_and_a_missing_key_makes_it_unusa
 async def test_with_a_simulated_world_each_request_goes_there(rig):
     simulated = Rig(via="http://127.0.0.1:9/")
     simulated.internet.serves("http://127.0.0.1:9/u/", {"value": 7})
-    assert (await simulated.fetch(source_of(Get(URL, params={"q": "1"})))).value.value == 7
+    assert (await simulated.fetch(source_of(Get(URL, params={"q": "1"})))).answer.value.value == 7
     assert simulated.internet.urls() == ["http://127.0.0.1:9/u/api.test.example/v1?q=1"]
     await simulated.fetcher.aclose()
 
@@ -349,11 +358,11 @@ async def test_queries_that_callers_choose_have_a_circuit_of_their_own_that_open
     source = source_of(Get(URL))
     for _ in range(11):
         with pytest.raises(SourceError):
-            await rig.fetcher.fetch(source, None, {}, None, is_chosen=True)
+            await rig.fetcher.fetch(source, None, is_chosen=True)
     assert rig.observed == [("changed", True)] * 10
     assert rig.fetcher.health.state(source.name) == "closed"
     rig.internet.serves(URL, {"value": 1})
-    assert (await rig.fetch(source)).value == Number(1)
+    assert (await rig.fetch(source)).answer.value == Number(1)
 
 
 @pytest.mark.parametrize("is_chosen", [False, True])
@@ -361,14 +370,14 @@ async def test_a_host_that_says_when_to_come_again_is_not_asked_before(rig, is_c
     rig.internet.serves(URL, httpx.Response(429, headers={"retry-after": "120"}))
     source = source_of(Get(URL))
     with pytest.raises(SourceLimited):
-        await rig.fetcher.fetch(source, None, {}, None, is_chosen=is_chosen)
+        await rig.fetcher.fetch(source, None, is_chosen=is_chosen)
     rig.internet.serves(URL, {"value": 1})
     rig.clock.advance(119)
     with pytest.raises(SourceLimited) as refused:
-        await rig.fetcher.fetch(source, None, {}, None, is_chosen=is_chosen)
-    assert (refused.value.asked, refused.value.retry_after_s) == (False, 1)
+        await rig.fetcher.fetch(source, None, is_chosen=is_chosen)
+    assert (refused.value.was_sent, refused.value.retry_after_s) == (False, 1)
     assert len(rig.internet.asked) == 1
     if is_chosen:  # a limit that a caller's query met is none of the others
-        assert (await rig.fetch(source)).value == Number(1)
+        assert (await rig.fetch(source)).answer.value == Number(1)
     rig.clock.advance(1)
-    assert (await rig.fetcher.fetch(source, None, {}, None, is_chosen=is_chosen)).value == Number(1)
+    assert (await rig.fetcher.fetch(source, None, is_chosen=is_chosen)).answer.value == Number(1)

@@ -4,15 +4,17 @@ from datetime import timedelta
 
 import pytest
 
-from tests.calls.parts import START, number_source
-from toolserver.upstream.freshness import AHEAD_S, BACK_S, judge, judge_order, judge_times
+from tests.calls.parts import START, Number, number_source
+from toolserver.upstream.freshness import AHEAD_S, BACK_S, STILL_S, StillnessGuard, judge, judge_order, judge_times
+from toolserver.upstream.reading import SourceAnswer
 from toolserver.upstream.source_errors import SourceChanged, SourceFrozen
 
 
 def judged(age_s, *, sla_s=0.0, dated_age_s=None, **more):
     dated = None if dated_age_s is None else START - timedelta(seconds=dated_age_s)
     source = number_source(fresh_s=60, **more)
-    return judge(source, fetched_at=START - timedelta(seconds=age_s), dated=dated, now=START, sla_s=sla_s)
+    answer = SourceAnswer(1, START - timedelta(seconds=age_s), None, dated)
+    return judge(source, answer, now=START, sla_s=sla_s)
 
 
 @pytest.mark.parametrize(
@@ -59,7 +61,8 @@ def test_the_newest_item_does_not_go_back_within_an_hour(advances, newest_s, bef
     source = number_source(advances=advances)
 
     def order():
-        judge_order(source, newest=newest, before=before, since=START - timedelta(seconds=since_s), now=START)
+        previous = SourceAnswer(1, START - timedelta(seconds=since_s), before, None)
+        judge_order(source, SourceAnswer(2, START, newest, None), previous)
 
     if frozen:
         with pytest.raises(SourceFrozen, match="went back from 2027-01-15 08:00"):
@@ -70,3 +73,42 @@ def test_the_newest_item_does_not_go_back_within_an_hour(advances, newest_s, bef
 
 def test_a_document_may_be_a_day_ahead_and_its_newest_item_goes_back_after_an_hour():
     assert (AHEAD_S, BACK_S) == (86_400, 3_600)
+
+
+PRICE = number_source(moves=lambda found: found.value)
+
+
+def seen(guard: StillnessGuard, value: float, after_s: float, source=PRICE) -> None:
+    guard.check(source, source.name, Number(value), START + timedelta(seconds=after_s))
+
+
+def test_nothing_that_has_to_move_stands_for_more_than_five_minutes():
+    assert STILL_S == 300
+
+
+def test_a_price_that_stands_still_for_too_long_is_frozen_until_it_moves():
+    guard = StillnessGuard()
+    seen(guard, 1.0, 0)
+    seen(guard, 1.0, STILL_S)
+    with pytest.raises(SourceFrozen, match="the same since 2027-01-15 08:00"):
+        seen(guard, 1.0, STILL_S + 1)
+    with pytest.raises(SourceFrozen):
+        seen(guard, 1.0, 10 * STILL_S)
+    seen(guard, 1.1, 10 * STILL_S + 1)
+    seen(guard, 1.1, 11 * STILL_S)
+
+
+def test_what_need_not_move_may_stand_still():
+    guard = StillnessGuard()
+    for after_s in (0, 10 * STILL_S):
+        seen(guard, 1.0, after_s, number_source())
+
+
+def test_what_was_believed_already_is_compared_with_and_not_judged():
+    guard = StillnessGuard()
+    for after_s in (0, 2 * STILL_S):
+        guard.remember(PRICE, PRICE.name, Number(1.0), START + timedelta(seconds=after_s))
+    with pytest.raises(SourceFrozen, match="the same since 2027-01-15 08:00"):
+        seen(guard, 1.0, 2 * STILL_S)
+    guard.remember(PRICE, PRICE.name, Number(1.1), START + timedelta(seconds=3 * STILL_S))
+    seen(guard, 1.1, 3 * STILL_S)

@@ -63,7 +63,7 @@ async def test_waiting_too_long_for_a_place_is_not_the_sources_failure(monkeypat
         await anyio.wait_all_tasks_blocked()
         with pytest.raises(TooManyBodies) as caught:
             await third.run()
-        assert (caught.value.asked, caught.value.word) == (False, "budget")
+        assert (caught.value.was_sent, caught.value.word) == (False, "budget")
         tasks.cancel_scope.cancel()
 
 

@@ -73,7 +73,7 @@ def test_the_error_says_which_host_and_when_it_is_asked_again(refusals, clock):
     clock.advance(600)
     with pytest.raises(HostRefused) as caught:
         refusals.admit(HOST, "a")
-    assert not caught.value.asked
+    assert not caught.value.was_sent
     assert caught.value.reason == "refused: www.example answered 403; asked again in 50 min"
 
 

@@ -6,10 +6,9 @@ from tests.calls.parts import START
 from tests.redis_server import memory_in
 from toolserver.clock import ManualClock
 from toolserver.core.shared_memory import Script, SharedMemoryLost
-from toolserver.upstream import shared_circuits
-from toolserver.upstream.shared_circuits import SharedCircuits
+from toolserver.upstream import source_health
 from toolserver.upstream.source_errors import SourceDown
-from toolserver.upstream.source_health import CircuitOpen, SourceHealth
+from toolserver.upstream.source_health import CircuitOpen, SharedCircuits, SourceHealth
 from toolserver.upstream.throttle import RequestWithheld
 
 DOWN = SourceDown("no route")
@@ -98,7 +97,7 @@ async def test_the_probe_of_an_instance_that_died_is_given_up(two):
     await two.fail(0, 3)
     two.clock.advance(32)
     assert not await two.is_open(0)
-    two.clock.advance(shared_circuits.PROBE_S - 2)
+    two.clock.advance(source_health.PROBE_S - 2)
     assert await two.is_open(1)
     two.clock.advance(4)
     assert not await two.is_open(1)
@@ -148,4 +147,4 @@ async def test_failures_in_a_row_are_remembered_for_a_day(two):
     (key,) = SharedCircuits(two.memory, two.clock, kind="defaults")._keys("s")[1:]
     left_ms = await two.memory.run(Script("return redis.call('PTTL', KEYS[1])"), [key], [])
     assert 86_390_000 < left_ms <= 86_400_000
-    assert (shared_circuits.PROBE_S, shared_circuits.KEEP_S) == (60, 86_400)
+    assert (source_health.PROBE_S, source_health.KEEP_S) == (60, 86_400)

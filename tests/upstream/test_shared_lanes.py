@@ -10,11 +10,10 @@ from tests.calls.parts import START
 from tests.redis_server import memory_in
 from toolserver.clock import ManualClock, SystemClock
 from toolserver.core.shared_memory import SharedMemoryLost
-from toolserver.upstream import shared_lanes
-from toolserver.upstream.shared_lanes import SharedLanes
+from toolserver.upstream import throttle as throttle_module
 from toolserver.upstream.source import HostGroup
 from toolserver.upstream.source_errors import SourceLimited
-from toolserver.upstream.throttle import RequestWithheld, Throttle
+from toolserver.upstream.throttle import RequestWithheld, SharedLanes, Throttle
 
 HOST = "api.test.example"
 
@@ -126,7 +125,7 @@ async def test_so_many_are_under_way_at_a_time_over_all_instances(instances):
 
 
 async def test_the_seat_of_an_instance_that_died_is_free_after_a_while(instances, monkeypatch):
-    monkeypatch.setattr(shared_lanes, "SEAT_S", 0.3)
+    monkeypatch.setattr(throttle_module, "SEAT_S", 0.3)
     one, two, _ = await instances.start()
     monkeypatch.setattr(SharedLanes, "leave", lambda *given: None)
     group = HostGroup("g", 1, 0, 100, 600)

@@ -16,7 +16,7 @@ def test_a_reason_is_a_word_and_at_most_a_hundred_characters_of_detail():
 
 
 def test_a_refusal_of_ours_says_nothing_about_the_upstream():
-    assert [error.asked for error in (SourceDown(), RequestWithheld(), CircuitOpen())] == [True, False, False]
+    assert [error.was_sent for error in (SourceDown(), RequestWithheld(), CircuitOpen())] == [True, False, False]
 
 
 def test_it_says_when_the_upstream_is_to_be_asked_again():
@@ -24,7 +24,7 @@ def test_it_says_when_the_upstream_is_to_be_asked_again():
 
 
 def test_a_host_was_asked_unless_it_refused_lately():
-    assert [HostRefused("http 403").asked, HostRefused("lately", asked=False).asked] == [True, False]
+    assert [HostRefused("http 403").was_sent, HostRefused("lately", was_sent=False).was_sent] == [True, False]
     assert HostRefused("http 403").reason == "refused: http 403"
 
 

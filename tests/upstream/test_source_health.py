@@ -144,7 +144,7 @@ def test_every_exchange_that_says_something_of_the_source_is_counted_in_its_hist
     assert counted(history) == [(1, 1, 3, "connect")]
 
 
-@pytest.mark.parametrize("error", [RequestWithheld(), CircuitOpen(), HostRefused("lately", asked=False)])
+@pytest.mark.parametrize("error", [RequestWithheld(), CircuitOpen(), HostRefused("lately", was_sent=False)])
 def test_what_was_not_asked_is_not_counted(clock, error):
     history = SourceHistory(clock)
     SourceHealth(clock, history=history).record_failure("A", error)

@@ -7,11 +7,9 @@ import toolserver.upstream.throttle as throttle_module
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
 from toolserver.core.shared_memory import SharedMemoryLost
-from toolserver.upstream.host_lane import LONGEST_QUEUE
-from toolserver.upstream.shared_lanes import LaneVerdict
 from toolserver.upstream.source import HostGroup
 from toolserver.upstream.source_errors import SourceLimited
-from toolserver.upstream.throttle import Throttle
+from toolserver.upstream.throttle import LONGEST_QUEUE, LaneVerdict, Throttle
 
 HOST = "api.test.example"
 
@@ -33,7 +31,7 @@ async def take(throttle, group, host=HOST, patience_s=5.0, **lane):
 async def refusal_of(throttle, group, host=HOST, patience_s=5.0, **lane):
     with pytest.raises(SourceLimited) as caught:
         await take(throttle, group, host, patience_s, **lane)
-    assert caught.value.asked is False
+    assert caught.value.was_sent is False
     return caught.value
 
 

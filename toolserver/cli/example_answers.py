@@ -25,6 +25,7 @@ from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.settings import Settings
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
+from toolserver.upstream.http_sender import HttpSender
 from toolserver.upstream.source_errors import SourceExcluded
 from toolserver.world.model import ROUTES, Ask, World
 from toolserver.world.providers import load_providers
@@ -114,14 +115,10 @@ async def compose_example(
 ) -> RenderedResponse:
     """Compose an answer on the simulated world at the fixed instant, with its own cache."""
     clock = _Standing(AT)
-    reader = Fetcher(
-        clock=clock,
-        keys={},
-        user_agent="examples",
-        via="http://world",
-        transport=simulated_transport(),
-        licence_policy=licence_policy,
+    sender = HttpSender(
+        clock=clock, keys={}, user_agent="examples", via="http://world", transport=simulated_transport()
     )
+    reader = Fetcher(sender, clock=clock, keys={}, licence_policy=licence_policy)
     targets = settings.probes.targets
     host = ServiceInfo(clock, folder, probe_targets=targets, usage=Usage(clock.now), evidence=OneCall())
     async with anyio.create_task_group() as tasks:

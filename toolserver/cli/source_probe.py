@@ -13,7 +13,7 @@ from toolserver.app import Service
 from toolserver.cli.source_recording import Recorded, SourceRecording
 from toolserver.core.recorded_exchange import RecordedExchange
 from toolserver.settings import KEYS
-from toolserver.upstream.drift import Asked, Drift, find_drift
+from toolserver.upstream.drift import Drift, Question, find_drift
 from toolserver.upstream.fetcher import Fetched
 from toolserver.upstream.source import Connect, Keys, Plan, Source
 from toolserver.upstream.source_errors import SourceError
@@ -162,9 +162,9 @@ def _compare(source: Source[Any, Any], reply: _Reply, exchanges: Sequence[Record
     if not answers or is_refusal:
         return None
     request, exchange = answers[-1].request, answers[-1].exchange
-    is_read = isinstance(reply.outcome, Fetched) and not reply.outcome.dropped
+    is_read = isinstance(reply.outcome, Fetched) and not reply.outcome.answer.dropped
     simulated = simulate_bodies(next(each.exchange for each in exchanges if each.request is request))
-    drift = find_drift(Asked(source, request, reply.query), exchange.body, simulated, is_read=is_read)
+    drift = find_drift(Question(source, request, reply.query), exchange.body, simulated, is_read=is_read)
     return None if drift is None else tuple(drift)
 
 
@@ -200,22 +200,23 @@ def _describe(
     if isinstance(fetched, Exception):
         detail = f"needs a query: {type(fetched).__name__}"
         return Probe(source.name, False, "no_probe", "-", None, None, licence, "-", detail)
-    age = int((service.clock.now() - fetched.newest_at).total_seconds()) if fetched.newest_at else None
-    rows = len(fetched.value) if isinstance(fetched.value, Sized) and not hasattr(fetched.value, "_fields") else None
+    answer = fetched.answer
+    age = int((service.clock.now() - answer.newest_at).total_seconds()) if answer.newest_at else None
+    rows = len(answer.value) if isinstance(answer.value, Sized) and not hasattr(answer.value, "_fields") else None
     measures = isinstance(source.plan(reply.query, {}), Connect)
-    detail = f"{fetched.dropped} rows left out" if fetched.dropped else ""
+    detail = f"{answer.dropped} rows left out" if answer.dropped else ""
     return Probe(
         source.name,
         True,
         "ok",
         "ok",
         age,
-        fetched.latency_ms,
+        answer.latency_ms,
         licence,
         "-",
         detail,
         measures,
         rows,
-        fetched.dropped,
+        answer.dropped,
         drift,
     )

@@ -102,7 +102,7 @@ class FallbackReader:
             self.notes.append(SourceNote(self.asked, self.section, "error", reason=error.reason))
 
     def _note(self, source: Source[Any, Any], found: SourceAnswer[Any]) -> SourceNote:
-        age = judge(source, fetched_at=found.fetched_at, dated=found.dated, now=self._now(), sla_s=self._sla_s)
+        age = judge(source, found, now=self._now(), sla_s=self._sla_s)
         status: Status = "stale" if age.stale else "live" if found.latency_ms is not None else "cached"
         part = source.covers(found.value) if source.covers else None
         return SourceNote(

@@ -35,7 +35,7 @@ from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredA
 from toolserver.sql.sqlite import open_database
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
-from toolserver.upstream.http_sender import RecordExchange
+from toolserver.upstream.http_sender import HttpSender, RecordExchange
 from toolserver.upstream.reading import SourceReader
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.shared_fetch import FetchInMemory
@@ -86,15 +86,20 @@ async def open_fetcher(
     Leaving the block closes its connections within 2 s.
     """
     contact = f"; {facts.contact}" if facts.contact else ""
-    fetcher = Fetcher(
+    sender = HttpSender(
         clock=clock,
         keys=settings.keys,
         user_agent=f"toolserver/{__version__} (+{facts.base_url}{contact})",
-        licence_policy=settings.sources.licence_policy,
         via=settings.upstream.via,
-        observe=metrics.fetched,
         transport=transport,
         record=record,
+    )
+    fetcher = Fetcher(
+        sender,
+        clock=clock,
+        keys=settings.keys,
+        licence_policy=settings.sources.licence_policy,
+        observe=metrics.fetched,
         history=history,
         memory=memory,
     )

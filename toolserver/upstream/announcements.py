@@ -34,23 +34,23 @@ class Announcements:
 
     def record(self, source: str, url: str, status: int, headers: Mapping[str, str]) -> None:
         """Read the headers `Deprecation`, `Sunset` and `Warning: 299`, and a permanent redirect elsewhere."""
-        found: dict[Kind, str] = {}
+        texts: dict[Kind, str] = {}
         for kind in ("deprecation", "sunset"):
             if kind in headers:
-                found[kind] = headers[kind]
+                texts[kind] = headers[kind]
         if headers.get("warning", "").lstrip().startswith("299"):
-            found["warning"] = headers["warning"]
+            texts["warning"] = headers["warning"]
         target = urljoin(url, headers.get("location", ""))
         if status in FOR_GOOD and urlsplit(target).hostname != urlsplit(url).hostname:
-            found["moved"] = f"to {urlsplit(target).hostname}"
-        for kind, text in found.items():
+            texts["moved"] = f"to {urlsplit(target).hostname}"
+        for kind, text in texts.items():
             self._keep(source, kind, "".join(letter for letter in text if letter.isprintable())[:LONGEST])
 
     def _keep(self, source: str, kind: Kind, text: str) -> None:
         now, key = self._clock.time(), (source, kind)
-        known = self._kept.get(key)
+        previous = self._kept.get(key)
         self._kept[key] = Announcement(source, kind, text, now)
-        is_news = known is None or known.text != text
+        is_news = previous is None or previous.text != text
         if is_news or now - self._logged_at[key] >= DAY_S:
             self._logged_at[key] = now
             log.warning("an upstream announces a change", extra={"source": source, "kind": kind, "said": text})

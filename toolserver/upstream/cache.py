@@ -6,7 +6,7 @@ returns it and starts a refresh in the background. When refreshes fail, it may b
 
 import logging
 from collections.abc import Awaitable, Hashable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, TypeVar
 
@@ -18,15 +18,13 @@ from toolserver.clock import Clock
 from toolserver.core.single_flight import SingleFlight
 from toolserver.upstream.body_store import BodyStore, NoStore, StoredBody
 from toolserver.upstream.fetcher import Fetched, Fetcher
-from toolserver.upstream.freshness import judge, judge_order
-from toolserver.upstream.kept_answer import ENTRIES, ENTRIES_FROM_USERS, ROOM_FROM_USERS, KeptAnswer, measure_room
+from toolserver.upstream.freshness import StillnessGuard, judge, judge_order
 from toolserver.upstream.outlier_guard import OutlierGuard
 from toolserver.upstream.reading import SourceAnswer
 from toolserver.upstream.shared_fetch import NotShared, SharedFetch
 from toolserver.upstream.size_guard import SizeGuard
 from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceError
-from toolserver.upstream.stillness_guard import StillnessGuard
 from toolserver.upstream.throttle import RequestWithheld
 
 log = logging.getLogger(__name__)
@@ -37,6 +35,20 @@ R = TypeVar("R")
 REFRESH_AHEAD = 0.8
 CLOCKS_APART_S = 30.0  # the tolerated difference between clocks of instances; a body from further ahead is not used
 LATER_S = 60.0  # how far away the turn of a request without a waiting caller may be
+ENTRIES, ENTRIES_FROM_USERS = 4096, 512
+ROOM_FROM_USERS = 8192  # average bytes of a body in the room for users' answers; fewer larger ones are kept
+
+
+@dataclass(frozen=True, slots=True)
+class CachedAnswer:
+    """An answer, and the validators of the next request. `size` is the size of its body in bytes."""
+
+    answer: SourceAnswer[Any]
+    validators: dict[str, str] = field(default_factory=dict)
+    size: int = 0
+
+
+Table = LRUCache[Hashable, CachedAnswer]
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,8 +78,8 @@ class SourceCache:
         self._fetcher, self._clock, self._store = fetcher, clock, store or NoStore()
         self._shared = shared or NotShared()
         self._single_flight = SingleFlight(tasks)
-        self._kept: LRUCache[Hashable, KeptAnswer] = LRUCache(ENTRIES)
-        self._from_users: dict[str, LRUCache[Hashable, KeptAnswer]] = {}
+        self._answers: Table = LRUCache(ENTRIES)
+        self._from_users: dict[str, Table] = {}
         self._held: dict[Hashable, anyio.Event] = {}  # of the running fetches: set when pacing makes one wait long
         self._defaults: LRUCache[Hashable, bool] = LRUCache(
             ENTRIES_FROM_USERS
@@ -80,40 +92,36 @@ class SourceCache:
         self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
     ) -> SourceAnswer[R]:
         """Return a live or cached answer. Raise SourceError if none is recent enough and the fetch fails."""
-        key = _key(source, query)
-        is_chosen = self._is_callers_own(source, key, is_chosen)
-        kept = await self._find_kept(source, query, key)
+        key = _make_key(source, query)
+        question = _Question(source, query, key, self._is_callers_own(source, key, is_chosen))
+        cached = await self._find(source, query, key)
         now = self._clock.now()
-        if kept is not None:
-            freshness = judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=0)
+        if cached is not None:
+            freshness = judge(source, cached.answer, now=now, sla_s=0)
             if not freshness.stale:
                 if freshness.age_s > REFRESH_AHEAD * source.fresh_s:
-                    self._single_flight.start(key, lambda: self._fetch(source, query, key, is_chosen))
-                return kept.make_answer()
-        too_old = (
-            kept is None or judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=sla_s).stale
-        )
-        may_wait = kept is None or (is_patient and too_old) or not self._is_within_keep(source, kept)
+                    self._single_flight.start(key, lambda: self._fetch(question))
+                return cached.answer
+        too_old = cached is None or judge(source, cached.answer, now=now, sla_s=sla_s).stale
+        may_wait = cached is None or (is_patient and too_old) or not self._is_within_keep(source, cached.answer)
         try:
-            fetched = await self._fetch_once(source, query, key, is_chosen=is_chosen, may_wait=may_wait)
+            return (await self._fetch_once(question, may_wait=may_wait)).answer
         except SourceError as error:
-            if isinstance(error, RequestWithheld) and not is_chosen:
-                self._ask_later(source, query, key)
-            if kept is None or too_old:
+            if isinstance(error, RequestWithheld) and not question.is_chosen:
+                self._fetch_later(question)
+            if cached is None or too_old:
                 raise
-            return kept.make_answer(error.reason)
-        times = (fetched.fetched_at, fetched.newest_at, fetched.dated)
-        return SourceAnswer(fetched.value, *times, fetched.latency_ms, dropped=fetched.dropped)
+            return replace(cached.answer, failure=error.reason)
 
     async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:
         """Return the last good answer within the keep limit, without querying the upstream, or None."""
-        kept = await self._find_kept(source, query, _key(source, query))
-        if kept is None or not self._fetcher.usable(source, query):
+        cached = await self._find(source, query, _make_key(source, query))
+        if cached is None or not self._fetcher.usable(source, query):
             return None
-        return kept.make_answer() if self._is_within_keep(source, kept) else None
+        return cached.answer if self._is_within_keep(source, cached.answer) else None
 
-    def _is_within_keep(self, source: Source[Any, Any], kept: KeptAnswer) -> bool:
-        return (self._clock.now() - kept.fetched_at).total_seconds() <= source.fresh_s + source.keep_s
+    def _is_within_keep(self, source: Source[Any, Any], answer: SourceAnswer[Any]) -> bool:
+        return (self._clock.now() - answer.fetched_at).total_seconds() <= source.fresh_s + source.keep_s
 
     def _is_callers_own(self, source: Source[Any, Any], key: Hashable, is_chosen: bool) -> bool:
         """Return True if a query belongs in the callers' lane. A query that default arguments lead to never does."""
@@ -123,9 +131,7 @@ class SourceCache:
             self._defaults[key] = True
         return key not in self._defaults
 
-    async def _fetch_once(
-        self, source: Source[Any, Any], query: Any, key: Hashable, *, is_chosen: bool, may_wait: bool
-    ) -> Fetched:
+    async def _fetch_once(self, question: _Question, *, may_wait: bool) -> Fetched:
         """Return the result of the single fetch for all concurrent reads.
 
         Raises:
@@ -134,16 +140,16 @@ class SourceCache:
         """
 
         def fetch() -> Awaitable[Fetched]:
-            return self._fetch(source, query, key, is_chosen)
+            return self._fetch(question)
 
         if may_wait:
-            return await self._single_flight.do(key, fetch)
+            return await self._single_flight.do(question.key, fetch)
         outcome: Fetched | SourceError = RequestWithheld("its turn is some seconds away")
-        held = self._held.setdefault(key, anyio.Event())
+        held = self._held.setdefault(question.key, anyio.Event())
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_cancel_when, held, tasks.cancel_scope)
             try:
-                outcome = await self._single_flight.do(key, fetch)
+                outcome = await self._single_flight.do(question.key, fetch)
             except SourceError as error:
                 outcome = error
             tasks.cancel_scope.cancel()
@@ -151,16 +157,15 @@ class SourceCache:
             raise outcome
         return outcome
 
-    def _ask_later(self, source: Source[Any, Any], query: Any, key: Hashable) -> None:
+    def _fetch_later(self, question: _Question) -> None:
         """Send a request in its turn without a caller, because the turn may be too far away at every call."""
-        self._single_flight.start(key, lambda: self._fetch(source, query, key, False, LATER_S))
+        patient = replace(question, is_chosen=False, patience_s=LATER_S)
+        self._single_flight.start(question.key, lambda: self._fetch(patient))
 
-    async def _fetch(
-        self, source: Source[Any, Any], query: Any, key: Hashable, is_chosen: bool, patience_s: float | None = None
-    ) -> Fetched:
+    async def _fetch(self, question: _Question) -> Fetched:
         """Return what this instance fetched, or another instance while this one waited. Raise SourceError."""
+        source, key = question.source, question.key
         held = self._held.setdefault(key, anyio.Event())
-        question = _Question(source, query, key, is_chosen, patience_s)
 
         async def ask(is_conditional: bool) -> Fetched:
             return await self._ask(question, held, is_conditional=is_conditional)
@@ -169,96 +174,95 @@ class SourceCache:
             return await self._take(question, stored)
 
         try:
-            self._fetcher.plan_requests(source, query)
+            self._fetcher.plan_requests(source, question.query)
             return await self._shared.fetch(source, _store_key(key), self._newest(source, key), held, ask, take)
         finally:
             self._held.pop(key, None)
 
     def _newest(self, source: Source[Any, Any], key: Hashable) -> datetime:
         """Return the time after which another instance must have fetched for its answer to be used."""
-        kept, oldest = self._table(source).get(key), self._clock.now() - timedelta(seconds=source.fresh_s)
-        return oldest if kept is None else max(oldest, kept.fetched_at)
+        cached, oldest = self._table(source).get(key), self._clock.now() - timedelta(seconds=source.fresh_s)
+        return oldest if cached is None else max(oldest, cached.answer.fetched_at)
 
-    async def _ask(self, asked: _Question, held: anyio.Event, *, is_conditional: bool) -> Fetched:
-        source, key = asked.source, asked.key
-        kept = self._table(source).get(key)
+    async def _ask(self, question: _Question, held: anyio.Event, *, is_conditional: bool) -> Fetched:
+        source, key = question.source, question.key
+        cached = self._table(source).get(key)
         fetched = await self._fetcher.fetch(
             source,
-            asked.query,
-            kept.validators if kept and is_conditional else {},
-            kept.value if kept and is_conditional else None,
-            is_chosen=asked.is_chosen,
+            question.query,
+            cached.validators if cached and is_conditional else {},
+            cached.answer.value if cached and is_conditional else None,
+            is_chosen=question.is_chosen,
             held=held,
-            patience_s=asked.patience_s,
+            patience_s=question.patience_s,
         )
-        if kept is not None:
-            before, since = kept.newest_at, kept.fetched_at
-            judge_order(source, newest=fetched.newest_at, before=before, since=since, now=fetched.fetched_at)
-        if not (asked.is_chosen or source.user_input):
-            self.size_guard.check(source, _store_key(key), fetched.value, fetched.fetched_at)
-        self._stillness_guard.check(source, key, fetched.value, fetched.fetched_at)
-        self.outlier_guard.check(source, fetched.value, fetched.fetched_at)
-        if kept is not None and fetched.body is None:
-            fetched = replace(fetched, dropped=kept.dropped)
+        answer = fetched.answer
+        if cached is not None:
+            judge_order(source, answer, cached.answer)
+        if not (question.is_chosen or source.user_input):
+            self.size_guard.check(source, _store_key(key), answer.value, answer.fetched_at)
+        self._stillness_guard.check(source, key, answer.value, answer.fetched_at)
+        self.outlier_guard.check(source, answer.value, answer.fetched_at)
+        if cached is not None and fetched.body is None:
+            fetched = replace(fetched, answer=replace(answer, dropped=cached.answer.dropped))
         self._keep(source, key, fetched)
         self._save(source, key, fetched)
         return fetched
 
-    async def _take(self, asked: _Question, stored: StoredBody) -> Fetched | None:
+    async def _take(self, question: _Question, stored: StoredBody) -> Fetched | None:
         """Keep an answer that another instance fetched and accepted. Return None if it cannot be used here."""
-        source, key = asked.source, asked.key
-        kept, now = await self._parse_stored(source, asked.query, stored), self._clock.now()
-        if kept is None or judge(source, fetched_at=kept.fetched_at, dated=kept.dated, now=now, sla_s=0).stale:
+        source, key = question.source, question.key
+        answer, now = await self._parse_stored(source, question.query, stored), self._clock.now()
+        if answer is None or judge(source, answer, now=now, sla_s=0).stale:
             return None
-        self._table(source)[key] = kept = replace(kept, size=len(stored.body))
-        self._remember(source, key, kept)
-        times = (kept.fetched_at, kept.newest_at, kept.dated)
-        fetched = Fetched(kept.value, stored.body, *times, None, kept.validators, kept.dropped)
+        fetched = Fetched(answer, stored.body, dict(stored.validators))
+        self._keep(source, key, fetched)
+        self._remember(source, key, answer)
         self._save(source, key, fetched)
         return fetched
 
-    def _remember(self, source: Source[Any, Any], key: Hashable, kept: KeptAnswer) -> None:
+    def _remember(self, source: Source[Any, Any], key: Hashable, answer: SourceAnswer[Any]) -> None:
         """Make the guards compare later answers with one that was already accepted."""
-        self._stillness_guard.remember(source, key, kept.value, kept.fetched_at)
-        self.outlier_guard.remember(source, kept.value, kept.fetched_at)
+        self._stillness_guard.remember(source, key, answer.value, answer.fetched_at)
+        self.outlier_guard.remember(source, answer.value, answer.fetched_at)
 
     def remember(self, source: Source[Any, Any], query: Any, fetched: Fetched) -> None:
         """Keep in memory an answer that another caller requested from the fetcher."""
-        self._keep(source, _key(source, query), fetched)
+        self._keep(source, _make_key(source, query), fetched)
 
     def _keep(self, source: Source[Any, Any], key: Hashable, fetched: Fetched) -> None:
         table = self._table(source)
-        times = (fetched.fetched_at, fetched.newest_at, fetched.dated)
         before = table.get(key)
         size = len(fetched.body) if fetched.body is not None else before.size if before else 0
-        table[key] = KeptAnswer(fetched.value, *times, fetched.validators, fetched.dropped, size)
+        table[key] = CachedAnswer(replace(fetched.answer, latency_ms=None), fetched.validators, size)
 
     def _save(self, source: Source[Any, Any], key: Hashable, fetched: Fetched) -> None:
         if source.user_input:
             return
-        name = _store_key(key)
+        name, fetched_at = _store_key(key), fetched.answer.fetched_at
         if fetched.body is None:
-            self._store.renew(source.name, name, fetched.fetched_at)
+            self._store.renew(source.name, name, fetched_at)
         else:
-            stored = StoredBody(fetched.body, fetched.fetched_at, fetched.validators)
+            stored = StoredBody(fetched.body, fetched_at, fetched.validators)
             self._store.save(source.name, name, stored, keep_s=source.fresh_s + source.keep_s)
 
-    async def _find_kept(self, source: Source[Any, Any], query: Any, key: Hashable) -> KeptAnswer | None:
+    async def _find(self, source: Source[Any, Any], query: Any, key: Hashable) -> CachedAnswer | None:
+        """Return the answer in memory, or the one in the store, which is then kept in memory."""
         table = self._table(source)
-        kept = table.get(key)
-        if kept is not None or source.user_input or key in self._unstored:
-            return kept
+        cached = table.get(key)
+        if cached is not None or source.user_input or key in self._unstored:
+            return cached
         name = _store_key(key)
         stored = await self._shared.find(source, name) or await self._store.load(source.name, name)
-        kept = table.get(key) or (await self._parse_stored(source, query, stored) if stored else None)
-        if kept is None:
+        answer = await self._parse_stored(source, query, stored) if stored and key not in table else None
+        if stored is not None and answer is not None and key not in table:
+            table[key] = CachedAnswer(answer, dict(stored.validators))
+            self._remember(source, key, answer)
+        if key not in table:
             self._unstored[key] = True
-        else:
-            table[key] = kept
-            self._remember(source, key, kept)
-        return kept
+        return table.get(key)
 
-    async def _parse_stored(self, source: Source[Any, Any], query: Any, stored: StoredBody) -> KeptAnswer | None:
+    async def _parse_stored(self, source: Source[Any, Any], query: Any, stored: StoredBody) -> SourceAnswer[Any] | None:
         """Parse a stored body as the answer to the current request and keys. On failure, forget it and return None."""
         if (stored.fetched_at - self._clock.now()).total_seconds() > CLOCKS_APART_S:
             return None
@@ -268,17 +272,20 @@ class SourceCache:
         except SourceError as error:
             log.info("a stored body cannot be used", extra={"source": source.name, "reason": error.reason})
             return None
-        return KeptAnswer(
-            parsed.value, stored.fetched_at, parsed.newest_at, parsed.dated, dict(stored.validators), parsed.dropped
-        )
+        return parsed.make_answer(stored.fetched_at)
 
-    def _table(self, source: Source[Any, Any]) -> LRUCache[Hashable, KeptAnswer]:
+    def _table(self, source: Source[Any, Any]) -> Table:
         if not source.user_input:
-            return self._kept
+            return self._answers
         table = self._from_users.get(source.name)
         if table is None:
             table = self._from_users[source.name] = LRUCache(ROOM_FROM_USERS * ENTRIES_FROM_USERS, measure_room)
         return table
+
+
+def measure_room(cached: CachedAnswer) -> int:
+    """Return the bytes that an answer takes of the room for users' answers."""
+    return min(max(cached.size, ROOM_FROM_USERS), ROOM_FROM_USERS * ENTRIES_FROM_USERS)
 
 
 async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:
@@ -286,7 +293,7 @@ async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:
     scope.cancel()
 
 
-def _key(source: Source[Any, Any], query: Any) -> Hashable:
+def _make_key(source: Source[Any, Any], query: Any) -> Hashable:
     """Return the cache key: sources share answers if they share a name and send the same requests."""
     return (source.name, source.request_name, source.key(query))
 

@@ -11,6 +11,7 @@ from typing import Any
 
 import msgspec
 
+from toolserver.upstream.reading import SourceAnswer
 from toolserver.upstream.rows import count_rows
 from toolserver.upstream.source import Get, Source
 from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceEmpty, SourceError, SourceTooLarge
@@ -66,6 +67,12 @@ class ParsedBody:
     newest_at: datetime | None
     dated: datetime | None
     dropped: int = 0
+
+    def make_answer(self, fetched_at: datetime, latency_ms: int | None = None) -> SourceAnswer[Any]:
+        """Return the source's answer, for a body that was fetched at this time."""
+        return SourceAnswer(
+            self.value, fetched_at, self.newest_at, self.dated, latency_ms=latency_ms, dropped=self.dropped
+        )
 
 
 def read_body(source: Source[Any, Any], request: Get, query: Any, body: bytes, *, cut: bool = False) -> ParsedBody:

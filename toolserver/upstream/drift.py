@@ -6,20 +6,148 @@ result or has no effect shows the purpose of the field.
 """
 
 import copy
+from collections import Counter
 from collections.abc import Iterator, Sequence, Sized
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
-from toolserver.upstream.body_shape import ANY, ITEM, Difference, Shape, compare_shapes, write_path
-from toolserver.upstream.body_tree import BodyTree, read_body_tree
+from toolserver.upstream.body_tree import BodyTree, Kind, kind_of, read_body_tree
 from toolserver.upstream.decode import ParsedBody, read_body
 from toolserver.upstream.source import Request, Source
 from toolserver.upstream.source_errors import SourceError
 
 Effect = Literal["parse fails", "rows are lost", "answers change", "read all the same", "not read", "not known"]
 MOST_DIFFERENCES = 200  # tried for one body
+ANY = "*"  # the place of each member of a map, whose names are data
+ITEM = "[]"  # the place of each item of a list
+LONGEST_ROW = 24  # items of a nested list that have their own places
+MAP_FROM = 5  # members, all of them objects with the same fields
+
+Path = tuple[str, ...]
 
 
-class Asked(NamedTuple):
+@dataclass(slots=True)
+class Shape:
+    """The values seen at one place: how many, of which types, an example of each, and their contents."""
+
+    kinds: Counter[str] = field(default_factory=Counter)
+    samples: dict[str, Any] = field(default_factory=dict)
+    members: "Places" = field(default_factory=dict)
+    items: "Places" = field(default_factory=dict)
+
+    @property
+    def count(self) -> int:
+        return self.kinds.total()
+
+    def add(self, value: Any, tree: Kind, *, is_in_list: bool = False) -> None:
+        """Count one more value at this place."""
+        kind = kind_of(value, tree)
+        self.kinds[kind] += 1
+        self.samples.setdefault(kind, value)
+        if isinstance(value, dict):
+            for name, each in value.items():
+                self.members.setdefault(name, Shape()).add(each, tree)
+        elif isinstance(value, list):
+            is_row = is_in_list and len(value) <= LONGEST_ROW
+            for place, each in enumerate(value):
+                step = f"[{place}]" if is_row else ITEM
+                self.items.setdefault(step, Shape()).add(each, tree, is_in_list=True)
+
+    def absorb(self, other: "Shape") -> None:
+        """Count everything that the other shape counted."""
+        self.kinds.update(other.kinds)
+        self.samples = other.samples | self.samples
+        for mine, theirs in ((self.members, other.members), (self.items, other.items)):
+            for step, shape in theirs.items():
+                mine.setdefault(step, Shape()).absorb(shape)
+
+
+Places = dict[str, Shape]
+
+
+def _merge(places: Places, step: str) -> Places:
+    """Return all places merged into one with the name `step`."""
+    whole = Shape()
+    for shape in places.values():
+        whole.absorb(shape)
+    return {step: whole} if places else {}
+
+
+def _is_map(members: Places) -> bool:
+    """Return True if the names of members are data: all are numbers or dates, or all values are similar objects."""
+    if members and all(name[:1].isdigit() for name in members):
+        return True
+    objects = [set(shape.members) for shape in members.values() if set(shape.kinds) == {"object"}]
+    if len(objects) < max(MAP_FROM, len(members)):
+        return False
+    return len(set.intersection(*objects)) * 2 > len(set.union(*objects))
+
+
+class Difference(NamedTuple):
+    """A field that one shape has at a place and another lacks, sometimes lacks, or has with another type.
+
+    For an absent field `kind` is None, and it is absent from `places` of `total`. Otherwise `kind` is a type that the
+    first shape never has, `sample` a value of it, found in `places` of `total` values.
+    """
+
+    path: Path
+    kind: str | None
+    expected: tuple[str, ...]
+    sample: Any
+    places: int
+    total: int
+
+    @property
+    def is_everywhere(self) -> bool:
+        return self.places == self.total
+
+
+def compare_shapes(expected: Shape, actual: Shape, path: Path = ()) -> Iterator[Difference]:
+    """Yield the differences of `actual` from `expected`: absent fields and other types.
+
+    Additional fields, and fields that are only sometimes expected, are no difference. Lists without items cannot be
+    judged.
+    """
+    kinds = tuple(sorted(expected.kinds))
+    for kind, count in actual.kinds.items():
+        if kind not in expected.kinds:
+            yield Difference(path, kind, kinds, actual.samples[kind], count, actual.count)
+    yield from _compare_members(expected, actual, path)
+    yield from _compare_items(expected, actual, path)
+
+
+def _compare_members(expected: Shape, actual: Shape, path: Path) -> Iterator[Difference]:
+    wanted, present, parents = expected.members, actual.members, actual.kinds["object"]
+    if _is_map(wanted) or _is_map(present):
+        wanted, present, parents = _merge(wanted, ANY), _merge(present, ANY), 0
+    for name, shape in wanted.items():
+        here = present.get(name, Shape())
+        if here.count < parents and shape.count >= expected.kinds["object"]:
+            yield Difference((*path, name), None, tuple(sorted(shape.kinds)), None, parents - here.count, parents)
+        yield from compare_shapes(shape, here, (*path, name))
+
+
+def _compare_items(expected: Shape, actual: Shape, path: Path) -> Iterator[Difference]:
+    wanted, present = expected.items, actual.items
+    if (ITEM in wanted) != (ITEM in present):
+        wanted, present = _merge(wanted, ITEM), _merge(present, ITEM)
+    for step, shape in wanted.items():
+        if step in present:
+            yield from compare_shapes(shape, present[step], (*path, step))
+        elif present:
+            rows = actual.kinds["array"]
+            yield Difference((*path, step), None, tuple(sorted(shape.kinds)), None, rows, rows)
+
+
+def write_path(path: Path) -> str:
+    """Write a path for people: `result.*.c[0]`."""
+    text = ""
+    for step in path:
+        text += step if step.startswith("[") or not text else f".{step}"
+    return text or "the whole body"
+
+
+class Question(NamedTuple):
     """The request that a body answers: of a source, for a query."""
 
     source: Source[Any, Any]
@@ -40,7 +168,7 @@ class Drift(NamedTuple):
     is_schema: bool
 
 
-def find_drift(asked: Asked, body: bytes, simulated: Sequence[bytes], *, is_read: bool) -> list[Drift] | None:
+def find_drift(question: Question, body: bytes, simulated: Sequence[bytes], *, is_read: bool) -> list[Drift] | None:
     """Compare a real body with simulated ones for the same request. Return None for a body of another or unknown form.
 
     Several simulated bodies with different seeds together show which fields are always present and of which types.
@@ -50,12 +178,12 @@ def find_drift(asked: Asked, body: bytes, simulated: Sequence[bytes], *, is_read
     real = read_body_tree(body)
     if real is None or not trees or real.kind != trees[0].kind:
         return None
-    expected, found = Shape(), Shape()
+    expected, actual = Shape(), Shape()
     for tree in trees:
         expected.add(tree.value, tree.kind)
-    found.add(real.value, real.kind)
-    differences = list(compare_shapes(expected, found))[:MOST_DIFFERENCES]
-    trials = [_Trial(asked, tree) for tree in trees] if differences else []
+    actual.add(real.value, real.kind)
+    differences = list(compare_shapes(expected, actual))[:MOST_DIFFERENCES]
+    trials = [_Trial(question, tree) for tree in trees] if differences else []
     judged = [_judge(difference, trials, is_read=is_read) for difference in differences]
     return sorted(judged, key=lambda each: (not each.is_schema, _GRAVEST.index(each.effect), each.path))
 
@@ -95,14 +223,15 @@ def _describe(difference: Difference) -> str:
 class _Trial:
     """A simulated body that is parsed with one difference after another."""
 
-    def __init__(self, asked: Asked, tree: BodyTree) -> None:
-        self._asked, self._tree = asked, tree
+    def __init__(self, question: Question, tree: BodyTree) -> None:
+        self._question, self._tree = question, tree
         self._usual = self._read(tree.value)
         self._is_known = self._usual is not None and self._usual == self._read(tree.value)
 
     def _read(self, value: Any) -> ParsedBody | None:
         try:
-            return read_body(*self._asked, self._tree.write(value))
+            source, request, query = self._question
+            return read_body(source, request, query, self._tree.write(value))
         except SourceError:
             return None
 
@@ -128,21 +257,21 @@ def _length(value: Any) -> int:
 def _apply(value: Any, difference: Difference) -> bool:
     """Apply a difference to a value, everywhere, or once if it is not everywhere. Return False if nothing matches."""
     *way, last = difference.path
-    made = False
+    is_applied = False
     for parent in _places(value, way):
         for key in _keys(parent, last):
             if difference.kind is None:
                 if isinstance(parent, list):
                     del parent[key:]
-                    made = True
+                    is_applied = True
                     break
                 del parent[key]
             else:
                 parent[key] = copy.deepcopy(difference.sample)
-            made = True
+            is_applied = True
             if not difference.is_everywhere:
                 return True
-    return made
+    return is_applied
 
 
 def _places(value: Any, way: Sequence[str]) -> Iterator[Any]:

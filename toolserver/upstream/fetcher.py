@@ -6,25 +6,24 @@ Throttling, circuit, deadline, retry, body size and redirects are handled in the
 import logging
 import random
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 
 from toolserver.clock import Clock
 from toolserver.core.shared_memory import SharedMemory
-from toolserver.upstream.announcements import Announcements
 from toolserver.upstream.decode import ParsedBody, read_body, read_times
-from toolserver.upstream.exchange import Raw, judge_status
 from toolserver.upstream.freshness import judge_times
-from toolserver.upstream.http_sender import HttpSender, RecordExchange
+from toolserver.upstream.http_sender import HttpSender, Raw, judge_status
 from toolserver.upstream.large_bodies import BodyPlace, LargeBodies
+from toolserver.upstream.reading import SourceAnswer
 from toolserver.upstream.refusals import HostRefusals
 from toolserver.upstream.sending_time import SendingTime
-from toolserver.upstream.shared_lanes import SharedLanes
 from toolserver.upstream.source import Get, Keys, Request, Source
 from toolserver.upstream.source_errors import (
     HostRefused,
@@ -36,10 +35,7 @@ from toolserver.upstream.source_errors import (
 )
 from toolserver.upstream.source_health import SourceHealth
 from toolserver.upstream.source_history import SourceHistory
-from toolserver.upstream.throttle import Budget, Throttle
-
-if TYPE_CHECKING:
-    import httpx
+from toolserver.upstream.throttle import Budget, SharedLanes, Throttle
 
 log = logging.getLogger(__name__)
 
@@ -50,36 +46,25 @@ _BARRED = {"any": set(), "no_forbidden": {"no"}, "commercial": {"no", "unclear",
 class Fetched:
     """The result of one good exchange. `body` is None if the upstream answered "not modified".
 
-    `latency_ms` is None if another instance made the exchange.
+    The answer's `latency_ms` is None if another instance made the exchange.
     """
 
-    value: Any
+    answer: SourceAnswer[Any]
     body: bytes | None
-    fetched_at: datetime
-    newest_at: datetime | None
-    dated: datetime | None
-    latency_ms: int | None
     validators: dict[str, str] = field(default_factory=dict)
-    dropped: int = 0
 
 
 @dataclass(frozen=True, slots=True)
-class _Asking:
-    """How to request an answer: validators and value of the cached one, lane, longest wait, event to set."""
+class _Order:
+    """What to fetch and how: validators and value of the cached answer, lane, longest wait, event to set."""
 
+    source: Source[Any, Any]
+    query: Any
     validators: dict[str, str]
-    kept: Any
+    cached_value: Any
     is_chosen: bool
     held: anyio.Event | None
     patience_s: float
-
-
-@dataclass(frozen=True, slots=True)
-class _Means:
-    """The resources of one exchange: a place for the body, and time."""
-
-    place: BodyPlace
-    time: SendingTime
 
 
 def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> None:
@@ -89,42 +74,31 @@ def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> 
 
 
 class Fetcher:
-    """Fetches from upstreams. With `via`, every request goes to that loopback address (the simulated world).
+    """Fetches from upstreams through a sender.
 
-    `record` gets every exchange, including failed ones; `history` counts the results of each source; with `memory`,
+    `history` counts the results of each source, and `observe` gets each result with the seconds it took; with `memory`,
     pacing, budgets and circuits apply over all instances.
     """
 
     def __init__(
         self,
+        sender: HttpSender,
         *,
         clock: Clock,
         keys: Keys,
-        user_agent: str,
         licence_policy: str = "any",
-        via: str | None = None,
-        observe: Callable[[str, str, float, bool], None] = lambda source, outcome, seconds, asked: None,
-        transport: "httpx.AsyncBaseTransport | None" = None,
-        record: RecordExchange | None = None,
+        observe: Callable[[str, str, float, bool], None] = lambda source, outcome, seconds, was_sent: None,
         history: SourceHistory | None = None,
         memory: SharedMemory | None = None,
     ) -> None:
+        self._sender, self.announcements = sender, sender.announcements
         self.history = history or SourceHistory(clock)
         self._clock, self._keys, self._barred, self._observe = clock, keys, _BARRED[licence_policy], observe
         lanes = None if memory is None else SharedLanes(memory, clock)
         self._throttle, self._large = Throttle(clock=clock, keys=keys, shared=lanes), LargeBodies()
         self.health = SourceHealth(clock, history=self.history, memory=memory)
         self._health_for_callers = SourceHealth(clock, is_for_callers=True, history=self.history, memory=memory)
-        self.announcements, self.refusals = Announcements(clock), HostRefusals(clock)
-        self._sender = HttpSender(
-            clock=clock,
-            keys=keys,
-            user_agent=user_agent,
-            via=via,
-            announcements=self.announcements,
-            transport=transport,
-            record=record,
-        )
+        self.refusals = HostRefusals(clock)
 
     async def aclose(self) -> None:
         await self._sender.aclose()
@@ -133,17 +107,18 @@ class Fetcher:
         self,
         source: Source[Any, Any],
         query: Any,
-        validators: dict[str, str],
-        kept: Any,
+        validators: Mapping[str, str] = MappingProxyType({}),
+        cached_value: Any = None,
         *,
         is_chosen: bool = False,
         held: anyio.Event | None = None,
         patience_s: float | None = None,
     ) -> Fetched:
-        """Fetch an answer from the source's mirrors, in order. `validators` and `kept` are those of the cached answer.
+        """Fetch an answer from the source's mirrors, in order.
 
-        `is_chosen` says that a caller decided the query. `held` is set when our own pacing makes the request wait for
-        long. It waits at most `patience_s`, by default the source's timeout.
+        `validators` and `cached_value` are those of the cached answer. `is_chosen` says that a caller decided the
+        query. `held` is set when our own pacing makes the request wait for long. It waits at most `patience_s`, by
+        default the source's timeout.
 
         Raises:
             SourceError: no mirror returned a good answer within the source's timeout.
@@ -154,8 +129,10 @@ class Fetcher:
         started = time.perf_counter()
         failure: SourceError | None = None
         try:
-            asking = _Asking(validators, kept, is_chosen, held, patience_s or source.timeout_s)
-            fetched = await self._try_mirrors(source, query, plan, asking)
+            order = _Order(
+                source, query, dict(validators), cached_value, is_chosen, held, patience_s or source.timeout_s
+            )
+            fetched = await self._try_mirrors(order, plan)
         except SourceError as error:
             failure = error
         except BaseException:
@@ -163,7 +140,7 @@ class Fetcher:
             raise
         if failure is not None:
             health.record_failure(source.name, failure)
-            self._observe(source.name, failure.word, time.perf_counter() - started, failure.asked)
+            self._observe(source.name, failure.word, time.perf_counter() - started, failure.was_sent)
             raise failure.with_traceback(None)  # the traceback has the body, and callers keep the failure
         health.record_success(source.name)
         self._observe(source.name, "ok", time.perf_counter() - started, True)
@@ -195,39 +172,34 @@ class Fetcher:
             raise SourceUnusable(source.name)
         return [plan] if isinstance(plan, Get) else plan
 
-    async def _try_mirrors(
-        self, source: Source[Any, Any], query: Any, plan: Sequence[Request], asking: "_Asking"
-    ) -> Fetched:
+    async def _try_mirrors(self, order: _Order, plan: Sequence[Request]) -> Fetched:
         """Try the mirrors in order, each with a share of the timeout, so that a slow one leaves time for others."""
+        source = order.source
         failure: SourceError | None = None
         share_s = source.timeout_s / min(len(plan), 3)
         for request in plan:
             try:
-                spending = SendingTime(share_s)
-                async with self._large.reserve(spending) as place:
-                    return await self._exchange(source, query, request, asking, _Means(place, spending))
+                async with self._large.reserve(SendingTime(share_s)) as place:
+                    return await self._exchange(order, request, place)
             except SourceError as error:
-                if failure is None or error.asked:  # the failure of a mirror says more than a request that was not sent
+                if failure is None or error.was_sent:  # the failure of a mirror says more than an unsent request
                     failure = error
         raise failure or SourceUnusable(source.name)
 
-    async def _exchange(
-        self, source: Source[Any, Any], query: Any, request: Request, asking: "_Asking", means: "_Means"
-    ) -> Fetched:
-        host = urlsplit(request.url).netloc
+    async def _exchange(self, order: _Order, request: Request, place: BodyPlace) -> Fetched:
+        source, host = order.source, urlsplit(request.url).netloc
         self.refusals.admit(host, source.name)
-        raw = await self._send_with_retry(source, request, asking, means)
-        if raw.status == 304 and asking.kept is not None:
-            parsed, body = read_times(source, asking.kept), None
+        raw = await self._send_with_retry(order, request, place)
+        if raw.status == 304 and order.cached_value is not None:
+            parsed, body = read_times(source, order.cached_value), None
         else:
-            self._judge_status(source, raw, host, is_chosen=asking.is_chosen)
-            parsed, body = await self.parse(source, request, query, raw.body, is_cut=raw.cut), raw.body
+            self._judge_status(source, raw, host, is_chosen=order.is_chosen)
+            parsed, body = await self.parse(source, request, order.query, raw.body, is_cut=raw.cut), raw.body
         now = self._clock.now()
         _judge_life(source, parsed, now)
         judge_times(source, parsed.dated, now)
-        given = {name: raw.headers[name] for name in ("etag", "last-modified") if name in raw.headers}
-        times = (now, parsed.newest_at, parsed.dated, raw.latency_ms)
-        return Fetched(parsed.value, body, *times, given or asking.validators, parsed.dropped)
+        validators = {name: raw.headers[name] for name in ("etag", "last-modified") if name in raw.headers}
+        return Fetched(parsed.make_answer(now, raw.latency_ms), body, validators or order.validators)
 
     async def parse(
         self, source: Source[Any, Any], request: Request, query: Any, body: bytes, *, is_cut: bool
@@ -248,23 +220,21 @@ class Fetcher:
             raise
         self.refusals.forget(host, source.name)
 
-    async def _send_with_retry(
-        self, source: Source[Any, Any], request: Request, asking: "_Asking", means: "_Means"
-    ) -> Raw:
+    async def _send_with_retry(self, order: _Order, request: Request, place: BodyPlace) -> Raw:
         """Send a request, and retry once after a short pause if the first attempt failed quickly.
 
         Waiting for a turn does not count toward the source's time.
         """
-        host = urlsplit(request.url).netloc
+        source, host = order.source, urlsplit(request.url).netloc
         for attempt in (1, 2):
             try:
                 async with self._throttle.turn(
-                    source.hosts, host, patience_s=asking.patience_s, is_chosen=asking.is_chosen, held=asking.held
+                    source.hosts, host, patience_s=order.patience_s, is_chosen=order.is_chosen, held=order.held
                 ):
-                    with means.time.spend():
-                        raw = await self._sender.send(source, request, asking.validators, means.place)
+                    with place.time.spend():
+                        raw = await self._sender.send(source, request, order.validators, place)
             except SourceDown:
-                if attempt == 2 or means.time.is_mostly_over:
+                if attempt == 2 or place.time.is_mostly_over:
                     raise
             else:
                 if attempt == 2 or raw.status not in (502, 503, 504):

@@ -1,32 +1,68 @@
-"""Sends one request of a source, to its upstream or to the simulated world, and returns the raw response."""
+"""Sends one request of a source, to its upstream or to the simulated world, and judges the status of the response.
 
+Redirects stay on the source's site and receive no secret; bodies are bounded; a TCP connection is answered as JSON.
+"""
+
+import json
+import math
+import socket
+import statistics
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import datetime
+from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
 import anyio
 import anyio.to_thread
 
 from toolserver.clock import Clock
+from toolserver.core.http_body import BodyUnreadable, read_prefix
 from toolserver.core.recorded_exchange import RecordedExchange
 from toolserver.upstream.announcements import Announcements
-from toolserver.upstream.exchange import ACCEPT, Raw, connect, is_same_origin, read_source_body, redirect_target
 from toolserver.upstream.large_bodies import BodyPlace
 from toolserver.upstream.source import Connect, Keys, Post, Request, Source
-from toolserver.upstream.source_errors import SourceChanged, SourceDown
+from toolserver.upstream.source_errors import (
+    HostRefused,
+    SourceChanged,
+    SourceDown,
+    SourceLimited,
+    SourceRefused,
+    SourceTooLarge,
+)
 
 if TYPE_CHECKING:
     import httpx
 
 REDIRECTS = 3
+SHORTEST_KEY = 8  # characters; shorter values are switches ("1", "yes"), not secrets
+ACCEPT = {"json": "application/json", "text": "text/csv, text/plain, */*;q=0.5", "bytes": "*/*"}
+TRIES, GAP_S, TIMEOUT_S = 3, 0.15, 2.0  # of a TCP connection
 
 RecordExchange = Callable[[Source[Any, Any], Request, RecordedExchange], None]
 """Gets each finished exchange, with its source and the request of the plan that it belongs to."""
 
 
+@dataclass(frozen=True, slots=True)
+class Raw:
+    """A response before its status and body are checked. `latency_ms` covers redirects and the body."""
+
+    status: int
+    headers: "httpx.Headers"
+    body: bytes
+    cut: bool
+    host: str
+    latency_ms: int
+
+
 class HttpSender:
-    """The HTTP client of all sources. With `via`, every request goes to that address, under its upstream's host."""
+    """The HTTP client of all sources. With `via`, every request goes to that address, under its upstream's host.
+
+    `record` gets every exchange, including failed ones.
+    """
 
     def __init__(
         self,
@@ -34,13 +70,12 @@ class HttpSender:
         clock: Clock,
         keys: Keys,
         user_agent: str,
-        via: str | None,
-        announcements: Announcements,
-        transport: "httpx.AsyncBaseTransport | None",
-        record: RecordExchange | None,
+        via: str | None = None,
+        transport: "httpx.AsyncBaseTransport | None" = None,
+        record: RecordExchange | None = None,
     ) -> None:
         self._clock, self._keys, self._via = clock, keys, via.rstrip("/") if via else None
-        self._user_agent, self._announcements = user_agent, announcements
+        self._user_agent, self.announcements = user_agent, Announcements(clock)
         self._transport, self._record = transport, record
         self._client: httpx.AsyncClient | None = None
         self._opening = anyio.Lock()
@@ -80,7 +115,7 @@ class HttpSender:
             with self._watch(source, request, str(url), headers) as exchange:
                 async with self._stream(request, url, headers) as response:
                     exchange.status, exchange.headers = response.status_code, response.headers.multi_items()
-                    self._announcements.record(source.name, str(url), response.status_code, response.headers)
+                    self.announcements.record(source.name, str(url), response.status_code, response.headers)
                     if response.has_redirect_location:
                         url = redirect_target(url, response.headers.get("location", ""), request, self._keys)
                         continue
@@ -156,3 +191,121 @@ class HttpSender:
             timeout=None,  # the whole exchange has a deadline
             transport=self._transport,
         )
+
+
+async def connect(request: Connect) -> Raw:
+    """Open TCP connections and return the time taken, in the form of an HTTP response with a JSON body."""
+    import httpx
+
+    parts = urlsplit(request.url)
+    host = parts.hostname or ""
+    latency = await connect_ms(host, parts.port or 443)
+    result = {"unreachable": True} if latency is None else {"latency_ms": latency}
+    return Raw(200, httpx.Headers(), json.dumps(result).encode(), False, host, latency or 0)
+
+
+async def connect_ms(host: str, port: int) -> int | None:
+    """Measure how long a TCP connection takes: the one exchange with an upstream that is not HTTP.
+
+    Return the median of the successful tries in milliseconds, rounded up, at least 1; None if all fail. The name is
+    resolved before the clock starts.
+    """
+    try:
+        with anyio.fail_after(TIMEOUT_S):
+            addresses = await anyio.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except (OSError, TimeoutError):
+        return None
+    address = addresses[0][4][0]
+    taken = []
+    for number in range(TRIES):
+        if number:
+            await anyio.sleep(GAP_S)
+        started = time.perf_counter()
+        try:
+            with anyio.fail_after(TIMEOUT_S):
+                stream = await anyio.connect_tcp(address, port)
+        except (OSError, TimeoutError):
+            continue
+        taken.append(time.perf_counter() - started)
+        await stream.aclose()
+    return max(1, math.ceil(statistics.median(taken) * 1000)) if taken else None
+
+
+async def read_source_body(
+    response: "httpx.Response", source: Source[Any, Any], place: BodyPlace
+) -> tuple[bytes, bool]:
+    """Return the decoded body and whether it was cut at `max_bytes`, which only a prefix source permits.
+
+    Raises:
+        SourceTooLarge: the body of another source has more bytes than that.
+        SourceChanged: the body is damaged gzip, or has another encoding.
+        TooManyBodies: the body is large, and no place for a large body became free in time.
+    """
+    from toolserver.core.http_client import iter_response
+
+    try:
+        body, is_cut = await read_prefix(place.admit(iter_response(response)), source.max_bytes)
+    except BodyUnreadable as error:
+        raise SourceChanged(str(error)) from error
+    if is_cut and not source.prefix:
+        raise SourceTooLarge(f"over {source.max_bytes} bytes")
+    return body, is_cut
+
+
+def redirect_target(url: "httpx.URL", location: str, request: Request, keys: Keys) -> "httpx.URL":
+    """Return the target of a redirect, which must be https, on the same site, and must not receive a secret.
+
+    Raises:
+        SourceChanged: it leads elsewhere, or to another origin with a body to resend or an API key in the URL.
+    """
+    target = url.join(location)
+    site = ".".join(url.host.split(".")[-2:])
+    is_our_site = target.scheme == "https" and (target.host == site or target.host.endswith("." + site))
+    if not is_our_site or not (is_same_origin(target, request) or _gives_nothing_away(target, request, keys)):
+        raise SourceChanged(f"redirected to {target.host[:60]}")
+    return target
+
+
+def is_same_origin(url: "httpx.URL", request: Request) -> bool:
+    """Return True if a URL has the scheme, host and port of the original request, so that its headers may be sent."""
+    import httpx
+
+    origin = httpx.URL(request.url)
+    return (url.scheme, url.host, url.port) == (origin.scheme, origin.host, origin.port)
+
+
+def _gives_nothing_away(target: "httpx.URL", request: Request, keys: Keys) -> bool:
+    """Return True if a request to another origin carries neither a body nor, in its URL, a value of `keys`."""
+    written = unquote(str(target))
+    has_key = any(len(key) >= SHORTEST_KEY and key in written for key in keys.values())
+    return not has_key and not isinstance(request, Post)
+
+
+def judge_status(source: Source[Any, Any], raw: Raw, now: datetime) -> None:
+    """Return if the status is an answer; raise the SourceError for any other status."""
+    status = raw.status
+    if status == 200 or status in source.also:
+        return
+    if status in source.hosts.refusing or status == 451:
+        raise HostRefused(f"http {status}")
+    spent = status == 403 and (raw.headers.get("x-ratelimit-remaining") == "0" or "retry-after" in raw.headers)
+    if status in (429, 418) or spent:
+        raise SourceLimited(f"http {status}", retry_after_s=retry_after(raw.headers, now))
+    if status == 403:
+        raise HostRefused("http 403")
+    if status == 401:
+        raise SourceRefused("http 401")
+    if status == 599:
+        raise SourceDown("name does not resolve")
+    raise SourceDown(word=f"http_{status}") if status >= 500 else SourceChanged(word=f"http_{status}")
+
+
+def retry_after(headers: "httpx.Headers", now: datetime) -> float | None:
+    """Return the seconds given by Retry-After (a number or a date) or x-ratelimit-reset (epoch seconds), or None."""
+    value = headers.get("retry-after", "")
+    try:
+        if value:
+            return float(value) if value.isdigit() else (parsedate_to_datetime(value) - now).total_seconds()
+        return float(headers["x-ratelimit-reset"]) - now.timestamp()
+    except (KeyError, ValueError, TypeError):
+        return None

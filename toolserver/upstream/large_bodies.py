@@ -28,7 +28,7 @@ class TooManyBodies(SourceLimited):
     """Other large bodies occupied the places for too long. This says nothing about this source."""
 
     word = "budget"
-    asked = False
+    was_sent = False
 
 
 class LargeBodies:
@@ -56,10 +56,10 @@ class LargeBodies:
 
 
 class BodyPlace:
-    """Admits the first bytes of a body, and more when there is a place for a larger body."""
+    """Admits the first bytes of a body, and more when there is a place for a larger body. `time` stops meanwhile."""
 
     def __init__(self, steps: tuple[tuple[int, anyio.CapacityLimiter], ...], time: SendingTime) -> None:
-        self._steps, self._time = list(steps), time
+        self._steps, self.time = list(steps), time
         self._held: list[anyio.CapacityLimiter] = []
 
     async def admit(self, pieces: AsyncIterable[bytes]) -> AsyncIterator[bytes]:
@@ -72,7 +72,7 @@ class BodyPlace:
             yield piece
 
     async def _take(self, places: anyio.CapacityLimiter) -> None:
-        with self._time.pause():
+        with self.time.pause():
             await _acquire(places, self)
         self._held.append(places)
 

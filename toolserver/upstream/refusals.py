@@ -31,37 +31,37 @@ class HostRefusals:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._kept: dict[str, dict[str, HostRefusal]] = {}  # by host and source
+        self._refusals: dict[str, dict[str, HostRefusal]] = {}  # by host and source
 
     def admit(self, host: str, source: str) -> None:
         """Admit a source's request to a host. Raise HostRefused while requests to the host are paused."""
-        if (kept := self._kept.get(host)) is None:
+        if (refusals := self._refusals.get(host)) is None:
             return
         now = self._clock.time()
-        closed = {name: each for name, each in kept.items() if now < each.until}
+        closed = {name: each for name, each in refusals.items() if now < each.until}
         refusal = closed.get(source) or (max(closed.values(), key=_end) if len(closed) >= SEVERAL else None)
         if refusal is not None:
             left_min = (refusal.until - now) / 60
-            raise HostRefused(f"{host} answered {refusal.status}; asked again in {left_min:.0f} min", asked=False)
+            raise HostRefused(f"{host} answered {refusal.status}; asked again in {left_min:.0f} min", was_sent=False)
 
     def record(self, host: str, source: str, status: int) -> None:
         """Record that a host refused a source, and pause requests to it: for a day if a refusal is already recorded."""
-        now, known = self._clock.time(), self._find(host)
-        pause_s = DAY_S if source in known else HOUR_S
-        self._kept.setdefault(host, {})[source] = HostRefusal(host, status, now, now + pause_s)
-        if not known:
+        now, refusals = self._clock.time(), self._find(host)
+        pause_s = DAY_S if source in refusals else HOUR_S
+        self._refusals.setdefault(host, {})[source] = HostRefusal(host, status, now, now + pause_s)
+        if not refusals:
             log.warning("a host refuses us", extra={"host": host, "status": status, "pause_s": pause_s})
 
     def forget(self, host: str, source: str) -> None:
         """Forget a refusal, because the host answers the source again."""
-        kept = self._kept.get(host)
-        if kept is not None and kept.pop(source, None) is not None and not kept:
-            del self._kept[host]
+        refusals = self._refusals.get(host)
+        if refusals is not None and refusals.pop(source, None) is not None and not refusals:
+            del self._refusals[host]
             log.warning("a host no longer refuses us", extra={"host": host})
 
     def list_all(self) -> list[HostRefusal]:
         """Return the recorded refusals by host: of several, the one that lasts longest."""
-        return [max(found.values(), key=_end) for host in sorted(self._kept) if (found := self._find(host))]
+        return [max(refusals.values(), key=_end) for host in sorted(self._refusals) if (refusals := self._find(host))]
 
     def list_closed(self) -> list[tuple[str, int, float]]:
         """Return the hosts that are currently paused, each with the status of its refusal and the seconds left."""
@@ -70,8 +70,8 @@ class HostRefusals:
 
     def _find(self, host: str) -> dict[str, HostRefusal]:
         """Return the refusals of a host, each until a day after its pause."""
-        now, kept = self._clock.time(), self._kept.get(host, {})
-        return {source: each for source, each in kept.items() if now <= each.until + DAY_S}
+        now, refusals = self._clock.time(), self._refusals.get(host, {})
+        return {source: each for source, each in refusals.items() if now <= each.until + DAY_S}
 
 
 def _end(refusal: HostRefusal) -> float:

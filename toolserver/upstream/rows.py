@@ -49,7 +49,7 @@ def read_rows(rows: Iterable[T], read: Callable[[T], R | None]) -> tuple[R, ...]
         Exception: the first row's exception, if no row can be read.
     """
     count = _COUNTING.get() or RowCount()
-    found: list[R] = []
+    readable: list[R] = []
     total = dropped = 0
     first: Exception | None = None
     for row in rows:
@@ -61,11 +61,11 @@ def read_rows(rows: Iterable[T], read: Callable[[T], R | None]) -> tuple[R, ...]
             first = first or error
             continue
         if value is not None:
-            found.append(value)
+            readable.append(value)
     if first is not None and dropped == total:
         raise first
     if dropped > max(ALWAYS_ALLOWED, count.share * total):
         raise SourceChanged(f"{dropped} of {total} rows: {type(first).__name__}: {first}"[:200])
     count.dropped += dropped
     count.seen += total
-    return tuple(found)
+    return tuple(readable)

@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import parse_qsl, quote, quote_plus, urlsplit
 
 from toolserver.core.recorded_exchange import REMOVED, RecordedExchange
-from toolserver.upstream.exchange import SHORTEST_KEY
+from toolserver.upstream.http_sender import SHORTEST_KEY
 from toolserver.upstream.source import Keys
 
 SECRET_HEADERS = frozenset({"authorization", "proxy-authorization", "cookie", "set-cookie", "set-cookie2"})
@@ -65,8 +65,8 @@ def _secrets_of(value: str) -> Iterable[str]:
         if len(value) >= SHORTEST_KEY:  # shorter ones are switches
             yield value
         return
-    given = [parts.username, parts.password, *(text for _, text in parse_qsl(parts.query)), *parts.path.split("/")]
-    yield from (piece for piece in given if piece and _looks_random(piece))
+    pieces = [parts.username, parts.password, *(text for _, text in parse_qsl(parts.query)), *parts.path.split("/")]
+    yield from (piece for piece in pieces if piece and _looks_random(piece))
 
 
 def _looks_random(piece: str) -> bool:

@@ -21,7 +21,7 @@ class SharedClock:
     def __init__(self, clock: Clock) -> None:
         self._clock, self._real = clock, SystemClock()
 
-    def date(self, asked: dict[str, object]) -> dict[str, object]:
+    def date(self, terms: dict[str, object]) -> dict[str, object]:
         """Add the lead of our clock to a script's arguments, if our clock is simulated."""
         ahead = self._clock.time() - self._real.time()
-        return asked if abs(ahead) < 1 else asked | {"ahead": ahead}
+        return terms if abs(ahead) < 1 else terms | {"ahead": ahead}

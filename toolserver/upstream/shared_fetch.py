@@ -2,24 +2,31 @@
 
 An instance that needs an answer first looks for a body that another instance has fetched in the meantime. If there is
 none, it takes a lock and sends the request. Later instances wait for its body or for the reason of its failure. The
-lock expires soon after its holder dies. While the memory is lost, every instance sends its own requests.
+lock expires soon after its holder dies. While the memory is lost, every instance sends its own requests. Shared data is
+not trusted: unreadable data counts as missing.
 """
 
+import logging
 import secrets
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Protocol
+from datetime import UTC, datetime, timedelta
+from typing import Any, NamedTuple, Protocol
 
 import anyio
+import msgspec
 
+from toolserver.core.packing import PackingDamaged, pack, run_apart, unpack
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
+from toolserver.upstream import source_errors
 from toolserver.upstream.body_store import StoredBody
 from toolserver.upstream.fetcher import Fetched
 from toolserver.upstream.secret_removal import SecretRemover
-from toolserver.upstream.shared_body import pack_body, read_failure, read_time, unpack_body, write_failure, write_time
-from toolserver.upstream.source import Source
-from toolserver.upstream.source_errors import SourceDown, SourceError
+from toolserver.upstream.source import MIB, Source
+from toolserver.upstream.source_errors import HostRefused, SourceDown, SourceError
+from toolserver.upstream.throttle import RequestWithheld
+
+log = logging.getLogger(__name__)
 
 LOCK_S = 5.0  # after this the lock of a dead instance expires
 RENEW_S = 1.5
@@ -27,7 +34,14 @@ FIRST_LOOK_S, LAST_LOOK_S = 0.02, 0.25  # between two checks for the result of a
 LONGEST_S = 150.0  # longer than any fetch takes, pacing included
 FAILURE_S = 3.0  # how long the reason of a failed fetch is kept for those who waited
 KEEP_S = 86_400.0  # the longest time for which a body is shared
+SHARED_BYTES = 4 * MIB  # of a compressed body; larger ones are not shared
 _NEVER = datetime.max.replace(tzinfo=UTC)
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_ERRORS: dict[str, type[SourceError]] = {
+    each.__name__: each
+    for each in (*vars(source_errors).values(), RequestWithheld)
+    if isinstance(each, type) and issubclass(each, SourceError) and each is not HostRefused
+}
 
 CLAIM = Script(
     """
@@ -142,10 +156,10 @@ class FetchInMemory:
 
     async def find(self, source: Source[Any, Any], key: str) -> StoredBody | None:
         try:
-            found = await self._memory.run(FIND, _keys(source, key)[:1], [], bulk=True)
+            at, validators, packed = await self._memory.run(FIND, _keys(source, key)[:1], [], bulk=True)
         except SharedMemoryLost:
             return None
-        return await unpack_body(source, *found)
+        return await unpack_body(source, at, validators, packed)
 
     async def fetch(
         self, source: Source[Any, Any], key: str, after: datetime, held: anyio.Event, ask: Ask, take: Take
@@ -153,12 +167,12 @@ class FetchInMemory:
         keys = _keys(source, key)
         while True:
             try:
-                found = await self._claim(keys, after, held)
+                claim = await self._claim(keys, after, held)
             except SharedMemoryLost:
                 return await ask(True)
-            if isinstance(found, _Lock):
-                return await self._ask(source, found, held, ask)
-            at, *packed = found
+            if isinstance(claim, _Lock):
+                return await self._ask(source, claim, held, ask)
+            at, *packed = claim
             after = read_time(at) or _NEVER
             stored = await unpack_body(source, at, *packed)
             if stored is not None and (fetched := await take(stored)) is not None:
@@ -169,8 +183,8 @@ class FetchInMemory:
         token, holder, pause_s = secrets.token_hex(TOKEN_SIZE // 2).encode(), b"", FIRST_LOOK_S
         until = anyio.current_time() + LONGEST_S
         while anyio.current_time() < until:
-            given = [write_time(after), token, b"%d" % (LOCK_S * 1000), holder[:TOKEN_SIZE]]
-            word, *rest = await self._memory.run(CLAIM, keys, given, bulk=True)
+            claim = [write_time(after), token, b"%d" % (LOCK_S * 1000), holder[:TOKEN_SIZE]]
+            word, *rest = await self._memory.run(CLAIM, keys, claim, bulk=True)
             if word == b"found":
                 return list(rest)
             if word == b"yours":
@@ -216,17 +230,80 @@ class FetchInMemory:
     async def _publish(self, source: Source[Any, Any], lock: _Lock, fetched: Fetched) -> None:
         """Share the fetched body, unless it is too large or contains a key: then the others send their own requests."""
         keep_s = source.fresh_s if source.user_input else min(source.fresh_s + source.keep_s, KEEP_S)
-        given = [lock.token, write_time(fetched.fetched_at), b"%d" % (keep_s * 1000)]
+        publication = [lock.token, write_time(fetched.answer.fetched_at), b"%d" % (keep_s * 1000)]
         if fetched.body is not None:
             packed = await pack_body(fetched.body, fetched.validators, self._secrets)
             if packed is None:
                 self._memory.send(FAIL, lock.keys, [lock.token, b"", b"0"], bulk=True)
                 return
-            given += packed
-        self._memory.send(PUBLISH, lock.keys[:2], given, bulk=True)
+            publication += packed
+        self._memory.send(PUBLISH, lock.keys[:2], publication, bulk=True)
 
 
 def _keys(source: Source[Any, Any], key: str) -> list[bytes]:
     """Return the memory keys of a query: its body, its lock, and its last failure."""
     name = hash_name(f"{source.name} {key}")
     return [b"body:" + name, b"lock:" + name, b"failed:" + name]
+
+
+class _Failure(NamedTuple):
+    """Why a fetch failed: the kind of the error, its word and detail, and when to retry."""
+
+    kind: str
+    word: str
+    detail: str
+    retry_after_s: float | None
+
+
+def write_time(at: datetime) -> bytes:
+    """Return a time as microseconds since 1970, which is exact."""
+    return b"%d" % ((at - _EPOCH) // timedelta(microseconds=1))
+
+
+def read_time(at: bytes | None) -> datetime | None:
+    """Return a written time, or None if it is not one."""
+    try:
+        return None if at is None else _EPOCH + timedelta(microseconds=int(at))
+    except (ValueError, OverflowError):
+        return None
+
+
+async def pack_body(body: bytes, validators: dict[str, str], secrets: SecretRemover) -> list[bytes] | None:
+    """Return the validators and the body, or None if they are too large to share or contain one of our API keys."""
+    named = msgspec.json.encode(validators)
+    if await run_apart(len(body), lambda: secrets.is_in(body) or secrets.is_in(named)):
+        return None
+    packed = await pack(body)
+    return [named, packed] if len(packed) <= SHARED_BYTES else None
+
+
+async def unpack_body(
+    source: Source[Any, Any], at: bytes | None, validators: bytes | None, packed: bytes | None
+) -> StoredBody | None:
+    """Return the shared body, or None if it is unreadable or larger than the source may send."""
+    fetched_at = read_time(at)
+    if fetched_at is None or validators is None or packed is None:
+        return None
+    try:
+        named = msgspec.json.decode(validators, type=dict[str, str])
+        return StoredBody(await unpack(packed, source.max_bytes), fetched_at, named)
+    except (msgspec.DecodeError, PackingDamaged) as error:
+        log.warning("what instances share cannot be read", extra={"source": source.name, "reason": str(error)[:100]})
+        return None
+
+
+def write_failure(error: SourceError, secrets: SecretRemover) -> bytes:
+    """Return why a fetch failed, without our API keys."""
+    kind = next(each.__name__ for each in type(error).__mro__ if each.__name__ in _ERRORS)
+    detail = secrets.clean_text(str(error))[:100]
+    return msgspec.msgpack.encode(_Failure(kind, error.word, detail, error.retry_after_s))
+
+
+def read_failure(why: bytes) -> SourceError:
+    """Return the error that was written."""
+    try:
+        failure = msgspec.msgpack.decode(why, type=_Failure)
+    except msgspec.DecodeError:
+        return SourceDown("another instance got no answer")
+    kind = _ERRORS.get(failure.kind, SourceDown)
+    return kind(failure.detail, word=failure.word, retry_after_s=failure.retry_after_s)

@@ -26,7 +26,7 @@ class SourceError(ToolserverError):
     """
 
     word = "changed"
-    asked = True  # False if we did not send the request, which says nothing about the upstream
+    was_sent = True  # False if we did not send the request, which says nothing about the upstream
 
     def __init__(self, detail: str = "", *, word: str | None = None, retry_after_s: float | None = None) -> None:
         super().__init__(detail)
@@ -59,11 +59,11 @@ class SourceRefused(SourceError):
 
 
 class HostRefused(SourceRefused):
-    """The host refuses our requests. If `asked` is False, we did not retry because it refused recently."""
+    """The host refuses our requests. If `was_sent` is False, we did not retry because it refused recently."""
 
-    def __init__(self, detail: str, *, asked: bool = True) -> None:
+    def __init__(self, detail: str, *, was_sent: bool = True) -> None:
         super().__init__(detail)
-        self.asked = asked
+        self.was_sent = was_sent
 
 
 class SourceChanged(SourceError):

@@ -1,12 +1,18 @@
-"""Keeps one circuit per source, and logs one line when a source goes down and one when it is back."""
+"""Keeps one circuit per source, and logs one line when a source goes down and one when it is back.
+
+With shared memory, the failures of one instance reduce the requests of all, and one probes for all: a script repeats
+the rules of `core/circuit_breaker` for failures in a row.
+"""
 
 import logging
 from typing import Literal
 
+from msgspec.msgpack import encode
+
 from toolserver.clock import Clock
 from toolserver.core.circuit_breaker import BreakerPolicy, CircuitBreaker, State
-from toolserver.core.shared_memory import SharedMemory, SharedMemoryLost
-from toolserver.upstream.shared_circuits import SharedCircuits
+from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
+from toolserver.upstream.shared_clock import AHEAD, READ_NOW, SharedClock
 from toolserver.upstream.source_errors import (
     HostRefused,
     SourceDown,
@@ -25,12 +31,62 @@ POLICY_FOR_CALLERS = BreakerPolicy(
     failures_in_a_row=10, first_wait_s=30, longest_wait_s=120, probes=1, spread=0, window_s=0
 )
 
+PROBE_S = 60.0  # after this the probe of a dead instance is abandoned
+KEEP_S = 86_400.0  # how long failures in a row are remembered
+
+ADMIT = Script(
+    """
+-- Keys: how far clocks are ahead, the circuit. Returns {state, microseconds until the next probe}.
+local asked = cmsgpack.unpack(ARGV[1])
+"""
+    + READ_NOW
+    + """
+local found = redis.call('HMGET', KEYS[2], 'until', 'probe')
+local open_until, probe = tonumber(found[1] or ''), tonumber(found[2] or '')
+if not open_until then return {'closed', 0} end
+if open_until > now then return {'open', math.ceil((open_until - now) * 1e6)} end
+if probe and probe > now then return {'open', 0} end
+redis.call('HSET', KEYS[2], 'probe', string.format('%.6f', now + asked.probe))
+return {'half_open', 0}
+"""
+)
+RECORD = Script(
+    """
+-- Keys: how far clocks are ahead, the circuit. A result after the circuit has opened is ignored until one probes.
+local asked = cmsgpack.unpack(ARGV[1])
+"""
+    + READ_NOW
+    + """
+local found = redis.call('HMGET', KEYS[2], 'until', 'probe', 'wait')
+local wait, is_open = tonumber(found[3] or ''), found[1]
+if is_open and not found[2] then return end
+if asked.result == 'good' then
+  redis.call('DEL', KEYS[2])
+  return
+end
+if asked.result == 'nothing' then
+  redis.call('HDEL', KEYS[2], 'probe')
+  return
+end
+if is_open then
+  wait = math.min(2 * wait, asked.longest)
+elseif redis.call('HINCRBY', KEYS[2], 'failures', 1) >= asked.failures then
+  wait = asked.first
+end
+if wait then
+  redis.call('HSET', KEYS[2], 'until', string.format('%.6f', now + wait), 'wait', wait)
+  redis.call('HDEL', KEYS[2], 'probe')
+end
+redis.call('PEXPIRE', KEYS[2], asked.keep * 1000)
+"""
+)
+
 
 class CircuitOpen(SourceDown):
     """We did not send the request: the source keeps failing, and no probe is due."""
 
     word = "breaker_open"
-    asked = False
+    was_sent = False
 
 
 class SourceHealth:
@@ -101,9 +157,9 @@ class SourceHealth:
     def record_failure(self, name: str, error: SourceError) -> None:
         """Count a failure, unless the source was not queried, limited or refused us, or had an implausible value."""
         of_query = self._is_for_callers and self._is_no_failure(error)
-        if error.asked and not of_query:
+        if error.was_sent and not of_query:
             self._history.count(name, "old" if isinstance(error, SourceFrozen) else "failed", error.word)
-        if not error.asked or isinstance(error, SourceLimited | SourceImplausible) or self._is_no_failure(error):
+        if not error.was_sent or isinstance(error, SourceLimited | SourceImplausible) or self._is_no_failure(error):
             self.record_nothing(name)
             return
         if name not in self._down:
@@ -144,3 +200,33 @@ class SourceHealth:
             circuit.record(good=good)
         if circuit.closed != was_closed and not self._is_for_callers:
             self._history.note(name, "down" if was_closed else "back", word)
+
+
+class SharedCircuits:
+    """The circuits of one kind of queries, by the names of sources."""
+
+    def __init__(self, memory: SharedMemory, clock: Clock, *, kind: str) -> None:
+        self._memory, self._clock, self._kind = memory, SharedClock(clock), kind
+
+    async def admit(self, name: str) -> tuple[State, float]:
+        """Return the state of a circuit, and the seconds until the next probe may be sent.
+
+        "half_open" says that this instance sends the probe. Raises SharedMemoryLost.
+        """
+        terms = self._clock.date({"probe": PROBE_S})
+        state, us = await self._memory.run(ADMIT, self._keys(name), [encode(terms)])
+        return state.decode(), us / 1e6
+
+    def record(self, name: str, result: Literal["good", "bad", "nothing"], policy: BreakerPolicy) -> None:
+        """Count a result. After "nothing", the next request probes."""
+        terms: dict[str, object] = {
+            "result": result,
+            "keep": KEEP_S,
+            "failures": policy.failures_in_a_row,
+            "first": policy.first_wait_s,
+            "longest": policy.longest_wait_s,
+        }
+        self._memory.send(RECORD, self._keys(name), [encode(self._clock.date(terms))])
+
+    def _keys(self, name: str) -> list[bytes]:
+        return [AHEAD, b"circuit:" + hash_name(f"{self._kind} {name}")]

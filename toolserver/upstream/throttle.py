@@ -3,32 +3,94 @@
 There are two lanes. Queries that callers choose (coordinates, names, addresses) wait behind all others, use at most a
 share of the budget, never take the last seat, and have a bounded queue. Callers therefore cannot use up what the
 answers to default arguments need.
+
+`HostLane` keeps the state of a host group, and `Throttle` waits. With shared memory, `SharedLanes` decides over all
+instances: its script repeats the rules of `HostLane`, and the seat of a dead instance becomes free after a while.
 """
 
 import secrets
+from collections import deque
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import anyio
+from msgspec.msgpack import encode
 
 from toolserver.clock import Clock
-from toolserver.core.shared_memory import SharedMemoryLost
-from toolserver.upstream.host_lane import HostLane, Ticket
-from toolserver.upstream.shared_lanes import LaneName, SharedLanes
+from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
+from toolserver.upstream.shared_clock import AHEAD, READ_NOW, SharedClock
 from toolserver.upstream.source import HostGroup, Keys
 from toolserver.upstream.source_errors import SourceLimited
 
 SHORTEST_CLOSURE_S, LONGEST_CLOSURE_S = 30.0, 3600.0
 BUSY_S = 0.1  # how often to check whether other instances have freed a seat
 HOLD_S = 1.5  # seconds of waiting because of our own pacing after which a free call gets kept data
+LONGEST_QUEUE = 32  # callers' queries that may wait at the same time
+BURST = 0.25  # the part of the callers' share that may be used at once; it is refilled evenly over the period
+SEAT_S = 20.0  # longer than nearly all exchanges; after this an unreleased seat is free
+
+TURN = Script(
+    """
+-- Keys: how far clocks are ahead, times of requests, the lane, seats, seats of callers' queries.
+-- Returns {what, microseconds}: "go", "wait" so long, "busy", "spent", or "closed" for so long.
+local asked = cmsgpack.unpack(ARGV[1])
+"""
+    + READ_NOW
+    + """
+local function left(word, seconds) return {word, math.max(1, math.ceil(seconds * 1e6))} end
+local lane = redis.call('HMGET', KEYS[3], 'next', 'full', 'closed', 'closed_chosen')
+local closed = tonumber(lane[asked.chosen and 4 or 3] or 0)
+if closed > now then return left('closed', closed - now) end
+while tonumber(redis.call('LINDEX', KEYS[2], 0) or now) <= now - asked.period do redis.call('LPOP', KEYS[2]) end
+if redis.call('LLEN', KEYS[2]) >= asked.budget then return {'spent', 0} end
+local full = math.max(tonumber(lane[2] or 0), now)
+local is_shared = asked.chosen and asked.interval > 0
+if is_shared and full + asked.interval - now > asked.burst * asked.interval + 1e-6 then return {'spent', 0} end
+for _, seats in ipairs({KEYS[4], KEYS[5]}) do redis.call('ZREMRANGEBYSCORE', seats, '-inf', now) end
+if redis.call('ZCARD', KEYS[4]) >= asked.seats then return {'busy', 0} end
+if asked.chosen and redis.call('ZCARD', KEYS[5]) >= asked.chosen_seats then return {'busy', 0} end
+local next_at = tonumber(lane[1] or 0)
+if next_at > now then return left('wait', next_at - now) end
+local ms = math.ceil((asked.period + asked.gap) * 1000) + 1000
+redis.call('RPUSH', KEYS[2], string.format('%.6f', now))
+redis.call('PEXPIRE', KEYS[2], ms)
+redis.call('HSET', KEYS[3], 'next', string.format('%.6f', now + asked.gap))
+if is_shared then redis.call('HSET', KEYS[3], 'full', string.format('%.6f', full + asked.interval)) end
+redis.call('PEXPIRE', KEYS[3], math.max(ms, redis.call('PTTL', KEYS[3])))
+for i = 4, asked.chosen and 5 or 4 do
+  redis.call('ZADD', KEYS[i], string.format('%.6f', now + asked.seat), asked.token)
+  redis.call('PEXPIRE', KEYS[i], math.ceil(asked.seat * 1000))
+end
+return {'go', 0}
+"""
+)
+LEAVE = Script("for _, seats in ipairs(KEYS) do redis.call('ZREM', seats, ARGV[1]) end")
+CLOSE = Script(
+    """
+-- Keys: how far clocks are ahead, the lane. A shorter time never ends a longer one.
+local asked = cmsgpack.unpack(ARGV[1])
+"""
+    + READ_NOW
+    + """
+for _, name in ipairs(asked.names) do
+  local known = tonumber(redis.call('HGET', KEYS[2], name) or 0)
+  if known < now + asked.seconds then redis.call('HSET', KEYS[2], name, string.format('%.6f', now + asked.seconds)) end
+end
+redis.call('PEXPIRE', KEYS[2], math.max(math.ceil(asked.seconds * 1000), redis.call('PTTL', KEYS[2])))
+"""
+)
+
+LaneName = tuple[str, str]
+"""A host group, and a host in it if each has its own lane."""
 
 
 class RequestWithheld(SourceLimited):
     """We did not send the request: the budget is used up, its turn is too far away, or the host asked us to wait."""
 
     word = "budget"
-    asked = False
+    was_sent = False
 
 
 class Budget(NamedTuple):
@@ -39,6 +101,192 @@ class Budget(NamedTuple):
     total: int
     left: int
     chosen_left: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Ticket:
+    """One request that waits or is running. `is_chosen` says that a caller's argument decided the query."""
+
+    is_chosen: bool
+
+
+class ChosenShare:
+    """The part of a budget for callers' queries: at most `share` within a period, with bounded bursts."""
+
+    def __init__(self, share: int, period_s: float) -> None:
+        self.most = max(1.0, share * BURST)
+        self._per_s = max(share - self.most, 1.0) / period_s
+        self._left, self._counted_at = self.most, 0.0
+
+    @property
+    def interval_s(self) -> float:
+        """The seconds after which one more request may be sent."""
+        return 1 / self._per_s
+
+    def count_left(self, now: float) -> float:
+        """Return how many requests may be sent at once; `now` is monotonic, in seconds."""
+        self._left = min(self.most, self._left + (now - self._counted_at) * self._per_s)
+        self._counted_at = now
+        return self._left
+
+    def take(self, now: float) -> None:
+        self._left = self.count_left(now) - 1
+
+
+class HostLane:
+    """Seats, distances and budgets of a lane. Callers' queries come after all others and leave one seat free.
+
+    While `is_alone` is set, this is one of several `instances` without contact, and it uses its share.
+    """
+
+    def __init__(
+        self, parallel: int, gap_s: float, budget: int, period_s: float, reserve: float, instances: int = 1
+    ) -> None:
+        self.budget, self.period_s, self._gap_s = budget, period_s, gap_s
+        self.is_alone, self._instances = False, instances
+        self._own_budget = max(1, budget // instances)
+        self._own_period_s = period_s if budget >= instances else period_s * instances / budget
+        self.next_at = 0.0
+        self.changed = anyio.Event()
+        self._seats = {False: parallel, True: parallel if reserve == 0 else max(1, parallel - 1)}
+        self._under_way: list[Ticket] = []
+        self._queues: dict[bool, deque[Ticket]] = {False: deque(), True: deque()}
+        self._sent: deque[float] = deque()
+        self._chosen = None if reserve == 0 else ChosenShare(int(budget * (1 - reserve)), period_s)
+        self._own_chosen = ChosenShare(int(self._own_budget * (1 - reserve)), self._own_period_s)
+        self._closed_until = {False: 0.0, True: 0.0}
+
+    @property
+    def terms(self) -> dict[str, object]:
+        """Return the limits that all instances together obey, for the script that decides for them."""
+        chosen = self._chosen
+        return {
+            "budget": self.budget,
+            "period": self.period_s,
+            "gap": self._gap_s,
+            "seats": self._seats[False],
+            "chosen_seats": self._seats[True],
+            "interval": chosen.interval_s if chosen else 0,
+            "burst": chosen.most if chosen else 0,
+        }
+
+    @property
+    def is_crowded(self) -> bool:
+        """Return True if too many callers' queries are already waiting."""
+        return len(self._queues[True]) >= LONGEST_QUEUE
+
+    def enqueue(self, ticket: Ticket) -> None:
+        self._queues[ticket.is_chosen].append(ticket)
+
+    def withdraw(self, ticket: Ticket) -> None:
+        """Forget a request that no longer waits."""
+        if ticket in self._queues[ticket.is_chosen]:
+            self._queues[ticket.is_chosen].remove(ticket)
+        self._tell()
+
+    def is_next(self, ticket: Ticket) -> bool:
+        """Return True if a request is first in its queue, no other queue precedes it, and a seat is free."""
+        queue = self._queues[ticket.is_chosen]
+        if not queue or queue[0] is not ticket or len(self._under_way) >= self._seats[False]:
+            return False
+        if not ticket.is_chosen:
+            return True
+        chosen = sum(each.is_chosen for each in self._under_way)
+        return not self._queues[False] and chosen < self._seats[True]
+
+    def foresee_wait(self, ticket: Ticket, now: float) -> float:
+        """Return the minimum seconds until a request may be sent, judging only by the distances between requests."""
+        ahead = list(self._queues[False]) + (list(self._queues[True]) if ticket.is_chosen else [])
+        before = ahead.index(ticket) if ticket in ahead else len(ahead)
+        return max(0.0, self.next_at - now) + before * self._gap_s
+
+    def has_budget(self, ticket: Ticket, now: float, *, waiting: bool) -> bool:
+        """Return True if a request fits the budgets, counting the waiting requests if `waiting` is set."""
+        queued = {lane: len(queue) if waiting else 0 for lane, queue in self._queues.items()}
+        if ticket.is_chosen and self.count_chosen_left(now) < 1 + queued[True]:
+            return False
+        return self.count_left(now) > queued[False]
+
+    def take(self, ticket: Ticket, now: float) -> None:
+        """Admit a request."""
+        self._queues[ticket.is_chosen].remove(ticket)
+        self._under_way.append(ticket)
+        self.next_at = now + self._gap_s * (self._instances if self.is_alone else 1)
+        self._sent.append(now)
+        if ticket.is_chosen and self._chosen is not None:
+            self._chosen.take(now)
+            self._own_chosen.take(now)
+        self._tell()
+
+    def leave(self, ticket: Ticket) -> None:
+        """Free the seat of a request that has ended."""
+        self._under_way.remove(ticket)
+        self._tell()
+
+    def close(self, until: float, *, is_chosen: bool) -> None:
+        """Refuse requests until a time: callers' queries only, or all."""
+        for lane in {True, is_chosen}:
+            self._closed_until[lane] = max(self._closed_until[lane], until)
+
+    def closed_until(self, ticket: Ticket) -> float:
+        return self._closed_until[ticket.is_chosen]
+
+    def count_left(self, now: float) -> int:
+        """Return how many requests of the budget are left."""
+        while self._sent and self._sent[0] <= now - self._own_period_s:
+            self._sent.popleft()
+        if self.is_alone:
+            return self._own_budget - len(self._sent)
+        is_longer = self._own_period_s > self.period_s
+        return self.budget - (sum(at > now - self.period_s for at in self._sent) if is_longer else len(self._sent))
+
+    def count_chosen_left(self, now: float) -> int:
+        """Return how many callers' queries may be sent at once."""
+        left = self.count_left(now)
+        if self._chosen is None:
+            return left
+        share = self._own_chosen if self.is_alone else self._chosen
+        return min(left, int(share.count_left(now) + 1e-9))
+
+    def _tell(self) -> None:
+        self.changed.set()
+        self.changed = anyio.Event()
+
+
+class LaneVerdict(NamedTuple):
+    """The verdict of all instances together: go, try again after `wait_s`, or refused for now."""
+
+    word: Literal["go", "wait", "busy", "spent", "closed"]
+    wait_s: float
+
+
+class SharedLanes:
+    """The lanes of all instances. While the memory is lost, budgets are divided by `instances`."""
+
+    def __init__(self, memory: SharedMemory, clock: Clock) -> None:
+        self._memory, self._clock = memory, SharedClock(clock)
+        self.instances = memory.instances
+
+    @property
+    def is_lost(self) -> bool:
+        """True while each instance has to use its own share."""
+        return self._memory.is_lost
+
+    async def take(self, name: LaneName, lane: HostLane, token: str, *, is_chosen: bool) -> LaneVerdict:
+        """Take a turn for a request, identified by a token, or return why there is none. Raise SharedMemoryLost."""
+        terms = self._clock.date(lane.terms | {"token": token, "chosen": is_chosen, "seat": SEAT_S})
+        word, wait_us = await self._memory.run(TURN, _keys(name), [encode(terms)])
+        return LaneVerdict(word.decode(), wait_us / 1e6)
+
+    def leave(self, name: LaneName, token: str) -> None:
+        """Free the seat of a request that has ended."""
+        self._memory.send(LEAVE, _keys(name)[3:], [token.encode()])
+
+    def close(self, name: LaneName, seconds: float, *, is_chosen: bool) -> None:
+        """Refuse requests of all instances for `seconds`: callers' queries only, or all."""
+        names = ["closed_chosen"] if is_chosen else ["closed", "closed_chosen"]
+        keys = _keys(name)
+        self._memory.send(CLOSE, [keys[0], keys[2]], [encode(self._clock.date({"seconds": seconds, "names": names}))])
 
 
 class Throttle:
@@ -170,10 +418,6 @@ class Throttle:
         return lane
 
 
-def _name(group: HostGroup, host: str) -> LaneName:
-    return group.name, host if group.each_host else ""
-
-
 class _Waiting:
     """One request in a queue, and how much longer it may wait."""
 
@@ -204,3 +448,12 @@ class _Waiting:
         self._left_s, self._waited_s = self._left_s - waited_s, self._waited_s + waited_s
         if not changed.is_set():
             raise RequestWithheld(f"{group.name} is busy")
+
+
+def _name(group: HostGroup, host: str) -> LaneName:
+    return group.name, host if group.each_host else ""
+
+
+def _keys(name: LaneName) -> list[bytes]:
+    hashed = hash_name(" ".join(name))
+    return [AHEAD, *(b"lane:" + hashed + part for part in (b":sent", b"", b":seats", b":chosen"))]
