@@ -25,8 +25,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from toolserver.sql.group_commit import connect
 from toolserver.sql.migrate import migrate
+from toolserver.sql.sqlite import connect
 
 MONTH = "2027-01"
 SINCE, UNTIL = (int(datetime(2027, month, 1, tzinfo=UTC).timestamp() * 1000) for month in (1, 2))

@@ -27,10 +27,9 @@ from toolserver.money.receipts.log import AppendHour, BookedCall, LogLease, hour
 from toolserver.money.receipts.sign import encode, signing_input
 from toolserver.money.receipts.sql_booked import book_calls
 from toolserver.money.receipts.sql_log import append_hour
-from toolserver.sql.group_commit import connect
 from toolserver.sql.move_mark import MARK_FILE
-from toolserver.sql.row_seal import RowSeal
-from toolserver.sql.sealed_file import KEY, read_key
+from toolserver.sql.row_seal import KEY, RowSeal, read_key
+from toolserver.sql.sqlite import connect
 
 FILE = "ledger.sqlite3"
 PROGRESS = b" rows copied"

@@ -27,7 +27,7 @@ from toolserver.clock import SystemClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
 from toolserver.money.ledger.store import SqlLedger
-from toolserver.sql import lane
+from toolserver.sql import group_commit
 from toolserver.sql.postgres import PostgresTerms
 from toolserver.sql.postgres_group_commit import open_postgres
 
@@ -51,7 +51,7 @@ async def open_ours(url: str) -> AsyncIterator[Charge]:
 
 @asynccontextmanager
 async def open_single(url: str) -> AsyncIterator[Charge]:
-    lane.GROUP = 1
+    group_commit.GROUP = 1
     async with open_ours(url) as charge:
         yield charge
 

@@ -26,7 +26,7 @@ from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Sale, SignedReceipt, core_of, encode, receipt_id, signing_input
 from toolserver.serving.listen import announce, bind_socket, freeze_startup, run_async, serve
 from toolserver.settings import Settings
-from toolserver.sql import group_commit, sealed_file
+from toolserver.sql import row_seal, sqlite
 
 CREDITS = 1_000_000_000
 Made = Callable[[Settlement], Sale]
@@ -97,16 +97,16 @@ def leave_out(way: str) -> None:
     if way == "unsigned":
         keys.Key.sign = lambda self, message: bytes(64)  # type: ignore[method-assign]
     elif way == "unsynced":
-        synced = group_commit.connect
+        synced = sqlite.connect
 
         def connect(*given: Any, **named: Any) -> Any:
             db = synced(*given, **named)
             db.execute("PRAGMA synchronous=OFF")
             return db
 
-        group_commit.connect = connect
+        sqlite.connect = connect
     elif way == "usual":  # its rows are not sealed, so the check of all rows would stop the service
-        sealed_file.SealedFile.check = lambda self: None  # type: ignore[method-assign]
+        row_seal.SealedFile.check = lambda self: None  # type: ignore[method-assign]
 
 
 async def main(way: str, settings: Settings) -> None:

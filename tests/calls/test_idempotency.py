@@ -12,7 +12,7 @@ from toolserver.calls.idempotency_store import KEEP_S, MemoryIdempotencyStore, S
 from toolserver.clock import ManualClock
 from toolserver.errors import IdempotencyConflict
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.group_commit import durable
+from toolserver.sql.sqlite import durable
 
 
 class Fell(Exception):

@@ -16,8 +16,8 @@ from toolserver.calls.idempotency_store import (
 )
 from toolserver.clock import ManualClock
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.group_commit import durable
 from toolserver.sql.postgres_group_commit import open_postgres
+from toolserver.sql.sqlite import durable
 
 NAME = ("scope", "key")
 

@@ -31,9 +31,9 @@ from toolserver.calls.idempotency_store import (
 )
 from toolserver.clock import ManualClock
 from toolserver.core import ids
-from toolserver.sql.group_commit import durable
 from toolserver.sql.migrate import migrate, migrations
 from toolserver.sql.postgres_group_commit import open_postgres
+from toolserver.sql.sqlite import durable
 
 NOW = 1_000_000
 PAYLOAD = SharedBytes(b"payload " * 1000)

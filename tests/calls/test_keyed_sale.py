@@ -20,7 +20,7 @@ from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
 from toolserver.errors import IdempotencyConflict, InsufficientCredits, InvalidArguments
-from toolserver.sql.transactions import commit_group
+from toolserver.sql.sqlite import commit_group
 
 NAME = ("scope", "key")
 PAYLOAD = SharedBytes(b"payload")

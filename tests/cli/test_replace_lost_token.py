@@ -15,7 +15,7 @@ from toolserver.money.ledger.statements import StatementQuery
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.reissues import WAIT_MS, ReissueDraft, ReissueRefused
 from toolserver.money.purchases.sql_reissues import SqlReissues
-from toolserver.sql.group_commit import connect
+from toolserver.sql.sqlite import connect
 
 OLD, NEW, CHILD = (token_hash(token(number)).hex() for number in (1, 2, 3))
 COLUMNS = "id, owner, payer, account, endpoint, url, host, params, sealed, created_at, due_at, description, state"

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.cli.webhooks import webhooks
 from toolserver.money.ledger.store import FILE
-from toolserver.sql.group_commit import durable
+from toolserver.sql.sqlite import durable
 from toolserver.webhooks.fire_operations import AddFire, FinishFire
 from toolserver.webhooks.sql_store import SqlWebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription

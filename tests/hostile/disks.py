@@ -11,8 +11,8 @@ from contextlib import AbstractContextManager, closing, contextmanager
 from pathlib import Path
 
 from toolserver.money.ledger.store import FILE
-from toolserver.sql.group_commit import name_file
 from toolserver.sql.migrate import migrate
+from toolserver.sql.sqlite import name_file
 
 SIZE_MB = 48
 

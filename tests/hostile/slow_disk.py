@@ -22,9 +22,9 @@ class SlowConnection(SealedConnection):
 
 
 def main() -> None:
-    from toolserver.sql import group_commit
+    from toolserver.sql import sqlite
 
-    group_commit.SealedConnection = SlowConnection  # type: ignore[misc]
+    sqlite.SealedConnection = SlowConnection  # type: ignore[misc]
     from toolserver.cli.main import main as run
 
     run()

@@ -25,10 +25,10 @@ from toolserver.errors import ToolserverError
 from toolserver.money.ledger.store import FILE
 from toolserver.serving.money import open_money
 from toolserver.settings import Settings
-from toolserver.sql import group_commit
-from toolserver.sql.group_commit import durable
+from toolserver.sql import sqlite
 from toolserver.sql.migrate import migrations
-from toolserver.sql.sealed_file import KEY
+from toolserver.sql.row_seal import KEY
+from toolserver.sql.sqlite import durable
 
 CREDITS = 100
 SEAL = "INSERT INTO row_seal"
@@ -59,14 +59,14 @@ ORIGINS: dict[str, Callable[[Path], Awaitable[None]]] = {
 
 def watch_statements(data_dir: Path, see: Callable[[str], None]) -> None:
     """Let this process pass each statement of its writing connection to `see` once there is a key, before it runs."""
-    connect = group_commit.connect
+    connect = sqlite.connect
 
     def watched(path: Path, **named: Any) -> Any:
         db = connect(path, **named)
         db.set_trace_callback(lambda sql: see(sql) if (data_dir / KEY).exists() else None)
         return db
 
-    group_commit.connect = watched
+    sqlite.connect = watched
 
 
 async def start_once(data_dir: Path) -> None:

@@ -88,7 +88,7 @@ SQL: tuple[Mutant, ...] = (
         "clock = now",
     ),
     fault(
-        "toolserver/sql/postgres_rooms.py",
+        "toolserver/sql/postgres_group_commit.py",
         "a room is not held",
         "    if group[0].room:\n",
         "    if not group:\n",
@@ -142,7 +142,7 @@ SQL: tuple[Mutant, ...] = (
         '"" if is_shared(db)',
     ),
     fault(
-        "toolserver/sql/postgres_marks.py",
+        "toolserver/sql/high_water.py",
         "a mark is read and not locked",
         "WHERE name=? FOR UPDATE",
         "WHERE name=?",

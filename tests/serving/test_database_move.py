@@ -21,11 +21,10 @@ from toolserver.serving.shared_database import NotOnServer
 from toolserver.settings import Settings
 from toolserver.sql.backup import DatabaseInUse
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.high_water import HighWater
+from toolserver.sql.high_water import HighWater, SharedMarks
 from toolserver.sql.ledger_place import read_place
 from toolserver.sql.move_mark import COPYING, LedgerMoved, MoveMark, read_move, write_move
 from toolserver.sql.postgres import PostgresTerms
-from toolserver.sql.postgres_marks import SharedMarks
 from toolserver.sql.postgres_move import MoveRefused, MoveTarget, MoveUnfinished
 
 live = pytest.mark.live

@@ -8,7 +8,7 @@ import pytest
 from toolserver.clock import ManualClock
 from toolserver.serving import readiness as module
 from toolserver.serving.readiness import KEEP_S, Readiness
-from toolserver.sql.group_commit import connect, durable
+from toolserver.sql.sqlite import connect, durable
 
 GOOD = {"running": True, "disk_space": True, "ledger_file": True, "ledger_write": True}
 

@@ -9,8 +9,8 @@ import pytest
 
 from toolserver.sql.backup import BackupFailed, DatabaseInUse, back_up, restore
 from toolserver.sql.errors import ForeignDatabase
-from toolserver.sql.group_commit import connect, durable
 from toolserver.sql.migrate import migrate
+from toolserver.sql.sqlite import connect, durable
 
 
 def none(db):

@@ -5,7 +5,7 @@ from contextlib import closing
 
 import pytest
 
-from toolserver.sql.bulk_rows import insert
+from toolserver.sql.connection import insert
 
 
 @pytest.fixture

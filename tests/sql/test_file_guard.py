@@ -6,8 +6,7 @@ from contextlib import closing
 import pytest
 
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.file_guard import FileGuard
-from toolserver.sql.group_commit import durable, name_file
+from toolserver.sql.sqlite import FileGuard, durable, name_file
 
 
 def make(path, *, named=True):

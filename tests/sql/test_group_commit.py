@@ -12,10 +12,10 @@ import pytest
 
 from tests.requirements import proves
 from toolserver.errors import ToolserverError
-from toolserver.sql import lane as module
+from toolserver.sql import group_commit as module
 from toolserver.sql.errors import ConstraintViolated, ForeignDatabase, StorageClosed, StorageFailed
-from toolserver.sql.group_commit import connect, durable, snapshot
-from toolserver.sql.transactions import WrongOutcomes
+from toolserver.sql.group_commit import WrongOutcomes
+from toolserver.sql.sqlite import connect, durable, snapshot
 
 
 class Refused(ToolserverError):

@@ -4,7 +4,7 @@ import asyncio
 import threading
 
 from toolserver.sql.errors import StorageClosed
-from toolserver.sql.lane import GROUP, Lane
+from toolserver.sql.group_commit import GROUP, Lane
 
 
 async def test_what_waits_is_served_as_one_group_on_the_thread_of_the_lane():

@@ -5,8 +5,7 @@ import pytest
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import opened_file
 from toolserver.clock import ManualClock
-from toolserver.sql.leased_task import LeasedTask, is_our_turn, need_no_turn
-from toolserver.sql.leases import LeaseLost
+from toolserver.sql.leases import LeasedTask, LeaseLost, is_our_turn, need_no_turn
 
 
 def written(db):

@@ -7,9 +7,9 @@ from tests.postgres import POSTGRES, terms_of
 from toolserver.money.ledger import admin
 from toolserver.money.ledger.store import FILE
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.group_commit import durable
 from toolserver.sql.ledger_place import open_place, read_place
 from toolserver.sql.postgres import PostgresTerms
+from toolserver.sql.sqlite import durable
 
 
 @pytest.fixture(params=["file", POSTGRES])

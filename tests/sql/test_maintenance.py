@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.postgres import POSTGRES, terms_of
-from toolserver.sql import maintenance
+from toolserver.sql import ledger_place
 from toolserver.sql.connection import is_shared
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.group_commit import connect
-from toolserver.sql.maintenance import open_maintenance
-from toolserver.sql.sealed_file import SealedFile
+from toolserver.sql.ledger_place import open_maintenance
+from toolserver.sql.row_seal import SealedFile
+from toolserver.sql.sqlite import connect
 
 
 @pytest.fixture(params=["sqlite", POSTGRES])
@@ -68,14 +68,14 @@ def test_what_is_written_to_a_file_is_sealed(tmp_path):
 
 def test_who_stands_in_the_way_is_waited_for_and_not_for_ever(tmp_path, monkeypatch):
     path = tmp_path / "ledger.sqlite3"
-    monkeypatch.setattr(maintenance, "TRIES", 2)
-    monkeypatch.setattr(maintenance, "connect", partial(connect, busy_ms=50))
+    monkeypatch.setattr(ledger_place, "TRIES", 2)
+    monkeypatch.setattr(ledger_place, "connect", partial(connect, busy_ms=50))
     with open_maintenance(path) as transact, closing(connect(path)) as service:
         service.execute("BEGIN IMMEDIATE")
         transact_at_once = transact
-        monkeypatch.setattr(maintenance.time, "sleep", lambda s: service.execute("COMMIT"))
+        monkeypatch.setattr(ledger_place.time, "sleep", lambda s: service.execute("COMMIT"))
         assert transact_at_once(write) == "written"
         service.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr(maintenance.time, "sleep", lambda s: None)
+        monkeypatch.setattr(ledger_place.time, "sleep", lambda s: None)
         with pytest.raises(StorageFailed):
             transact_at_once(count)

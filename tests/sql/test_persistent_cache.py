@@ -8,8 +8,7 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
-from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer
-from toolserver.sql.sqlite import open_database
+from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer, open_database
 from toolserver.upstream.source_history import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)

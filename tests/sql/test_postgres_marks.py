@@ -7,9 +7,8 @@ import pytest
 
 from tests.postgres import POSTGRES, WORK_S, run_sql, terms_of, url_of
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.high_water import HighWater, MarksBroken
+from toolserver.sql.high_water import HighWater, MarksBroken, SharedMarks, find_later
 from toolserver.sql.postgres import PostgresConnection, PostgresTerms
-from toolserver.sql.postgres_marks import SharedMarks, find_later
 from toolserver.sql.postgres_migrate import migrate_server
 
 GONE = PostgresTerms("postgresql://nobody@127.0.0.1:9/none", connect_s=0.2, work_s=0.2)

@@ -8,7 +8,6 @@ from tests.postgres import run_sql, terms_of, url_of
 from toolserver.sql import kept_tables
 from toolserver.sql.connection import next_numbers
 from toolserver.sql.errors import DatabaseUnusable, OtherWorld, StorageFailed
-from toolserver.sql.group_commit import connect
 from toolserver.sql.kept_tables import list_kept_tables, read_table_facts
 from toolserver.sql.ledger_place import read_place
 from toolserver.sql.migrate import migrate
@@ -24,6 +23,7 @@ from toolserver.sql.postgres_move import (
     open_target,
     require_whole,
 )
+from toolserver.sql.sqlite import connect
 
 pytestmark = pytest.mark.live
 TOKENS = 25

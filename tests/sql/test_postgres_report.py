@@ -5,9 +5,9 @@ import pytest
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import opened_file
 from toolserver.clock import ManualClock
-from toolserver.sql.leased_task import LeasedTask
+from toolserver.sql.leases import LeasedTask
+from toolserver.sql.ledger_place import report_database
 from toolserver.sql.postgres_migrate import server_migrations
-from toolserver.sql.postgres_report import report_database
 
 
 async def test_of_a_file_there_is_nothing_to_tell(tmp_path):

@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from toolserver.sql.postgres_rooms import enter_room, serve_rooms
-from toolserver.sql.transactions import PendingOperation
+from toolserver.sql.group_commit import PendingOperation
+from toolserver.sql.postgres_group_commit import enter_room, serve_rooms
 
 
 class Server:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.sql.postgres_sql import translate
+from toolserver.sql.postgres import translate
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import pytest
 from tests.postgres import terms_of
 from toolserver.sql.errors import OtherWorld
 from toolserver.sql.postgres_group_commit import open_postgres
-from toolserver.sql.postgres_world import claim_database
+from toolserver.sql.postgres_migrate import claim_database
 
 pytestmark = pytest.mark.live
 

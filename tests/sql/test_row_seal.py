@@ -9,11 +9,10 @@ import msgspec
 import pytest
 
 from tests.size import a_share
-from toolserver.sql.group_commit import connect
+from toolserver.sql.group_commit import run_jobs
 from toolserver.sql.migrate import migrate
-from toolserver.sql.row_seal import TABLES, RowSeal, SealBroken, read_seal
-from toolserver.sql.sealed_file import find_schema_changes
-from toolserver.sql.transactions import run_jobs
+from toolserver.sql.row_seal import TABLES, RowSeal, SealBroken, find_schema_changes, read_seal
+from toolserver.sql.sqlite import connect
 
 KEY = b"k" * 32
 VALUES = {"INTEGER": lambda n: n, "TEXT": lambda n: f"text {n}", "BLOB": lambda n: f"bytes {n}".encode()}

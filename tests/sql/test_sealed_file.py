@@ -9,11 +9,10 @@ import pytest
 
 from toolserver.sql import migrate as migrations_module
 from toolserver.sql.errors import RowsRewritten, StorageFailed
-from toolserver.sql.group_commit import durable
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.migrate import migrate, migrations
-from toolserver.sql.row_seal import TABLES
-from toolserver.sql.sealed_file import KEY, MARK, find_schema_changes, is_small, note_restored
+from toolserver.sql.row_seal import KEY, MARK, TABLES, find_schema_changes, is_small, note_restored
+from toolserver.sql.sqlite import durable
 
 BEFORE_SEAL = 11  # migrations
 
@@ -164,10 +163,9 @@ async def make_older(path):
     """A file as the version before sweeps left it: sealed over the tables there were."""
     fewer = TABLES[: TABLES.index("sweep")]
     with pytest.MonkeyPatch.context() as then:
-        for module in ("migrate", "sealed_file"):
+        for module in ("migrate", "row_seal"):
             then.setattr(f"toolserver.sql.{module}.migrations", lambda *_: migrations()[:OLDER])
-        for module in ("row_seal", "sealed_file"):
-            then.setattr(f"toolserver.sql.{module}.TABLES", fewer)
+        then.setattr("toolserver.sql.row_seal.TABLES", fewer)
         async with durable(path) as file:
             await file.alone(buy(4))
             assert await file.apart(file.rows.find_rewritten) == []
@@ -196,7 +194,7 @@ async def test_a_file_that_was_rewritten_is_not_migrated(path, monkeypatch):
     rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
     steps = migrations()
     more = (*steps, migrations_module.Migration(len(steps) + 1, "more", "CREATE TABLE more(a INTEGER) STRICT;\n"))
-    for module in ("migrate", "sealed_file"):
+    for module in ("migrate", "row_seal"):
         monkeypatch.setattr(f"toolserver.sql.{module}.migrations", lambda *_: more)
     with pytest.raises(RowsRewritten, match="account"):
         async with durable(path):
@@ -206,7 +204,7 @@ async def test_a_file_that_was_rewritten_is_not_migrated(path, monkeypatch):
 async def test_a_file_that_was_migrated_is_sealed_anew(path, monkeypatch):
     steps, sql = migrations(), "UPDATE account SET credits=credits+1 WHERE id=4;\n"
     more = (*steps, migrations_module.Migration(len(steps) + 1, "more", sql))
-    for module in ("migrate", "sealed_file"):
+    for module in ("migrate", "row_seal"):
         monkeypatch.setattr(f"toolserver.sql.{module}.migrations", lambda *_: more)
     assert await find(path) == []
 
@@ -218,10 +216,9 @@ async def test_a_migration_may_add_a_table_of_money_to_a_file_with_a_true_seal(p
     steps = migrations()
     sql = "CREATE TABLE refund_of_a_test(id INTEGER PRIMARY KEY) STRICT;\n"
     more = (*steps, migrations_module.Migration(len(steps) + 1, "more", sql))
-    for module in ("migrate", "sealed_file"):
+    for module in ("migrate", "row_seal"):
         monkeypatch.setattr(f"toolserver.sql.{module}.migrations", lambda *_: more)
-    for module in ("row_seal", "sealed_file"):
-        monkeypatch.setattr(f"toolserver.sql.{module}.TABLES", (*TABLES, "refund_of_a_test"))
+    monkeypatch.setattr("toolserver.sql.row_seal.TABLES", (*TABLES, "refund_of_a_test"))
     if not own:
         with pytest.raises(RowsRewritten, match="account"):
             await find(path)

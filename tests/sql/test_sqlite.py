@@ -8,7 +8,7 @@ import pytest
 
 from toolserver.sql.errors import NewerDatabase, StorageFailed
 from toolserver.sql.migrate import CACHE_ID, Migration
-from toolserver.sql.sqlite import open_database
+from toolserver.sql.persistent_cache import open_database
 
 STEPS = (Migration(1, "first", "CREATE TABLE a(x);\n"), Migration(2, "second", "ALTER TABLE a ADD COLUMN y;\n"))
 
@@ -54,7 +54,7 @@ async def test_a_database_of_another_form_is_set_aside(tmp_path, caplog):
 async def test_a_file_that_is_busy_is_not_set_aside(tmp_path, monkeypatch):
     path = tmp_path / "x.sqlite3"
     await put(path, STEPS[:1])
-    monkeypatch.setattr("toolserver.sql.sqlite.BUSY_MS", 1)
+    monkeypatch.setattr("toolserver.sql.persistent_cache.BUSY_MS", 1)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StorageFailed, match=r"another process is writing to it; wait for it, or stop it$"):

@@ -6,7 +6,8 @@ from contextlib import closing
 import pytest
 
 from toolserver.sql.errors import ConstraintViolated, DatabaseError
-from toolserver.sql.transactions import PendingOperation, WrongOutcomes, commit_group, read_each, run_jobs
+from toolserver.sql.group_commit import PendingOperation, WrongOutcomes, run_jobs
+from toolserver.sql.sqlite import commit_group, read_each
 
 
 @pytest.fixture

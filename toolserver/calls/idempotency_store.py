@@ -15,8 +15,7 @@ from toolserver.clock import Clock
 from toolserver.money.ledger.protocol import milliseconds
 from toolserver.money.receipts.sign import receipt_id
 from toolserver.money.receipts.sql_store import find_receipts
-from toolserver.sql.bulk_rows import insert
-from toolserver.sql.connection import SqlConnection, in_order, pairs
+from toolserver.sql.connection import SqlConnection, in_order, insert, pairs
 from toolserver.sql.group_commit import GroupCommit
 
 KEEP_MS = 24 * 3600 * 1000

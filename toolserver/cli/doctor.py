@@ -32,7 +32,7 @@ from toolserver.serving.advice import describe_verdict, give_advice
 from toolserver.serving.packaged_texts import read_licence_table
 from toolserver.serving.running_note import read_running
 from toolserver.settings import KEYS, Settings
-from toolserver.sql.postgres_report import report_database
+from toolserver.sql.ledger_place import report_database
 from toolserver.upstream.announcements import Announcement
 from toolserver.upstream.refusals import HostRefusal
 

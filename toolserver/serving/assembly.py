@@ -31,8 +31,7 @@ from toolserver.serving.money import MoneyParts
 from toolserver.serving.readiness import Readiness
 from toolserver.serving.untrusted_proxy import UntrustedProxyNote
 from toolserver.settings import LimitSettings, Settings
-from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer
-from toolserver.sql.sqlite import open_database
+from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer, open_database
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import HttpSender, RecordExchange

@@ -8,8 +8,8 @@ import anyio
 
 from toolserver.core.shared_memory import SharedMemory
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.file_guard import free_bytes
 from toolserver.sql.group_commit import GroupCommit
+from toolserver.sql.sqlite import free_bytes
 
 log = logging.getLogger(__name__)
 

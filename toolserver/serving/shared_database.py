@@ -9,8 +9,8 @@ from toolserver.money.ledger.store import FILE, SqlLedger
 from toolserver.settings import Settings
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.postgres import PostgresTerms
+from toolserver.sql.postgres_migrate import claim_database
 from toolserver.sql.postgres_move import is_new, require_whole
-from toolserver.sql.postgres_world import claim_database
 
 PATIENCE_S = 15.0
 READERS = 2  # reading connections, in addition to the writing one
@@ -56,7 +56,7 @@ def find_marks(settings: Settings, *, patient: bool = False) -> HighWater:
     """
     if settings.database_url is None:
         return HighWater(settings.data_dir)
-    from toolserver.sql.postgres_marks import SharedMarks
+    from toolserver.sql.high_water import SharedMarks
 
     return SharedMarks(settings.data_dir, database_terms(settings, patient=patient))
 

@@ -11,8 +11,8 @@ from toolserver.core.private_file import sync_folder
 from toolserver.errors import ToolserverError
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import DatabaseError, DatabaseUnusable, ForeignDatabase
-from toolserver.sql.group_commit import connect, private
 from toolserver.sql.migrate import verify
+from toolserver.sql.sqlite import connect, private
 
 Problems = Callable[[SqlConnection], list[str]]
 
@@ -74,8 +74,10 @@ def file_problems(db: SqlConnection) -> list[str]:
     """Return the problems that SQLite finds in a file, after checking its migrations. Raises as `verify` does."""
     if not verify(db):
         raise ForeignDatabase("this database is empty")
-    found = [text for (text,) in db.execute("PRAGMA integrity_check(20)") if text != "ok"]
-    return found + [f"{row[0]} refers to a missing row in {row[2]}" for row in db.execute("PRAGMA foreign_key_check")]
+    problems = [text for (text,) in db.execute("PRAGMA integrity_check(20)") if text != "ok"]
+    return problems + [
+        f"{row[0]} refers to a missing row in {row[2]}" for row in db.execute("PRAGMA foreign_key_check")
+    ]
 
 
 def _copied(path: Path, to: Path, problems: Problems) -> None:
@@ -87,9 +89,9 @@ def _copied(path: Path, to: Path, problems: Problems) -> None:
         with closing(connect(path)) as source, closing(connect(unfinished)) as copy:
             source.backup(copy)  # in one step: a snapshot that does not block writers
             copy.execute("PRAGMA journal_mode=DELETE")  # a single file without side files
-            found = file_problems(copy) or problems(copy)
-        if found:
-            raise BackupFailed(f"the copy of {path} is damaged: {'; '.join(found[:5])}")
+            damage = file_problems(copy) or problems(copy)
+        if damage:
+            raise BackupFailed(f"the copy of {path} is damaged: {'; '.join(damage[:5])}")
         sync_folder(unfinished)
         unfinished.rename(to)
         sync_folder(to.parent)

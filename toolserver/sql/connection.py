@@ -24,12 +24,14 @@ import json
 import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, Protocol, TypeAlias
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 _OURS = 0x5453  # our class of advisory locks on a server
 NUMBERS = 1024  # numbers in a block: sequences in the PostgreSQL scripts have this increment
+_SIZES = (64, 32, 16, 8, 4, 2, 1)  # few, so that every statement is prepared once
 
 
 class SqlCursor(Protocol):
@@ -142,3 +144,19 @@ def hold_alone(db: SqlConnection, name: str) -> None:
 
 def _number(name: str) -> tuple[int, int]:
     return _OURS, zlib.crc32(name.encode()) - 2**31
+
+
+def insert(db: SqlConnection, into: str, rows: Sequence[Sequence[Any]], more: str = "") -> None:
+    """Run `into`, such as `INSERT INTO t VALUES`, with these rows; `more` is appended, such as `ON CONFLICT …`."""
+    at = 0
+    for size in _SIZES:
+        while len(rows) - at >= size:
+            part = rows[at : at + size]
+            db.execute(_statement(into, size, len(part[0]), more), [value for row in part for value in row])
+            at += size
+
+
+@cache
+def _statement(into: str, rows: int, columns: int, more: str) -> str:
+    row = f"({','.join('?' * columns)})"
+    return f"{into} {','.join([row] * rows)} {more}"

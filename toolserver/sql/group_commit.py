@@ -1,102 +1,198 @@
-"""Write one SQLite file with group commit: everything that was acknowledged is on disk.
+"""Commit operations in groups: everything that was acknowledged is on disk.
 
-The file has two threads, each with its own connection of the standard library's `sqlite3`: one writes, one reads. The
-writer commits in groups: it takes all waiting operations, applies them in one transaction with one fsync, and wakes the
-event loop once. There is no timer: a single caller is served immediately, and groups form under load.
+A `Lane` is a thread with its own connection. The writer's takes all waiting operations, applies them in one transaction
+with one fsync, and wakes the event loop once. There is no timer: a single caller is served immediately, and groups form
+under load. An operation that breaks its group fails alone: each of the group is then applied within its own savepoint.
 
-This module does not use aiosqlite, where every statement is a round trip between two threads that hands over the GIL.
-Here a whole group is one round trip, at a twentieth of the CPU with 64 callers (`python -m bench.ledger`).
-
-Only stores (modules named `store`, `sql*` or `postgres*`) pass functions over a connection to this class; see
+Only stores (modules named `store`, `sql*` or `postgres*`) pass functions over a connection to a `GroupCommit`; see
 `docs/architecture.md`.
 """
 
 import asyncio
 import logging
-import secrets
-import sqlite3
-from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+import threading
+from collections import deque
+from collections.abc import Callable
 from functools import partial
-from pathlib import Path
-from typing import Any, TypeVar
+from itertools import groupby
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
 
 from toolserver.errors import ToolserverError
 from toolserver.sql.connection import SqlConnection
-from toolserver.sql.errors import DatabaseError, StorageClosed, StorageFailed, name_error
-from toolserver.sql.failures import DATA_DIR, describe_disk_error
-from toolserver.sql.file_guard import FileGuard
-from toolserver.sql.lane import Lane
-from toolserver.sql.row_seal import SealedConnection
-from toolserver.sql.sealed_file import data_version, is_small, open_sealed
-from toolserver.sql.transactions import (
-    Job,
-    PendingOperation,
-    WrongOutcomes,
-    commit_group,
-    fail_group,
-    read_each,
-    run_jobs,
+from toolserver.sql.errors import (
+    DatabaseError,
+    StorageClosed,
+    StorageFailed,
+    TransactionLost,
+    name_error,
 )
+from toolserver.sql.row_seal import SealedConnection
 
 log = logging.getLogger(__name__)
 
 A = TypeVar("A")
 R = TypeVar("R")
+Job = Callable[[SqlConnection], R]
+Run = Callable[[SqlConnection, list[Any]], list[Any]]
+GROUP = 128  # operations per transaction: enough to make the fsync cheap, few enough to keep the wait short
+RIDE_S = 1.0  # how long an operation without a waiting caller may wait to share the commit of others
 
-BUSY_MS = 2000  # how long to wait for another process, such as the command line, to finish writing
-SERVED_BUSY_MS = 400  # the same while callers wait: one that waits for a group and then its own is answered within 2 s
 
+class PendingOperation(NamedTuple):
+    """A waiting operation: the function that serves it and others like it, its argument, and its outcome's destination.
 
-def connect(path: Path, *, busy_ms: int = BUSY_MS) -> SealedConnection:
-    """Open a connection that waits for other processes, checks foreign keys and syncs every commit to disk.
-
-    Raises DatabaseError.
+    `room` names what only one instance at a time may change if several share a database; '' if each row is locked.
     """
+
+    run: Run
+    argument: Any
+    answer: asyncio.Future[Any]
+    room: str = ""
+
+
+class WrongOutcomes(ToolserverError):
+    """A function that serves a group returned a number of outcomes other than that of its arguments: a bug of ours."""
+
+
+def run_group(run: Run, db: SqlConnection, arguments: list[Any]) -> list[Any]:
+    """Return the outcomes of a group. Raises WrongOutcomes, as a caller would wait for ever or get a wrong outcome."""
+    outcomes = run(db, arguments)
+    if len(outcomes) != len(arguments):
+        raise WrongOutcomes(f"{len(outcomes)} outcomes for {len(arguments)} operations of {run!r}")
+    return outcomes
+
+
+def apply_together(db: SqlConnection, group: list[PendingOperation]) -> list[Any]:
+    """Apply adjacent operations with the same function together, in the order of their arrival."""
+    outcomes: list[Any] = []
+    for run, neighbours in groupby(group, key=lambda operation: operation.run):
+        outcomes += run_group(run, db, [operation.argument for operation in neighbours])
+    return outcomes
+
+
+def apply_each(db: SqlConnection, group: list[PendingOperation]) -> list[Any]:
+    """Apply each operation separately. One that raises leaves no changes, and its exception is its outcome."""
+    return [_guard(db, partial(run_group, operation.run, db, [operation.argument]))[0] for operation in group]
+
+
+def _guard(db: SqlConnection, work: Callable[[], list[Any]]) -> list[Any]:
+    """Return the outcomes of `work`. If it raises, roll back its writes and return its exception."""
+    db.execute("SAVEPOINT one")
+    changed = db.changes.sums.copy() if isinstance(db, SealedConnection) else []
     try:
-        db = sqlite3.connect(
-            path, isolation_level=None, check_same_thread=False, cached_statements=256, factory=SealedConnection
-        )
-    except sqlite3.Error as error:
-        raise name_error(error) from error
-    try:
-        for pragma in (f"busy_timeout={busy_ms}", "synchronous=FULL", "foreign_keys=ON"):
-            db.execute(f"PRAGMA {pragma}")
-    except DatabaseError:
-        db.close()
-        raise
-    return db
+        outcomes = work()
+    except TransactionLost:
+        raise  # no operation is to blame, so the whole group is run again
+    except Exception as failure:
+        db.execute("ROLLBACK TO one")  # raises if SQLite gave up the whole transaction, so that the group fails
+        if isinstance(db, SealedConnection):
+            db.changes.restore(changed)
+        outcomes = [name_error(failure)]
+    db.execute("RELEASE one")
+    return outcomes
 
 
-def private(path: Path) -> None:
-    """Create the file before it has content, readable only by its owner. SQLite gives its side files the same mode."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    path.touch(mode=0o600)
+def run_jobs(db: SqlConnection, jobs: list[Job[Any]]) -> list[Any]:
+    """Run jobs one after another. One that raises leaves no changes."""
+    outcomes: list[Any] = []
+    for job in jobs:
+        outcomes += _guard(db, lambda job=job: [job(db)])  # type: ignore[misc]
+    return outcomes
 
 
-@asynccontextmanager
-async def durable(path: Path, *, least_free: int = 0) -> AsyncIterator["SqliteGroupCommit"]:
-    """Open the file, and create and migrate it if necessary. Completes all waiting writes when the block is left.
+class Lane:
+    """A thread and its queue. The thread runs only `serve`, with each group, and at its end `finish`.
 
-    Nothing is written while fewer than `least_free` bytes are free on the disk.
-
-    Raises:
-        NewerDatabase, ForeignDatabase, MigrationChanged: this software must not write to the file.
-        StorageFailed: the file is not a database, or cannot be opened.
+    A group is passed to the thread when the previous one is finished and the callers that it woke have run, so that
+    their next operations are in the next group. So n callers form groups of n, not two alternating groups of half n.
     """
-    try:
-        file = await anyio.to_thread.run_sync(partial(SqliteGroupCommit, path, least_free=least_free))
-    except (DatabaseError, OSError) as error:
-        raise StorageFailed(describe_disk_error(error, path, DATA_DIR)) from error
-    file.start(asyncio.get_running_loop())
-    try:
-        yield file
-    finally:
-        with anyio.CancelScope(shield=True):
-            await file.close()
+
+    def __init__(
+        self,
+        name: str,
+        serve: Callable[[list[PendingOperation]], list[Any]],
+        finish: Callable[[], None],
+    ) -> None:
+        self._serve, self._finish = serve, finish
+        self._waiting: deque[PendingOperation] = deque()
+        self._riding: list[PendingOperation] = []
+        self._groups: SimpleQueue[list[PendingOperation] | None] = SimpleQueue()
+        self._thread = threading.Thread(target=self._work, name=name, daemon=True)
+        self._closed = False
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._idle = asyncio.Event()
+        self._idle.set()
+        self._thread.start()
+
+    async def close(self) -> None:
+        """Refuse new operations, finish the waiting ones and end the thread."""
+        self._closed = True
+        self._begin()
+        await self._idle.wait()
+        self._groups.put(None)
+        await anyio.to_thread.run_sync(self._thread.join)
+
+    def ask(self, run: Run, argument: Any, *, rides: bool = False, room: str = "") -> asyncio.Future[Any]:
+        answer: asyncio.Future[Any] = self._loop.create_future()
+        if self._closed:
+            answer.set_exception(StorageClosed("the database is closed"))
+            return answer
+        operation = PendingOperation(run, argument, answer, room)
+        if rides:
+            if not self._riding:
+                self._loop.call_later(RIDE_S, self._begin)
+            self._riding.append(operation)
+            return answer
+        self._waiting.append(operation)
+        self._begin()
+        return answer
+
+    def _begin(self) -> None:
+        """Form a group as soon as the currently running callers have made their requests, unless one is in progress."""
+        if self._idle.is_set():
+            self._idle.clear()
+            self._loop.call_soon(self._hand_over)
+
+    def _hand_over(self) -> None:
+        group, self._riding = self._riding, []
+        room = GROUP + len(group)
+        while self._waiting and len(group) < room:
+            operation = self._waiting.popleft()
+            if not operation.answer.cancelled():
+                group.append(operation)
+        if group:
+            self._groups.put(group)
+        else:
+            self._idle.set()
+
+    def _work(self) -> None:
+        while (group := self._groups.get()) is not None:
+            self._loop.call_soon_threadsafe(self._resolve, group, self._serve(group))
+        self._finish()
+
+    def _resolve(self, group: list[PendingOperation], outcomes: list[Any]) -> None:
+        for operation, outcome in zip(group, outcomes, strict=True):
+            _set_outcome(operation.answer, outcome)
+        self._loop.call_soon(self._hand_over)
+
+
+def _set_outcome(answer: asyncio.Future[Any], outcome: Any) -> None:
+    if answer.done():
+        return  # cancelled in the meantime
+    if isinstance(outcome, DatabaseError):
+        failure = StorageFailed(str(outcome))
+        failure.__cause__ = outcome
+        answer.set_exception(failure)
+    elif isinstance(outcome, Exception):
+        answer.set_exception(outcome)
+    else:
+        answer.set_result(outcome)
 
 
 class GroupCommit:
@@ -181,120 +277,6 @@ class GroupCommit:
     async def apart(self, job: Job[R]) -> R:
         """Run a long read on its own connection and thread, on one snapshot. Raises StorageFailed."""
         raise NotImplementedError
-
-
-class SqliteGroupCommit(GroupCommit):
-    """A writer and a reader of one file. Created by `durable()`."""
-
-    def __init__(self, path: Path, *, least_free: int = 0) -> None:
-        self.path = path
-        private(path)
-        db = connect(path, busy_ms=SERVED_BUSY_MS)
-        try:
-            db.execute("PRAGMA journal_mode=WAL")
-            self.rows = open_sealed(db, path)
-            name_file(db)
-            reading = connect(path, busy_ms=SERVED_BUSY_MS)
-            reading.execute("PRAGMA query_only=ON")
-            self._guard = guard = FileGuard(path, least_free=least_free)
-        except BaseException:
-            db.close()
-            raise
-
-        self._db = db
-
-        def write(group: list[PendingOperation]) -> list[Any]:
-            checks = (guard.check_file, guard.check_room, self.rows.require_ours)
-            return fail_group(group, *checks) or commit_group(db, group)
-
-        def read(group: list[PendingOperation]) -> list[Any]:
-            return fail_group(group, guard.check_file, self.rows.require_ours) or read_each(reading, group)
-
-        self._writer = Lane(f"{path.name} writer", write, db.close)
-        self._reader = Lane(f"{path.name} reader", read, reading.close)
-
-    def start(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._writer.start(loop)
-        self._reader.start(loop)
-
-    async def close(self) -> None:
-        await self._reader.close()
-        await self._writer.close()
-        self._guard.close()
-        await anyio.to_thread.run_sync(self.rows.note_progress)
-
-    async def probe(self) -> None:
-        await self.alone(touch_file)
-
-    async def check_rows_at_start(self) -> None:
-        if await self.read(is_small):
-            await self.check_rows()
-
-    async def check_rows(self) -> None:
-        version = await self.alone(data_version)
-        if version != self.rows.checked_at:
-            await anyio.to_thread.run_sync(self.rows.check)
-            self.rows.checked_at = version
-
-    async def find_rewritten(self) -> list[str]:
-        return await self.apart(self.rows.find_rewritten)
-
-    async def accept_rows(self) -> None:
-        await self.alone(self.rows.accept)
-
-    def is_same_file(self) -> bool:
-        """Return True if the file at the path is still the one that was opened."""
-        try:
-            self._guard.check_file()
-        except StorageFailed:
-            return False
-        return True
-
-    async def read(self, job: Job[R]) -> R:
-        return await self._reader.ask(run_jobs, job)  # type: ignore[no-any-return]
-
-    async def apart(self, job: Job[R]) -> R:
-        self._guard.check_file()
-        try:
-            return await anyio.to_thread.run_sync(snapshot, self.path, job)
-        except DatabaseError as error:
-            raise StorageFailed(str(error)) from error
-
-
-def name_file(db: SqlConnection) -> None:
-    """Give a new file its own number, which distinguishes it from all others, and write the number to the file."""
-    if not db.execute("PRAGMA user_version").fetchone()[0]:
-        db.execute(f"PRAGMA user_version={1 + secrets.randbelow(2**31 - 1)}")
-    db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
-
-
-def touch_file(db: SqlConnection) -> None:
-    """Write the file's number again, which changes nothing but must still reach the disk."""
-    number = db.execute("PRAGMA user_version").fetchone()[0]
-    db.execute(f"PRAGMA user_version={number}")
-
-
-def snapshot(path: Path, job: Job[R]) -> R:
-    """Return the result of a read-only job on one snapshot. Raises DatabaseError."""
-    with open_snapshot(path) as db:
-        return job(db)
-
-
-@contextmanager
-def open_snapshot(path: Path) -> Iterator[SqlConnection]:
-    """Open a connection for reading, within one transaction that sees the database at one point in time.
-
-    Raises DatabaseError.
-    """
-    db = connect(path)
-    try:
-        db.execute("PRAGMA query_only=ON")
-        db.execute("BEGIN")
-        yield db
-    except sqlite3.Error as error:
-        raise name_error(error) from error
-    finally:
-        db.close()
 
 
 def log_failure(answer: asyncio.Future[Any]) -> None:

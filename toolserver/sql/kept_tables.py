@@ -51,8 +51,8 @@ def list_kept_tables() -> tuple[KeptTable, ...]:
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         migrate(db)
         names = [name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='table' ORDER BY rowid")]
-        kept = [name for name in names if name not in LEFT_OUT]
-        after = {name: {row[2] for row in db.execute(f"PRAGMA foreign_key_list({name})")} - {name} for name in kept}
+        tables = [name for name in names if name not in LEFT_OUT]
+        after = {name: {row[2] for row in db.execute(f"PRAGMA foreign_key_list({name})")} - {name} for name in tables}
         return tuple(_describe(db, name) for name in TopologicalSorter(after).static_order())
 
 

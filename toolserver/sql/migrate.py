@@ -44,14 +44,14 @@ def migrations(folder: Path = FOLDER) -> tuple[Migration, ...]:
 
     The files are read once: an update of the package must not change the steps of a process that already runs.
     """
-    found = [
+    steps = [
         Migration(int(match[1]), match[2], path.read_text(encoding="utf-8"))
         for path in sorted(folder.iterdir())
         if (match := _NAME.fullmatch(path.name))
     ]
-    if [m.number for m in found] != list(range(1, len(found) + 1)):
-        raise ValueError(f"the migrations in {folder} are not numbered 1 to {len(found)}")
-    return tuple(found)
+    if [m.number for m in steps] != list(range(1, len(steps) + 1)):
+        raise ValueError(f"the migrations in {folder} are not numbered 1 to {len(steps)}")
+    return tuple(steps)
 
 
 def migrate(

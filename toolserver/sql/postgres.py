@@ -8,16 +8,17 @@ transaction that may be run again (`TransactionLost`), and an unreachable server
 """
 
 import asyncio
+import re
 import socket
 import time
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from types import ModuleType
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from toolserver.sql.connection import Parameters
 from toolserver.sql.errors import ConstraintViolated, DatabaseError, StorageFailed, TransactionLost
-from toolserver.sql.postgres_sql import translate
 
 R = TypeVar("R")
 
@@ -36,6 +37,17 @@ _REMEDIES = {  # by SQLSTATE or its beginning, for what an operator can mend
     "42501": "let its user create tables (GRANT CREATE ON SCHEMA public)",
     "57P03": "the server is starting or stopping: try again",
 }
+_TOKEN = re.compile(
+    r"""'(?:[^']|'')*'      # text
+    |"(?:[^"]|"")*"         # a name
+    |--[^\n]*               # a comment
+    |::\w+                  # a type
+    |\?(?P<number>\d*)      # a placeholder, numbered or not
+    |(?<![\w:]):(?P<name>[a-z_]\w*)""",
+    re.VERBOSE,
+)
+_GIVES_ROWS = re.compile(r"\s*(SELECT|WITH|VALUES|SHOW)\b", re.IGNORECASE)
+_RETURNING = re.compile(r"\bRETURNING\b")
 
 
 class PostgresMissing(StorageFailed, abstract=True):
@@ -293,3 +305,41 @@ def _describe_absence(error: Exception) -> str:
     if type(error).__name__ == "TargetServerAttributeNotMatched":
         return "the server is read-only (a standby): name the primary in it"
     return f"{type(error).__name__}: {error}"
+
+
+class PostgresStatement(NamedTuple):
+    """A statement with `$1` and so on. `names` are the named parameters in order, if parameters are named."""
+
+    sql: str
+    names: tuple[str, ...]
+    gives_rows: bool
+
+    def bind(self, parameters: Parameters) -> tuple[Any, ...]:
+        """Return the values in the order of their numbers."""
+        if isinstance(parameters, Mapping):
+            return tuple(parameters[name] for name in self.names)
+        return tuple(parameters)
+
+
+@lru_cache(maxsize=1024)
+def translate(sql: str) -> PostgresStatement:
+    """Return the statement with numbered placeholders. Texts, names and comments are unchanged."""
+    names: list[str] = []
+    marks = 0
+
+    def number(token: re.Match[str]) -> str:
+        nonlocal marks
+        if name := token["name"]:
+            if name not in names:
+                names.append(name)
+            return f"${names.index(name) + 1}"
+        if token["number"] is None:
+            return token[0]
+        if token["number"]:
+            return f"${token['number']}"
+        marks += 1
+        return f"${marks}"
+
+    text = _TOKEN.sub(number, sql)
+    gives_rows = _GIVES_ROWS.match(text) is not None or _RETURNING.search(text) is not None
+    return PostgresStatement(text, tuple(names), gives_rows)

@@ -23,7 +23,7 @@ import anyio
 import anyio.to_thread
 
 from toolserver.errors import ToolserverError
-from toolserver.sql.connection import SqlConnection
+from toolserver.sql.connection import SqlConnection, hold_alone
 from toolserver.sql.errors import (
     ConstraintViolated,
     DatabaseError,
@@ -32,12 +32,18 @@ from toolserver.sql.errors import (
     StorageFailed,
     TransactionLost,
 )
-from toolserver.sql.group_commit import GroupCommit, log_failure
-from toolserver.sql.lane import Lane
+from toolserver.sql.group_commit import (
+    GroupCommit,
+    Job,
+    Lane,
+    PendingOperation,
+    apply_each,
+    apply_together,
+    log_failure,
+    run_jobs,
+)
 from toolserver.sql.postgres import DATABASE_URL, PostgresConnection, PostgresTerms, ServerAway
 from toolserver.sql.postgres_migrate import migrate_server
-from toolserver.sql.postgres_rooms import enter_room, serve_rooms
-from toolserver.sql.transactions import Job, PendingOperation, apply_each, apply_together, run_jobs
 
 log = logging.getLogger(__name__)
 
@@ -199,29 +205,29 @@ def read_group(db: PostgresConnection, group: list[PendingOperation]) -> list[An
     """Serve a group of reads separately, so that a failure affects only one. They share one deadline."""
     until = time.monotonic() + db.terms.work_s
     db.limit(until)
-    return [_read_one(db, asked, until) for asked in group]
+    return [_read_one(db, operation, until) for operation in group]
 
 
-def _read_one(db: PostgresConnection, asked: PendingOperation, until: float) -> Any:
+def _read_one(db: PostgresConnection, operation: PendingOperation, until: float) -> Any:
     def attempt() -> Any:
         if db.terms.cached:
-            return _run_read(db, asked)
+            return _run_read(db, operation)
         db.begin()  # behind a pooler, only a transaction makes a statement be prepared and run on the same connection
         try:
-            return _run_read(db, asked)
+            return _run_read(db, operation)
         finally:
             db.rollback()
 
     try:
         return _repeat(attempt, until)
     except Exception as failure:
-        return _all([asked], failure)[0]
+        return _all([operation], failure)[0]
 
 
-def _run_read(db: PostgresConnection, asked: PendingOperation) -> Any:
+def _run_read(db: PostgresConnection, operation: PendingOperation) -> Any:
     """Return the outcome of a read. A refusal is an outcome; a lost connection is not."""
     try:
-        return asked.argument(db)
+        return operation.argument(db)
     except TransactionLost:
         raise
     except Exception as failure:
@@ -314,3 +320,21 @@ def _all(group: list[PendingOperation], failure: Exception) -> list[Any]:
         log.error("the database cannot be used", extra={"reason": str(failure)})
         failure = StorageFailed(str(failure))
     return [failure] * len(group)
+
+
+def serve_rooms(group: list[PendingOperation], serve: Callable[[list[PendingOperation]], list[Any]]) -> list[Any]:
+    """Return the outcomes of a group. `serve` gets the operations of one room at a time, in order."""
+    rooms: dict[str, list[int]] = {}
+    for place, operation in enumerate(group):
+        rooms.setdefault(operation.room, []).append(place)
+    outcomes: list[Any] = [None] * len(group)
+    for room in sorted(rooms):  # operations without a room come first, because callers wait for the ledger
+        for place, outcome in zip(rooms[room], serve([group[at] for at in rooms[room]]), strict=True):
+            outcomes[place] = outcome
+    return outcomes
+
+
+def enter_room(db: SqlConnection, group: list[PendingOperation]) -> None:
+    """Lock the room of these operations exclusively until the transaction ends."""
+    if group[0].room:
+        hold_alone(db, f"room {group[0].room}")

@@ -6,9 +6,10 @@ in many steps. A test compares the resulting tables of both engines.
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from toolserver.sql.errors import ForeignDatabase, TransactionLost
+from toolserver.sql.connection import SqlConnection
+from toolserver.sql.errors import ForeignDatabase, OtherWorld, TransactionLost
 from toolserver.sql.migrate import FOLDER, Migration, check_applied, migrations
 from toolserver.sql.postgres import PostgresConnection, ServerAway
 
@@ -76,3 +77,19 @@ def _verify(db: PostgresConnection, steps: Sequence[Migration]) -> int:
         raise ForeignDatabase("the database has tables, but not ours: give the service its own database or schema")
     applied = db.execute("SELECT number, name, checksum FROM migration ORDER BY number").fetchall()
     return check_applied(steps, applied)
+
+
+def claim_database(*, simulated: bool) -> Callable[[SqlConnection], None]:
+    """Return a job that marks a new database as simulated or real, or checks the mark of an existing one.
+
+    The job raises OtherWorld.
+    """
+
+    def claim(db: SqlConnection) -> None:
+        db.execute("INSERT INTO installation(one, simulated) VALUES(1, ?) ON CONFLICT DO NOTHING", (int(simulated),))
+        is_simulated = bool(db.execute("SELECT simulated FROM installation").fetchone()[0])
+        if is_simulated != simulated:
+            held, wanted = ("simulated", "real") if is_simulated else ("real", "simulated")
+            raise OtherWorld(f"the database holds {held} credits: give the {wanted} service its own database")
+
+    return claim

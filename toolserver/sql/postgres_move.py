@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from toolserver.errors import ToolserverError
 from toolserver.sql.connection import NUMBERS, SqlConnection
 from toolserver.sql.errors import DatabaseError, StorageFailed, TransactionLost
+from toolserver.sql.high_water import store_marks
 from toolserver.sql.kept_tables import (
     CountRows,
     KeptTable,
@@ -25,9 +26,7 @@ from toolserver.sql.kept_tables import (
 )
 from toolserver.sql.move_mark import COMPLETE, COPYING, MoveMark
 from toolserver.sql.postgres import PostgresConnection, PostgresTerms
-from toolserver.sql.postgres_marks import store_marks
-from toolserver.sql.postgres_migrate import migrate_server
-from toolserver.sql.postgres_world import claim_database
+from toolserver.sql.postgres_migrate import claim_database, migrate_server
 from toolserver.sql.row_seal import read_seal
 
 log = logging.getLogger(__name__)
@@ -62,12 +61,12 @@ class MoveTarget:
             MoveRefused: the database has other data, or the file was written since the move began.
             OtherWorld: the database has the other kind of money (simulated or real).
         """
-        found = self._db.execute("SELECT source, sealed, state FROM ledger_move").fetchone()
-        if found is None:
+        move = self._db.execute("SELECT source, sealed, state FROM ledger_move").fetchone()
+        if move is None:
             self._require_empty(mark)
             self._transact(lambda: self._prepare(mark, sealed, simulated))
             return COPYING
-        source, before, state = found
+        source, before, state = move
         if source != mark.id:
             raise MoveRefused(f"{mark.to} has the ledger of another move: use a separate database or schema")
         if before != sealed:
@@ -197,8 +196,8 @@ def open_source(path: Path) -> Iterator[SqlConnection]:
 
 def count_sealed(db: SqlConnection) -> int:
     """Return how many transactions were sealed in a file. The number changes with every write of money."""
-    found = read_seal(db)
-    return 0 if found is None else found.counter
+    seal = read_seal(db)
+    return 0 if seal is None else seal.counter
 
 
 def require_whole(db: SqlConnection) -> None:

@@ -18,7 +18,7 @@ from toolserver.mcp.oauth.service import SWEEP_S, find_reason_against, open_serv
 from toolserver.mcp.oauth.sql_store import SqlOAuthStore
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.settings import OAuthSettings, WebhookSettings
-from toolserver.sql.group_commit import durable
+from toolserver.sql.sqlite import durable
 
 
 def told(answer):

@@ -8,7 +8,7 @@ from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
 from toolserver.mcp.oauth.records import make_secret
 from toolserver.mcp.oauth.sql_store import SqlOAuthStore
-from toolserver.sql.group_commit import durable
+from toolserver.sql.sqlite import durable
 
 
 @pytest.fixture(params=["sqlite", POSTGRES])

@@ -23,9 +23,10 @@ from toolserver.money.ledger.sql_invariants import Breach, find_breaches
 from toolserver.money.ledger.sql_tables import store_state
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
 from toolserver.settings import LedgerSettings as Settings
-from toolserver.sql.group_commit import GroupCommit, durable
+from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.migrate import migrate
 from toolserver.sql.postgres_group_commit import open_postgres
+from toolserver.sql.sqlite import durable
 
 KINDS = ("memory", "sqlite", "sister", POSTGRES, pytest.param("sister of postgres", marks=pytest.mark.live))
 KEY_ID, SECRET, SERVICE = "b-1", "s" * 32, "b"

@@ -6,7 +6,7 @@ from tests.money.ledger.ledgers import token
 from toolserver.money.ledger import sql_audit
 from toolserver.money.ledger.sql_audit import count_tokens, find_statement_differences
 from toolserver.money.ledger.store import FILE, open_ledger
-from toolserver.sql.group_commit import snapshot
+from toolserver.sql.sqlite import snapshot
 
 
 @pytest.fixture

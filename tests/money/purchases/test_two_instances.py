@@ -19,8 +19,7 @@ from toolserver.money.purchases.confirm import AlreadyCredited
 from toolserver.money.purchases.quotes import BLOCK, AddressNumbers
 from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.sql.high_water import HighWater
-from toolserver.sql.leased_task import LeasedTask
-from toolserver.sql.leases import LeaseLost
+from toolserver.sql.leases import LeasedTask, LeaseLost
 
 pytestmark = pytest.mark.live
 

@@ -9,8 +9,8 @@ from toolserver.money.receipts.log import AppendHour, LogLease, hour_at
 from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.receipts.store import ReceiptStore
-from toolserver.sql.group_commit import durable
 from toolserver.sql.postgres_group_commit import open_postgres
+from toolserver.sql.sqlite import durable
 
 KINDS = ("memory", "sqlite", POSTGRES)
 

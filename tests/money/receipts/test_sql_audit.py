@@ -20,8 +20,8 @@ from toolserver.money.receipts.sql_audit import (
     find_unlogged,
 )
 from toolserver.money.receipts.sql_log import last_checkpoint
-from toolserver.sql.group_commit import snapshot
 from toolserver.sql.migrate import migrate
+from toolserver.sql.sqlite import snapshot
 
 
 @pytest.fixture

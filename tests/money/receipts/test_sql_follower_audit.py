@@ -7,7 +7,7 @@ from toolserver.core import ids
 from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.sql_audit import DAY_MS, KEPT_MS
 from toolserver.money.receipts.sql_follower_audit import find_follower_differences, list_calls_of
-from toolserver.sql.group_commit import snapshot
+from toolserver.sql.sqlite import snapshot
 
 
 @pytest.fixture

@@ -40,10 +40,10 @@ from toolserver.money.receipts.transparency_log import (
     read_mark,
 )
 from toolserver.sql.errors import RowsRewritten
-from toolserver.sql.group_commit import durable
 from toolserver.sql.high_water import HighWater, MarksBroken
 from toolserver.sql.migrate import migrations, statements
-from toolserver.sql.sealed_file import note_restored
+from toolserver.sql.row_seal import note_restored
+from toolserver.sql.sqlite import durable
 
 LOG = "/api/payment/no-charge-log"
 STATS = "/api/payment/no-charge-stats"

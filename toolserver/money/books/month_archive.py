@@ -25,7 +25,7 @@ from toolserver.core.private_file import sync_folder
 from toolserver.errors import ToolserverError
 from toolserver.money.receipts.keys import Key, b64
 from toolserver.money.receipts.month_statement import MonthSpan, MonthStatement, RowDigest, sign_month
-from toolserver.sql.group_commit import private
+from toolserver.sql.sqlite import private
 
 ENDING = ".jsonl.gz"
 _LEVEL = 6  # compression level: 9 takes three times as long to save one per cent

@@ -47,8 +47,7 @@ from toolserver.money.ledger.sql_removed import read_horizon
 from toolserver.money.receipts.keys import KeyRing
 from toolserver.money.receipts.month_statement import MonthSpan, MonthStatement, RowDigest, SignedMonth, parse_month
 from toolserver.sql.connection import SqlConnection
-from toolserver.sql.ledger_place import LedgerPlace, open_place, read_place
-from toolserver.sql.maintenance import Transact, open_maintenance
+from toolserver.sql.ledger_place import LedgerPlace, Transact, open_maintenance, open_place, read_place
 
 log = logging.getLogger(__name__)
 

@@ -30,8 +30,7 @@ from toolserver.money.receipts.month_statement import (
     parse_month,
 )
 from toolserver.money.receipts.sql_log import log_state_of
-from toolserver.sql.bulk_rows import insert
-from toolserver.sql.connection import SqlConnection, among, hold_alone, in_order, is_shared, lock_rows
+from toolserver.sql.connection import SqlConnection, among, hold_alone, in_order, insert, is_shared, lock_rows
 from toolserver.sql.kept_tables import KeptTable, list_kept_tables, read_pages
 
 ROOM = "months"  # the lock for closing months: one instance at a time

@@ -27,8 +27,7 @@ from toolserver.money.ledger.state import (
     invalid_token,
     standing,
 )
-from toolserver.sql.bulk_rows import insert
-from toolserver.sql.connection import SqlConnection, among, is_shared, next_numbers
+from toolserver.sql.connection import SqlConnection, among, insert, is_shared, next_numbers
 from toolserver.sql.errors import TransactionLost
 
 _TOKEN = "t.hash, t.account, t.ref, t.issued_at, t.revoked_at, t.revoke_reason, t.successor"

@@ -33,8 +33,8 @@ from toolserver.money.ledger.state import AccountStanding, LedgerState, Minted, 
 from toolserver.money.ledger.statements import StatementPage, StatementQuery
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import OutcomeUnknown, StorageFailed
-from toolserver.sql.group_commit import GroupCommit, durable
-from toolserver.sql.transactions import Job
+from toolserver.sql.group_commit import GroupCommit, Job
+from toolserver.sql.sqlite import durable
 
 log = logging.getLogger(__name__)
 

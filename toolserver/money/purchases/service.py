@@ -28,7 +28,7 @@ from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.settings import PaymentSettings as Settings
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.high_water import HighWater
-from toolserver.sql.leased_task import LeasedTask
+from toolserver.sql.leases import LeasedTask
 
 log = logging.getLogger(__name__)
 

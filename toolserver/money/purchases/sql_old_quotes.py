@@ -5,8 +5,7 @@ also sends money to the address of an archived quote, that money is not listed a
 deposit addresses finds it.
 """
 
-from toolserver.sql.bulk_rows import insert
-from toolserver.sql.connection import SqlConnection
+from toolserver.sql.connection import SqlConnection, insert
 
 _TERMS = "memo_hash, id, address, hd_index, amount, credits, challenge, created_at, expires_at"
 _UNTOUCHED = """state = 'quoted' AND expires_at < ?

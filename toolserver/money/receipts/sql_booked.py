@@ -7,8 +7,7 @@ import msgspec
 from toolserver.money.ledger.sql_removed import read_horizon
 from toolserver.money.receipts.log import NOT_YET, BookedCall, DaySum, day_of, hours_of, sort_receipts
 from toolserver.money.receipts.store import BucketRecord, DayCall, DayRecord
-from toolserver.sql.bulk_rows import insert
-from toolserver.sql.connection import SqlConnection, hold_together
+from toolserver.sql.connection import SqlConnection, hold_together, insert
 
 HOUR_MS = 3_600_000
 LOG = "log"  # the lock that instances share while they book calls, and hold alone while they append an hour

@@ -5,8 +5,7 @@ from collections.abc import Sequence
 from toolserver.money.receipts import merkle
 from toolserver.money.receipts.log import AppendHour, LogLease, LogMark, Place, SignCheckpoint, SignedCheckpoint
 from toolserver.money.receipts.sql_booked import LOG, count_booked, last_hour
-from toolserver.sql.bulk_rows import insert
-from toolserver.sql.connection import SqlConnection, hold_alone
+from toolserver.sql.connection import SqlConnection, hold_alone, insert
 from toolserver.sql.leases import take_lease
 from toolserver.sql.ledger_place import LedgerPlace, read_place
 

@@ -6,8 +6,7 @@ from toolserver.money.receipts import merkle, sql_booked, sql_log
 from toolserver.money.receipts.issue import IssueReceipt, ReceiptState, RecordUncharged, StoredReceipt
 from toolserver.money.receipts.log import AppendHour, BookedCall, LogLease, SignCheckpoint, SignedCheckpoint
 from toolserver.money.receipts.store import BucketRecord, DayRecord, LogHead
-from toolserver.sql.bulk_rows import insert
-from toolserver.sql.connection import SqlConnection, among
+from toolserver.sql.connection import SqlConnection, among, insert
 from toolserver.sql.group_commit import GroupCommit
 
 _COLUMNS = "id, owner, core, key, signature, at"

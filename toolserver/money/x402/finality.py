@@ -18,7 +18,7 @@ from toolserver.money.purchases.units import USDC
 from toolserver.money.x402.records import PaymentPlace, TopupCredit, WatchedPayment, owner_of
 from toolserver.money.x402.sql_confirmations import SqlConfirmations
 from toolserver.money.x402.wire import Payment
-from toolserver.sql.leased_task import Turn, is_our_turn
+from toolserver.sql.leases import Turn, is_our_turn
 
 log = logging.getLogger(__name__)
 

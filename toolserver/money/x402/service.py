@@ -30,7 +30,7 @@ from toolserver.money.x402.wire import FacilitatorDown
 from toolserver.settings import PaymentSettings
 from toolserver.settings import X402Settings as Settings
 from toolserver.sql.group_commit import GroupCommit
-from toolserver.sql.leased_task import LeasedTask
+from toolserver.sql.leases import LeasedTask
 
 if TYPE_CHECKING:
     from toolserver.money.x402.chain_lookup import ChainLookup

@@ -42,7 +42,7 @@ from toolserver.money.x402.records import (
 )
 from toolserver.money.x402.wire import Accepted, FacilitatorDown, Payment, SettleAnswer
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.leased_task import Turn, is_our_turn
+from toolserver.sql.leases import Turn, is_our_turn
 
 if TYPE_CHECKING:
     from toolserver.money.x402.facilitator import Facilitator

@@ -23,7 +23,7 @@ from toolserver.money.x402.records import (
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import ConstraintViolated
 from toolserver.sql.group_commit import GroupCommit
-from toolserver.sql.leased_task import LeasedTask
+from toolserver.sql.leases import LeasedTask
 from toolserver.sql.ledger_place import LedgerPlace, read_place
 
 R = TypeVar("R")

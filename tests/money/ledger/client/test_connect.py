@@ -11,7 +11,7 @@ from toolserver.clock import ManualClock
 from toolserver.money.ledger.client.connect import CLOSE_S, build_ledger_client, open_ledger_client
 from toolserver.money.ledger.client.messages import VALIDATE, authorization
 from toolserver.settings import LedgerSettings as Settings
-from toolserver.sql.group_commit import durable
+from toolserver.sql.sqlite import durable
 
 AWAY = httpx.MockTransport(lambda request: httpx.Response(503))
 

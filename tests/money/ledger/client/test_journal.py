@@ -7,7 +7,7 @@ from toolserver.clock import ManualClock
 from toolserver.money.ledger.client.journal import wait_ms
 from toolserver.money.ledger.client.memory_journal import MemoryJournal
 from toolserver.money.ledger.client.sqlite_journal import SqliteJournal
-from toolserver.sql.group_commit import durable
+from toolserver.sql.sqlite import durable
 
 
 @pytest.fixture

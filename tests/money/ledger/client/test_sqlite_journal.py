@@ -7,7 +7,7 @@ from tests.money.ledger.client.journal_contract import *  # noqa: F403
 from toolserver.clock import ManualClock
 from toolserver.money.ledger.client.sqlite_journal import SqliteJournal
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.group_commit import durable
+from toolserver.sql.sqlite import durable
 
 
 async def test_notes_outlive_the_process(tmp_path):

@@ -19,7 +19,7 @@ from toolserver.money.ledger.sql_invariants import find_breaches
 from toolserver.money.ledger.sql_tables import HOLD, store_state
 from toolserver.money.ledger.state import Hold
 from toolserver.money.ledger.store import SqlLedger
-from toolserver.sql.lane import RIDE_S
+from toolserver.sql.group_commit import RIDE_S
 
 TROUBLE_S = 70.0
 REST_S = LATEST_S + 400.0  # the last message has come, every reservation expired, every release was sent

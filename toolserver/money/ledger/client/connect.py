@@ -15,7 +15,8 @@ from toolserver.money.ledger.client.http import LedgerOwnerClient
 from toolserver.money.ledger.client.ledger import HttpLedger
 from toolserver.money.ledger.client.sqlite_journal import SqliteJournal
 from toolserver.settings import LedgerSettings as Settings
-from toolserver.sql.group_commit import GroupCommit, durable
+from toolserver.sql.group_commit import GroupCommit
+from toolserver.sql.sqlite import durable
 
 log = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from toolserver.money.purchases.matching import transfers
 from toolserver.money.purchases.policy import ObservedTransaction, Policy
 from toolserver.money.purchases.records import BlockUpdate, PurchaseStore, StoredCredit, UnagreedTransfer
 from toolserver.money.purchases.sql_review import SqlReview
-from toolserver.sql.leased_task import Turn, is_our_turn
+from toolserver.sql.leases import Turn, is_our_turn
 
 log = logging.getLogger(__name__)
 
