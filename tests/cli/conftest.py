@@ -1,6 +1,8 @@
 """Commands run as on a machine without settings."""
 
+import logging
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,3 +17,12 @@ def no_settings(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         if name.startswith(PREFIX) or name in KEYS:
             monkeypatch.delenv(name)
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture(autouse=True)
+def root_logger() -> Iterator[logging.Logger]:
+    """The logger as it was: a command sets up logs for the whole process."""
+    root = logging.getLogger()
+    handlers, level = root.handlers[:], root.level
+    yield root
+    root.handlers[:], root.level = handlers, level

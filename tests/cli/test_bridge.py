@@ -30,7 +30,9 @@ def test_a_token_never_travels_where_others_can_read_it(server):
 
 
 async def test_a_bridge_has_the_given_token_and_writes_nothing(tmp_path):
-    async with open_bridge(SERVER, {"data_dir": tmp_path / "data", "token": "svc_live_x"}, {"toolset": "all"}) as made:
-        assert made._purse.read_tokens() == ["svc_live_x"]
-        assert made._path == "api/mcp?toolset=all"
+    async with open_bridge(
+        SERVER, {"data_dir": tmp_path / "data", "token": "svc_live_x"}, {"toolset": "all"}
+    ) as bridge:
+        assert bridge.purse.read_tokens() == ["svc_live_x"]
+        assert bridge.path == "api/mcp?toolset=all"
     assert not (tmp_path / "data").exists()

@@ -8,15 +8,6 @@ import pytest
 from toolserver.cli.load_settings import find_line, list_settings, name_variable, prepare_settings, settings_from
 
 
-@pytest.fixture
-def root_logger():
-    """The logger as it was: setting up logs changes it for the whole process."""
-    root = logging.getLogger()
-    handlers, level = root.handlers[:], root.level
-    yield root
-    root.handlers[:], root.level = handlers, level
-
-
 def test_a_flag_wins_over_the_environment_and_one_not_given_does_not(monkeypatch):
     monkeypatch.setenv("TOOLSERVER_PORT", "1")
     assert settings_from(port=2).port == 2
@@ -41,14 +32,12 @@ def test_an_unknown_name_in_the_environment_is_named(monkeypatch):
         settings_from()
 
 
-@pytest.mark.usefixtures("root_logger")
 def test_the_data_directory_is_created_for_its_owner_alone(tmp_path):
     folder = tmp_path / "a" / "b"
     assert prepare_settings(data_dir=folder).data_dir == folder
     assert folder.stat().st_mode & 0o777 == 0o700
 
 
-@pytest.mark.usefixtures("root_logger")
 def test_a_first_run_says_where_its_folder_is_and_a_second_does_not(tmp_path, capsys):
     for _ in range(2):
         prepare_settings(data_dir=tmp_path / "data")
@@ -63,7 +52,6 @@ def test_logs_are_set_up_as_the_settings_say(root_logger, tmp_path, monkeypatch)
     assert root_logger.level == logging.ERROR
 
 
-@pytest.mark.usefixtures("root_logger")
 def test_a_data_directory_that_cannot_be_created_is_named(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(click.ClickException, match=r"cannot be created: .*file/data: a part of the path is a file"):

@@ -63,7 +63,6 @@ def test_an_answer_has_data_unless_its_data_is_null():
 
 async def test_a_conversation_has_the_free_tools_that_were_chosen_and_writes_no_ledger(tmp_path, monkeypatch):
     monkeypatch.setattr("toolserver.cli.local_service.freeze_startup", lambda: None)  # not for the tests that follow
-    monkeypatch.setattr("toolserver.cli.load_settings.set_up", lambda level, format: None)
     line = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
     async with open_conversation({"data_dir": tmp_path}, toolset="core", tools=["forex", "weather"]) as conversation:
         answer = json.loads(await conversation.answer(line, read_message(line)))

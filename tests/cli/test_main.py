@@ -118,25 +118,18 @@ def test_a_fault_is_one_line_and_its_traceback_is_logged_with_a_flag(caplog, mon
     assert "in fail" in caplog.text
 
 
-def given_to(monkeypatch, place):
+def given_to(monkeypatch, place, status=0):
     """What a verb's function is called with, in place of doing its work."""
     calls = []
 
     async def command(*args, **named):
         calls.append((args, named))
-        return 0
+        return status
 
     monkeypatch.setattr(place, command)
     return calls
 
 
-@pytest.fixture
-def quiet(monkeypatch):
-    """No logging is set up."""
-    monkeypatch.setattr("toolserver.cli.load_settings.set_up", lambda level, format: None)
-
-
-@pytest.mark.usefixtures("quiet")
 def test_serve_gets_its_flags_as_settings(monkeypatch, tmp_path):
     calls = given_to(monkeypatch, "toolserver.cli.run_service.serve_command")
     done = run("serve", "--port", 0, "--host", "::1", "--data-dir", tmp_path, "--ready-json")
@@ -146,7 +139,6 @@ def test_serve_gets_its_flags_as_settings(monkeypatch, tmp_path):
     assert named == {"ready_json": True, "everything": False}
 
 
-@pytest.mark.usefixtures("quiet")
 def test_several_workers_get_the_flags_to_read_them_again(monkeypatch, tmp_path):
     calls = given_to(monkeypatch, "toolserver.cli.serve.workers_command")
     done = run("serve", "--port", 0, "--workers", 2, "--data-dir", tmp_path)
@@ -157,7 +149,6 @@ def test_several_workers_get_the_flags_to_read_them_again(monkeypatch, tmp_path)
     assert named == {"ready_json": False, "everything": False}
 
 
-@pytest.mark.usefixtures("quiet")
 def test_a_demo_without_a_data_directory_leaves_nothing_behind(monkeypatch):
     calls = given_to(monkeypatch, "toolserver.cli.demo.demo_command")
     assert run("demo", "--seed", 7).exit_code == 0
@@ -168,7 +159,6 @@ def test_a_demo_without_a_data_directory_leaves_nothing_behind(monkeypatch):
     assert not settings.data_dir.exists()
 
 
-@pytest.mark.usefixtures("quiet")
 def test_a_demo_with_a_data_directory_keeps_it(monkeypatch, tmp_path):
     calls = given_to(monkeypatch, "toolserver.cli.demo.demo_command")
     assert run("demo", "--data-dir", tmp_path / "kept").exit_code == 0
@@ -176,7 +166,6 @@ def test_a_demo_with_a_data_directory_keeps_it(monkeypatch, tmp_path):
     assert (tmp_path / "kept").is_dir()
 
 
-@pytest.mark.usefixtures("quiet")
 def test_the_simulated_world_listens_on_loopback_only(monkeypatch):
     calls = given_to(monkeypatch, "toolserver.cli.world.world_command")
     refused = run("world", "--host", "0.0.0.0")
@@ -186,7 +175,6 @@ def test_the_simulated_world_listens_on_loopback_only(monkeypatch):
     assert calls[0][1] == {"host": "127.0.0.1", "port": 0, "seed": 3, "samples": None, "replay": None}
 
 
-@pytest.mark.usefixtures("quiet")
 def test_a_world_may_be_a_recording(monkeypatch, tmp_path):
     calls = given_to(monkeypatch, "toolserver.cli.world.world_command")
     assert run("world", "--replay", tmp_path).exit_code == 0
@@ -195,10 +183,13 @@ def test_a_world_may_be_a_recording(monkeypatch, tmp_path):
 
 
 def test_stdio_takes_a_list_of_tools_in_place_of_a_toolset(monkeypatch):
-    calls = given_to(monkeypatch, "toolserver.cli.stdio.stdio_command")
+    calls = given_to(monkeypatch, "toolserver.cli.stdio.serve_stdio")
+    loads = []
+    monkeypatch.setattr("toolserver.cli.stdio.make_load", lambda flags, **named: loads.append(named))
     assert run("stdio", "--tools", "forex, tides,").exit_code == 0
     assert run("stdio", "--toolset", "all", "--server", "https://data.example").exit_code == 0
-    assert [named for _, named in calls] == [
+    assert len(calls) == 2
+    assert loads == [
         {"toolset": "core", "tools": ["forex", "tides"], "server": None},
         {"toolset": "all", "tools": None, "server": "https://data.example"},
     ]
@@ -212,17 +203,12 @@ def test_arguments_that_are_no_object_are_refused_before_anything_runs(monkeypat
     assert why in done.stderr
 
 
-@pytest.mark.usefixtures("quiet")
 def test_a_call_ends_with_the_status_of_its_outcome_and_pays_with_the_given_token(monkeypatch, tmp_path):
-    seen = []
-
-    async def call_command(settings, name, given, *, as_json):
-        seen.append((settings.token.get_secret_value(), name, given, as_json))
-        return 1
-
-    monkeypatch.setattr("toolserver.cli.call.call_command", call_command)
+    calls = given_to(monkeypatch, "toolserver.cli.call.call_command", status=1)
     done = run("call", "forex", "--args", '{"a": 1}', "--token", "t", "--json", "--data-dir", tmp_path)
-    assert (done.exit_code, seen) == (1, [("t", "forex", {"a": 1}, True)])
+    (((settings, *words), named),) = calls
+    assert (done.exit_code, settings.token.get_secret_value()) == (1, "t")
+    assert (words, named) == (["forex", {"a": 1}], {"as_json": True})
 
 
 def test_tools_and_openapi_print_what_they_list():
@@ -249,7 +235,6 @@ def test_a_check_of_the_generated_pages_fails_when_one_is_out_of_date(monkeypatc
     assert (done.exit_code, done.stdout, checked) == (code, said, ["--check" in words])
 
 
-@pytest.mark.usefixtures("quiet")
 def test_doctor_ends_with_the_status_of_its_findings(monkeypatch, tmp_path):
     monkeypatch.setenv("TOOLSERVER_DATA_DIR", str(tmp_path))
     calls = given_to(monkeypatch, "toolserver.cli.doctor.doctor_command")

@@ -3,9 +3,11 @@
 import json
 import logging
 import os
+import re
+import subprocess
+import sys
 
 import anyio
-import click
 import pytest
 
 from toolserver.cli import worker as module
@@ -105,19 +107,23 @@ def test_every_line_of_the_log_names_the_worker(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("failure", "said"),
+    ("flags", "message"),
     [
-        (click.ClickException("invalid settings: port"), "invalid settings: port"),
-        (OSError(28, "x", "/d"), "/d: the disk"),
+        ({"port": 70_000}, r"invalid settings:\n  port: "),
+        ({"data_dir": "file/data"}, "the data directory cannot be created: .*file/data: a part of the path is a file"),
     ],
 )
-def test_one_that_cannot_begin_says_why_in_one_line(monkeypatch, failure, said):
-    def refuse(**_):
-        raise failure
-
-    monkeypatch.setattr(module.gc, "disable", lambda: None)
-    monkeypatch.setattr(module.signal, "signal", lambda *_: None)
-    monkeypatch.setattr(module, "read_orders", lambda _: {"flags": {}})
-    monkeypatch.setattr(module, "prepare_settings", refuse)
-    with pytest.raises(SystemExit, match=f"^{said}"):
-        module.main()
+def test_one_that_cannot_begin_says_why_in_one_sentence(tmp_path, flags, message):
+    (tmp_path / "file").write_text("")
+    orders = {"number": 0, "flags": flags, "files": {}, "everything": False, "world": None}
+    begun = subprocess.run(
+        [sys.executable, "-m", "toolserver.cli.worker"],
+        input=json.dumps(orders) + "\n",
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (begun.returncode, begun.stdout) == (1, "")
+    assert re.match(message, begun.stderr), begun.stderr

@@ -9,7 +9,7 @@ import anyio
 import click
 
 from toolserver.cli.options import TOOLSETS, data_dir_option, server_option
-from toolserver.mcp.stdio import Conversation, serve_stdio
+from toolserver.mcp.stdio import Conversation, Load, serve_stdio
 
 
 @click.command()
@@ -23,19 +23,17 @@ def stdio(toolset: str, tools: str | None, server: str | None, data_dir: Path | 
     With --server, every answer comes from that service. Tokens bought there are stored and used automatically.
     """
     names = [name.strip() for name in tools.split(",") if name.strip()] if tools else None
-    anyio.run(lambda: stdio_command({"data_dir": data_dir}, toolset=toolset, tools=names, server=server))
+    anyio.run(serve_stdio, make_load({"data_dir": data_dir}, toolset=toolset, tools=names, server=server))
 
 
-async def stdio_command(
-    flags: dict[str, Any], *, toolset: str, tools: list[str] | None, server: str | None = None
-) -> None:
-    """Serve MCP on stdin and stdout: from this process, or as a bridge to the service at `server`.
+def make_load(flags: dict[str, Any], *, toolset: str, tools: list[str] | None, server: str | None) -> Load:
+    """Return what opens the conversation: with the service in this process, or with the service at `server`.
 
-    `initialize` is answered while the service is still starting. If it cannot start, every answer says why.
+    Nothing is imported and no setting is read before the conversation is opened. `initialize` is answered before that.
     """
 
     @asynccontextmanager
-    async def load() -> AsyncIterator[Conversation]:
+    async def load_service() -> AsyncIterator[Conversation]:
         from toolserver.cli.local_service import open_conversation
 
         async with open_conversation(flags, toolset=toolset, tools=tools) as session:
@@ -49,4 +47,4 @@ async def stdio_command(
         async with open_bridge(str(server), flags, selection) as bridge:
             yield bridge
 
-    await serve_stdio(load if server is None else load_bridge)
+    return load_service if server is None else load_bridge

@@ -61,8 +61,8 @@ class StdioBridge:
 
     def __init__(self, url: str, http: HttpClient, purse: TokenPurse, chosen: Mapping[str, str]) -> None:
         query = urlencode(chosen)
-        self._path = f"{PATH}?{query}" if query else PATH
-        self._url, self._http, self._purse = url, http, purse
+        self.path = f"{PATH}?{query}" if query else PATH
+        self._url, self._http, self.purse = url, http, purse
 
     def answer_from_cache(self, message: Message, *, modern: bool) -> bytes | None:
         """Return None: a bridge has no cache."""
@@ -80,13 +80,13 @@ class StdioBridge:
     async def _ask(self, line: bytes, message: Message | None) -> bytes | None:
         """Send the message. If a token itself is refused, the call was not run, so try the next token."""
         calling = message is not None and message.method == "tools/call"
-        tokens: list[str | None] = [*self._purse.read_tokens()] if calling else []
+        tokens: list[str | None] = [*self.purse.read_tokens()] if calling else []
         answer: bytes | None = None
         for token in tokens or [None]:
             answer = await self._send(line, message, token)
             if answer is None or token is None or _refusal(answer) not in SPENT:
                 break
-            self._purse.set_behind(token)
+            self.purse.set_behind(token)
         if answer is not None and message is not None and calling and message.params.name in SELLING:
             answer = self._keep_token(answer)
         return answer
@@ -95,7 +95,7 @@ class StdioBridge:
         headers = {"content-type": "application/json", **_protocol_headers(line, message)}
         if token is not None:
             headers["authorization"] = f"Bearer {token}"
-        answer = await self._http.ask("POST", self._path, body=line, headers=headers, within_s=ANSWER_S)
+        answer = await self._http.ask("POST", self.path, body=line, headers=headers, within_s=ANSWER_S)
         if not answer.body.strip():
             if answer.status == 202:
                 return None
@@ -117,7 +117,7 @@ class StdioBridge:
         sold = told.get("token")
         if result.get("isError") or not isinstance(sold, str) or not TOKEN.fullmatch(sold):
             return answer
-        self._purse.keep(sold)
+        self.purse.keep(sold)
         told["token"] = f"kept for you; fingerprint {hashlib.sha256(sold.encode()).hexdigest()[:16]}"
         if isinstance(told.get("next"), dict):
             told["next"]["how"] = SENT_ALONG
