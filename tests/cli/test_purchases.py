@@ -169,7 +169,8 @@ async def test_a_file_that_is_no_ledger_is_named_in_a_sentence(tmp_path):
     (tmp_path / FILE).write_text("nonsense, and more than a header's worth of it" * 10)
     for command, words in ((purchases, []), (print_sweep_plan, ["--to", TREASURY])):
         done = await run(command, "--data-dir", tmp_path, *words)
-        assert (done.exit_code, done.stderr) == (1, "Error: file is not a database\n")
+        sentence = f"{tmp_path / FILE}: it is not a database; restore a backup (`toolserver db restore`)"
+        assert (done.exit_code, done.stderr) == (1, f"Error: {sentence}\n")
 
 
 # --- collecting
