@@ -30,7 +30,7 @@ from toolserver.core.metrics import Metrics
 from toolserver.core.shared_memory import SharedMemory
 from toolserver.core.usage_stats import Usage
 from toolserver.mcp.endpoint import McpEndpoint
-from toolserver.mcp.oauth.service import OAuthOff, OAuthService, open_service_oauth
+from toolserver.mcp.oauth.service import OAuthOff, OAuthService, open_oauth
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import Document, SiteFacts, sells
 from toolserver.registry.tool_packages import tool_packages
@@ -234,9 +234,16 @@ async def _open_money(
 
 
 def _open_oauth(service: Service) -> AbstractAsyncContextManager[OAuthService | OAuthOff]:
-    made, money = service, service.money
-    given = (made.settings, made.registry, made.pipeline, made.facts, money.file, money.end_allowance)
-    return open_service_oauth(*given, money.payments.find_payment)
+    money = service.money
+    return open_oauth(
+        service.settings,
+        service.registry,
+        service.pipeline,
+        service.facts,
+        money.file,
+        end_allowance=money.end_allowance,
+        find_payment=money.payments.find_payment,
+    )
 
 
 class App:

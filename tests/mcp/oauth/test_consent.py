@@ -1,10 +1,14 @@
 """What each form of the consent page does, and what it says when it cannot."""
 
+import json
+from datetime import UTC, datetime
+
 import pytest
 
 from tests.mcp.oauth.served import ALLOWANCES, BACK, BOUGHT, NAMES, OWNER, TX, answered, serving
 from toolserver.errors import ChainUnavailable, InvalidArguments, NoMatchingTransfer, PaymentPending, RateLimited
-from toolserver.mcp.oauth.consent import explain
+from toolserver.mcp.oauth.consent import MOST_HASH, ConsentPurchase, explain
+from toolserver.mcp.oauth.store import hash_secret, unseal_with
 from toolserver.registry.site_facts import PurchaseTerms, Sales
 
 
@@ -106,19 +110,11 @@ async def test_an_allowance_cannot_give_an_allowance():
     async with serving() as served:
         await served.connect()
         code = (await served.allow())["code"]
-        child = (await served.service.oauth._grants._store.find_secret(_hash(code))).secret
+        child = (await served.service.oauth.store.find_secret(hash_secret(code))).secret
         await at_page(served)
-        from toolserver.mcp.oauth.records import unseal_with
-
         page = await served.browser.submit("allow", token=unseal_with(code, child.sealed))
         assert page.status_code == 422
         assert "This token is an allowance" in page.text
-
-
-def _hash(secret):
-    from toolserver.mcp.oauth.records import hash_secret
-
-    return hash_secret(secret)
 
 
 async def test_saying_no_is_told_to_the_client_and_cannot_be_taken_back():
@@ -146,17 +142,17 @@ async def test_a_page_that_is_sent_twice_gives_one_code_and_one_allowance():
         assert len(await served.allowances()) == 1
 
 
-async def test_of_two_forms_at_the_same_moment_the_second_allowance_is_ended(monkeypatch):
+async def test_of_two_forms_at_the_same_moment_the_second_allowance_is_ended():
     async with serving() as served:
         await at_page(served)
         store = served.service.oauth.store
-        request = await store.find_request(_hash(served.browser.fields("deny")["request"]))
+        request = await store.find_request(hash_secret(served.browser.fields("deny")["request"]))
         await store.deny_request(request.id, 1)
 
         async def as_before(id):
             return request
 
-        monkeypatch.setattr(store, "find_request", as_before)
+        store.find_request = as_before
         page = await served.browser.submit("allow", token=OWNER)
         assert "already been answered in another window" in page.text
         assert [made.revoked_at is not None for made in await served.allowances()] == [True]
@@ -221,7 +217,7 @@ async def test_while_the_chain_is_away_the_page_waits_and_says_so():
         assert [claim.memo for claim in served.sales.claims] == [f"svc_buy_{'9' * 32}"] * len(served.sales.claims)
 
 
-async def test_a_payment_is_seen_by_itself_and_nobody_is_asked_for_its_hash():
+async def test_a_payment_is_seen_by_itself_and_nobody_is_asked_for_itshash_secret():
     async with serving() as served:
         served.sales.outcomes = [PaymentPending("not yet", confirmations=1, required=3), 100]
         await at_page(served)
@@ -257,7 +253,7 @@ async def test_looks_for_a_payment_count_with_the_payment_tools():
         assert len(served.sales.looked) < 60
 
 
-async def test_where_purchases_share_an_address_the_page_asks_for_the_hash():
+async def test_where_purchases_share_an_address_the_page_asks_for_thehash_secret():
     async with serving(sells=Sales(terms=PurchaseTerms(shared_wallet=True))) as served:
         served.sales.seen = TX
         await at_page(served)
@@ -297,3 +293,55 @@ async def test_an_unknown_button_only_shows_the_page():
 def test_a_refusal_is_a_sentence_without_the_name_of_a_field():
     assert explain(InvalidArguments("amount_usd: must be more", errors=[])) == "Must be more"
     assert explain(InvalidArguments("Give more", errors=[])) == "Give more"
+
+
+QUOTE = {
+    "wallet": "0x1",
+    "memo": "svc_buy_1",
+    "amount_atomic": 5_250_000,
+    "quote": {"credits": 262},
+    "payment_uri": "ethereum:0x1",
+    "expires_at": "2027-01-15T08:30:00Z",
+}
+
+
+def test_a_quote_is_kept_and_shown_without_its_secret():
+    bought = ConsentPurchase.of_quote(QUOTE)
+    assert ConsentPurchase.read(bought.write()) == bought
+    shown = bought.paid_by("0x" + "1" * 500).payment
+    assert (shown.wallet, shown.amount_usd, shown.credits, shown.review) == ("0x1", "5.25", 262, None)
+    assert shown.expires_at == datetime(2027, 1, 15, 8, 30, tzinfo=UTC)
+    assert (shown.confirmations, shown.required, shown.tx_hash) == (None, None, "0x" + "1" * 98)
+    assert (shown.uri, MOST_HASH) == ("ethereum:0x1", 100)
+    assert "svc_buy_" not in repr(shown)
+
+
+def test_the_claim_is_what_payment_confirm_takes():
+    bought = ConsentPurchase.of_quote(QUOTE | {"amount_atomic": 1_000_000, "review": "large"}).paid_by("0xab")
+    assert bought.claim == {"tx_hash": "0xab", "nonce": "svc_buy_1"}
+    assert (bought.payment.amount_usd, bought.payment.review) == ("1", "large")
+    assert ConsentPurchase.read(bought.write()) == bought
+    assert bought.payment.review == "large"
+    assert bought.paid_by("").payment.tx_hash == ""
+    assert bought.payment.tx_hash == "0xab", "a purchase does not change by itself"
+
+
+@pytest.mark.parametrize(
+    ("atomic", "shown"), [(10_000_000, "10"), (100_000, "0.1"), (1, "0.000001"), (1_234_567, "1.234567")]
+)
+def test_an_amount_is_shown_with_the_digits_that_it_has(atomic, shown):
+    assert ConsentPurchase.of_quote(QUOTE | {"amount_atomic": atomic}).payment.amount_usd == shown
+
+
+def test_a_time_of_another_zone_is_shown_in_utc():
+    bought = ConsentPurchase.of_quote(QUOTE | {"expires_at": "2027-01-15T10:30:00+02:00"})
+    assert bought.payment.expires_at == datetime(2027, 1, 15, 8, 30, tzinfo=UTC)
+
+
+def test_a_purchase_that_an_earlier_version_stored_is_read():
+    stored = {"wallet": "0x1", "memo": "m", "amount_usd": "5", "credits": 250, "uri": "ethereum:0x1"}
+    stored |= {"expires_at": "2027-01-15T08:30:00Z", "review": None, "tx_hash": "0xab"}
+    bought = ConsentPurchase.read(json.dumps(stored))
+    assert (bought.claim, bought.payment.credits) == ({"tx_hash": "0xab", "nonce": "m"}, 250)
+    assert bought.payment.expires_at == datetime(2027, 1, 15, 8, 30, tzinfo=UTC)
+    assert json.loads(bought.write()).keys() == stored.keys()

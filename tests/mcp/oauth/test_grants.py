@@ -2,12 +2,11 @@
 
 import pytest
 
-from tests.mcp.oauth.store_contract import CHILD, CLIENT, NOW, REQUEST
+from tests.mcp.oauth.records import CHILD, CLIENT, NOW, REQUEST
 from toolserver.clock import ManualClock
 from toolserver.errors import BillingUnavailable
 from toolserver.mcp.oauth.grants import ACCESS_MS, CODE_MS, GrantEnded, OAuthGrants
-from toolserver.mcp.oauth.memory_store import MemoryOAuthStore
-from toolserver.mcp.oauth.records import DAY_MS, hash_secret
+from toolserver.mcp.oauth.store import DAY_MS, MemoryOAuthStore, hash_secret
 
 
 class Allowances:
@@ -43,9 +42,9 @@ async def grants(allowances, clock):
     store = MemoryOAuthStore()
     await store.add_client(CLIENT)
     await store.add_request(REQUEST)
-    made = OAuthGrants(store, clock, is_live=allowances.is_live, end_allowance=allowances.end)
-    made.store = store
-    return made
+    opened = OAuthGrants(store, clock, is_live=allowances.is_live, end_allowance=allowances.end)
+    opened.store = store
+    return opened
 
 
 async def allow(grants, days=30):
@@ -110,18 +109,18 @@ async def test_a_refresh_token_is_replaced_each_time_and_its_second_use_ends_the
         assert await is_over(grants, tokens)
 
 
-async def test_of_two_who_use_a_refresh_token_at_once_nobody_keeps_the_grant(grants, monkeypatch):
+async def test_of_two_who_use_a_refresh_token_at_once_nobody_keeps_the_grant(grants):
     first = await redeem(grants, await allow(grants))
 
-    async def found_unused(*asked):
-        return found
+    async def find_unused(*_):
+        return unused
 
-    found = await grants.find(first.refresh, "refresh", "client_1")
+    find, unused = grants.find, await grants.find(first.refresh, "refresh", "client_1")
     winner = await redeem(grants, first.refresh, "refresh")
-    monkeypatch.setattr(grants, "find", found_unused)
+    grants.find = find_unused
     with pytest.raises(GrantEnded):
         await redeem(grants, first.refresh, "refresh")
-    monkeypatch.undo()
+    grants.find = find
     assert await is_over(grants, winner)
 
 

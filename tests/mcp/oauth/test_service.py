@@ -8,14 +8,14 @@ import pytest
 from mcp.shared.auth import OAuthMetadata, ProtectedResourceMetadata
 
 from tests.arranged import arrange_settings
+from tests.mcp.oauth.records import REQUEST, change
 from tests.mcp.oauth.served import ALLOWANCES, BACK, BOUGHT, NAMES, OWNER, RESOURCE, START, TX, answered, serving
-from tests.mcp.oauth.store_contract import REQUEST
 from tests.mcp.service import asked
 from tests.webhooks.receivers import receiving, status
 from toolserver.errors import PaymentPending
-from toolserver.mcp.oauth.memory_store import MemoryOAuthStore
-from toolserver.mcp.oauth.service import SWEEP_S, find_reason_against, open_service_oauth
+from toolserver.mcp.oauth.service import SWEEP_S, find_reason_against, open_oauth
 from toolserver.mcp.oauth.sql_store import SqlOAuthStore
+from toolserver.mcp.oauth.store import MemoryOAuthStore
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.settings import OAuthSettings, WebhookSettings
 from toolserver.sql.sqlite import durable
@@ -162,18 +162,16 @@ async def test_a_client_that_describes_itself_needs_no_registration():
 async def test_grants_are_kept_where_the_ledger_is_kept(tmp_path):
     async with serving() as served, durable(tmp_path / "ledger.sqlite3") as file:
         service = served.service
-        given = (arrange_settings(), service.registry, service.pipeline, served.facts)
-        async with open_service_oauth(*given, file, None) as kept, open_service_oauth(*given, None, None) as lost:
-            assert isinstance(kept.store, SqlOAuthStore)
-            assert isinstance(lost.store, MemoryOAuthStore)
+        for where, store in ((file, SqlOAuthStore), (None, MemoryOAuthStore)):
+            async with open_oauth(arrange_settings(), service.registry, service.pipeline, served.facts, where) as oauth:
+                assert isinstance(oauth.store, store)
 
 
 async def test_what_has_ended_is_swept_when_the_service_opens(tmp_path):
     async with serving() as served, durable(tmp_path / "ledger.sqlite3") as file:
         service, store = served.service, SqlOAuthStore(file)
-        await store.add_request(REQUEST._replace(expires_at=0))
-        given = (arrange_settings(), service.registry, service.pipeline, served.facts)
-        async with open_service_oauth(*given, file, None):
+        await store.add_request(change(REQUEST, expires_at=0))
+        async with open_oauth(arrange_settings(), service.registry, service.pipeline, served.facts, file):
             with anyio.fail_after(5):
                 while await store.find_request(REQUEST.id) is not None:
                     await anyio.lowlevel.checkpoint()

@@ -11,27 +11,24 @@ token that a person enters is used only for the call that creates the allowance,
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from datetime import timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from toolserver.calls.pipeline import Pipeline
-from toolserver.clock import Clock
 from toolserver.core.caller import Caller
-from toolserver.core.consent_page import ConsentStep, ConsentView
+from toolserver.core.consent_page import ConsentPayment, ConsentStep, ConsentView
 from toolserver.errors import CallRejected, ChainUnavailable, InvalidArguments, NotFound, PaymentPending, RateLimited
-from toolserver.mcp.oauth.authorization import AuthorizationRequests
-from toolserver.mcp.oauth.client_documents import is_client_url
-from toolserver.mcp.oauth.consent_purchase import ConsentPurchase
+from toolserver.mcp.oauth.clients import is_client_url
 from toolserver.mcp.oauth.grants import OAuthGrants
-from toolserver.mcp.oauth.metadata import CONSENT
-from toolserver.mcp.oauth.records import ConsentRequest, hash_secret, seal_under, unseal_with
-from toolserver.mcp.oauth.redirects import describe_redirect
-from toolserver.mcp.oauth.store import OAuthStore
+from toolserver.mcp.oauth.metadata import CONSENT, RESOURCE
+from toolserver.mcp.oauth.redirects import add_answer, describe_redirect
+from toolserver.mcp.oauth.store import ConsentRequest, OAuthStore, hash_secret, seal_under, unseal_with
 from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 
-MOST_CREDITS, MOST_DAYS, MOST_ALLOWANCE_NAME = 10**6, 365, 100
+MOST_CREDITS, MOST_DAYS, MOST_ALLOWANCE_NAME, MOST_HASH = 10**6, 365, 100, 100
 REFRESH_S = 4
 BY_HASH = "hash"  # the parameter with which the page asks for a transaction and does not reload itself
 CLOSED = "This request has ended"
@@ -63,6 +60,61 @@ class Redirected(NamedTuple):
     outside: bool = True
 
 
+@dataclass(frozen=True, slots=True)
+class ConsentPurchase:
+    """A purchase during a request, until its token arrives: the secret memo of its quote, and what the page shows.
+
+    `payment.tx_hash` is the transaction that paid it, according to the person or found on the chain.
+    """
+
+    memo: str
+    payment: ConsentPayment
+
+    @classmethod
+    def of_quote(cls, quote: Mapping[str, Any]) -> "ConsentPurchase":
+        """Make a purchase from the answer of payment_buy_credits."""
+        payment = ConsentPayment(
+            wallet=quote["wallet"],
+            amount_usd=f"{quote['amount_atomic'] / 1_000_000:.6f}".rstrip("0").rstrip("."),
+            credits=quote["quote"]["credits"],
+            uri=quote["payment_uri"],
+            expires_at=datetime.fromisoformat(quote["expires_at"]).astimezone(UTC),
+            review=quote.get("review"),
+        )
+        return cls(quote["memo"], payment)
+
+    @classmethod
+    def read(cls, stored: str) -> "ConsentPurchase":
+        """Read a purchase that `write` wrote."""
+        fields = json.loads(stored)
+        memo, ends = fields.pop("memo"), datetime.fromisoformat(fields.pop("expires_at")).astimezone(UTC)
+        return cls(memo, ConsentPayment(expires_at=ends, **fields))
+
+    def write(self) -> str:
+        """Write the purchase for storage. The caller encrypts it, because the memo is a secret."""
+        payment = self.payment
+        fields = {
+            "wallet": payment.wallet,
+            "memo": self.memo,
+            "amount_usd": payment.amount_usd,
+            "credits": payment.credits,
+            "uri": payment.uri,
+            "expires_at": payment.expires_at.isoformat(),
+            "review": payment.review,
+            "tx_hash": payment.tx_hash,
+        }
+        return json.dumps(fields)
+
+    def paid_by(self, tx_hash: str) -> "ConsentPurchase":
+        """Return the same purchase with its transaction."""
+        return ConsentPurchase(self.memo, self.payment._replace(tx_hash=tx_hash[:MOST_HASH]))
+
+    @property
+    def claim(self) -> dict[str, str]:
+        """The arguments of payment_confirm."""
+        return {"tx_hash": self.payment.tx_hash, "nonce": self.memo}
+
+
 class ConsentSteps:
     """What each form of the page does. The answer is a view to draw or a redirect.
 
@@ -75,19 +127,17 @@ class ConsentSteps:
         pipeline: Pipeline,
         store: OAuthStore,
         grants: OAuthGrants,
-        requests: AuthorizationRequests,
         *,
         facts: SiteFacts,
-        clock: Clock,
         defaults: ConsentDefaults,
         find_payment: FindPayment | None = None,
     ) -> None:
         self._registry, self._pipeline, self._store, self._grants = registry, pipeline, store, grants
-        self._requests, self._facts, self._clock, self._defaults = requests, facts, clock, defaults
-        self._now = milliseconds(clock)
+        self._facts, self._clock, self._defaults = facts, pipeline.answers.clock, defaults
+        self._now = milliseconds(self._clock)
         buys = registry.get("payment_buy_credits") is not None
         self._sells = buys and facts.sales is not None and facts.sales.transfer
-        self._find = find_payment if facts.sales is not None and facts.sales.sees_payments else None
+        self._find_payment = find_payment if facts.sales is not None and facts.sales.sees_payments else None
 
     async def open(self, secret: str, browser: str, caller: Caller) -> Visit | ConsentView:
         """Return the request of a page, or why it cannot be answered. `browser` is the secret of the cookie."""
@@ -108,23 +158,25 @@ class ConsentSteps:
         bought = self._read_purchase(visit)
         if bought is None:
             return self._view(visit, "choose")
-        if not bought.tx_hash and not by_hash and (found := await self._find_payment(visit, bought)) is not None:
-            bought = bought.paid_by(found)
-            await self._keep_purchase(visit, bought)
-        if bought.tx_hash:
-            return await self._look_at_payment(visit, bought)
-        view = self._view(visit, "pay")._replace(payment=bought.show())
-        if self._find is None or by_hash:
+        if not bought.payment.tx_hash and not by_hash:
+            tx_hash = await self._look_for_payment(visit, bought)
+            if tx_hash is not None:
+                bought = bought.paid_by(tx_hash)
+                await self._keep_purchase(visit, bought)
+        if bought.payment.tx_hash:
+            return await self._confirm_payment(visit, bought)
+        view = self._view(visit, "pay")._replace(payment=bought.payment)
+        if self._find_payment is None or by_hash:
             return view
         return view._replace(watched=True, refresh_s=REFRESH_S, by_hash=f"{view.page}&{BY_HASH}=1")
 
-    async def _find_payment(self, visit: Visit, bought: ConsentPurchase) -> str | None:
-        if self._find is None:
+    async def _look_for_payment(self, visit: Visit, bought: ConsentPurchase) -> str | None:
+        if self._find_payment is None:
             return None
         try:
             if visit.caller.limited:
                 self._pipeline.personal.take(visit.caller.client, "payment")
-            return await self._find(bought.memo)
+            return await self._find_payment(bought.memo)
         except CallRejected:  # the chain is unavailable or was queried too often: the page tries again in a few seconds
             return None
 
@@ -151,19 +203,18 @@ class ConsentSteps:
             raise _refuse("token", "Paste your token, or buy credits to get one.")
         ends = self._clock.now() + timedelta(days=days)
         owner = _as(visit.caller, token)
-        given = {"name": self._name(visit.request), "credits": credits, "expires_at": ends.isoformat()}
-        made = await self._call("allowance_create", given, owner)
-        code = await self._grants.allow(visit.request, made["token"], int(ends.timestamp() * 1000))
+        terms = {"name": self._name(visit.request), "credits": credits, "expires_at": ends.isoformat()}
+        allowance = await self._call("allowance_create", terms, owner)
+        code = await self._grants.allow(visit.request, allowance["token"], int(ends.timestamp() * 1000))
         if code is None:  # the same page was submitted twice at once
-            await self._call("allowance_revoke", {"id": made["id"]}, owner)
+            await self._call("allowance_revoke", {"id": allowance["id"]}, owner)
             return close_page("It has already been answered in another window.")
-        return Redirected(self._requests.answer(visit.request, code=code))
+        return self._answer(visit.request, {"code": code})
 
     async def _deny(self, visit: Visit) -> ConsentView | Redirected:
         if not await self._store.deny_request(visit.request.id, self._now()):
             return close_page("It has already been answered in another window.")
-        answer = {"error": "access_denied", "error_description": "the person said no"}
-        return Redirected(self._requests.answer(visit.request, **answer))
+        return self._answer(visit.request, {"error": "access_denied", "error_description": "the person said no"})
 
     async def _buy(self, visit: Visit, form: Mapping[str, str]) -> Redirected:
         """Get a quote for the amount of the form. Raises CallRejected."""
@@ -182,7 +233,7 @@ class ConsentSteps:
             return self._view(visit, "choose")
         bought = bought.paid_by(tx_hash)
         await self._keep_purchase(visit, bought)
-        return self._view(visit, "confirming")._replace(payment=bought.show(), refresh_s=1)
+        return self._view(visit, "confirming")._replace(payment=bought.payment, refresh_s=1)
 
     async def _forget_payment(self, visit: Visit, form: Mapping[str, str]) -> Redirected:
         bought = self._read_purchase(visit)
@@ -194,18 +245,20 @@ class ConsentSteps:
         await self._store.keep_purchase(visit.request.id, None)
         return self._again(visit)
 
-    async def _look_at_payment(self, visit: Visit, bought: ConsentPurchase) -> ConsentView:
+    async def _confirm_payment(self, visit: Visit, bought: ConsentPurchase) -> ConsentView:
         try:
             confirmed = await self._call("payment_confirm", bought.claim, visit.caller)
         except _WAITS as waits:
-            payment = bought.show(waits.extra.get("confirmations"), waits.extra.get("required"))
+            payment = bought.payment._replace(
+                confirmations=waits.extra.get("confirmations"), required=waits.extra.get("required")
+            )
             view = self._view(visit, "confirming")._replace(payment=payment, refresh_s=REFRESH_S)
             return view if isinstance(waits, PaymentPending) else view._replace(problem=explain(waits))
         except CallRejected as rejected:
-            return self._view(visit, "pay")._replace(payment=bought.show(), problem=explain(rejected))
+            return self._view(visit, "pay")._replace(payment=bought.payment, problem=explain(rejected))
         view = self._view(visit, "bought")
         credits = min(view.credits, confirmed["credits"])
-        return view._replace(token=confirmed["token"], payment=bought.show(), credits=credits)
+        return view._replace(token=confirmed["token"], payment=bought.payment, credits=credits)
 
     def _view(self, visit: Visit, step: ConsentStep) -> ConsentView:
         request, target = visit.request, describe_redirect(visit.request.redirect_uri)
@@ -223,6 +276,10 @@ class ConsentSteps:
             page=page_url(self._facts, visit.secret),
         )
 
+    def _answer(self, request: ConsentRequest, answer: Mapping[str, str]) -> Redirected:
+        issuer = self._facts.url(RESOURCE)
+        return Redirected(add_answer(request.redirect_uri, answer, state=request.state, issuer=issuer))
+
     def _again(self, visit: Visit) -> Redirected:
         return Redirected(page_url(self._facts, visit.secret), outside=False)
 
@@ -230,12 +287,12 @@ class ConsentSteps:
         """Return the name that the owner reads in the list of allowances."""
         return f"{request.client_name} ({describe_redirect(request.redirect_uri).shown})"[:MOST_ALLOWANCE_NAME]
 
-    async def _call(self, tool: str, given: dict[str, Any], caller: Caller) -> dict[str, Any]:
+    async def _call(self, tool: str, arguments: dict[str, Any], caller: Caller) -> dict[str, Any]:
         """Return the answer of a tool. Raises CallRejected."""
         operation = self._registry.get(tool)
         if operation is None:
             raise NotFound("This server does not offer that.")
-        outcome = await self._pipeline.call(operation, given, caller)
+        outcome = await self._pipeline.call(operation, arguments, caller)
         answer: dict[str, Any] = json.loads(outcome.rendered.payload)
         return answer
 

@@ -12,18 +12,18 @@ from typing import NamedTuple
 from toolserver.clock import Clock
 from toolserver.core.caller import token_hash
 from toolserver.errors import PaymentRequired, ToolserverError
-from toolserver.mcp.oauth.records import (
+from toolserver.mcp.oauth.store import (
     HOUR_MS,
     MINUTE_MS,
     ConsentRequest,
-    FoundSecret,
     OAuthGrant,
+    OAuthStore,
+    PresentedSecret,
     SecretKind,
     hash_secret,
     make_secret,
     unseal_with,
 )
-from toolserver.mcp.oauth.store import OAuthStore
 from toolserver.money.ledger.protocol import milliseconds
 
 log = logging.getLogger(__name__)
@@ -69,68 +69,76 @@ class OAuthGrants:
         end_allowance: Callable[[str], Awaitable[object]] | None = None,
     ) -> None:
         self._store, self._now = store, milliseconds(clock)
-        self._is_live, self._end_allowance = is_live, end_allowance
+        self.is_live, self._end_allowance = is_live, end_allowance
 
     async def allow(self, request: ConsentRequest, child: str, expires_at: int) -> str | None:
         """Answer a request with a grant that spends `child`. Returns the client's code; None if already answered."""
         now, id = self._now(), f"grant_{secrets.token_hex(16)}"
         hash = token_hash(child).hex()
-        grant = OAuthGrant(id, request.client_id, request.redirect_uri, request.challenge, hash, now, expires_at)
+        grant = OAuthGrant(
+            id=id,
+            client_id=request.client_id,
+            redirect_uri=request.redirect_uri,
+            challenge=request.challenge,
+            child=hash,
+            created_at=now,
+            expires_at=expires_at,
+        )
         code, stored = make_secret("code", id, child, now + CODE_MS)
         return code if await self._store.allow_request(request.id, grant, stored, now) else None
 
-    async def find(self, secret: str, kind: SecretKind, client_id: str) -> FoundSecret | None:
+    async def find(self, secret: str, kind: SecretKind, client_id: str) -> PresentedSecret | None:
         """Return a code or refresh token that a client may use now. One that was used before ends its grant."""
-        found = await self._store.find_secret(hash_secret(secret))
-        if found is None or found.secret.kind != kind or found.grant.client_id != client_id:
+        presented = await self._store.find_secret(hash_secret(secret))
+        if presented is None or presented.secret.kind != kind or presented.grant.client_id != client_id:
             return None
-        if found.secret.used_at is not None:
-            await self._end_copied(found)
+        if presented.secret.used_at is not None:
+            await self._end_copied(presented)
             return None
-        return found if self._is_current(found) else None
+        return presented if self._is_current(presented) else None
 
     async def exchange(self, secret: str, kind: SecretKind, client_id: str) -> IssuedTokens:
         """Return new tokens for a code or a refresh token, which can then no longer be used. Raises GrantEnded."""
-        found = await self.find(secret, kind, client_id)
-        child = None if found is None else unseal_with(secret, found.secret.sealed)
-        if found is None or child is None:
+        presented = await self.find(secret, kind, client_id)
+        child = None if presented is None else unseal_with(secret, presented.secret.sealed)
+        if presented is None or child is None:
             raise GrantEnded
-        if not await self._is_live(child):
-            await self._store.revoke_grant(found.grant.id, self._now())
+        if not await self.is_live(child):
+            await self._store.revoke_grant(presented.grant.id, self._now())
             raise GrantEnded
-        now, ends = self._now(), found.grant.expires_at
-        access, stored_access = make_secret("access", found.grant.id, child, min(now + ACCESS_MS, ends))
-        refresh, stored_refresh = make_secret("refresh", found.grant.id, child, ends)
-        if not await self._store.exchange(found.secret.hash, [stored_access, stored_refresh], now):
-            await self._end_copied(found)  # another request with the same secret was faster
+        now, ends = self._now(), presented.grant.expires_at
+        access, stored_access = make_secret("access", presented.grant.id, child, min(now + ACCESS_MS, ends))
+        refresh, stored_refresh = make_secret("refresh", presented.grant.id, child, ends)
+        if not await self._store.exchange(presented.secret.hash, [stored_access, stored_refresh], now):
+            await self._end_copied(presented)  # another request with the same secret was faster
             raise GrantEnded
         return IssuedTokens(access, refresh, (stored_access.expires_at - now) // 1000)
 
     async def open_access(self, secret: str) -> OpenedAccess:
         """Return what a valid access token opens. Raises GrantEnded."""
-        found = await self._store.find_secret(hash_secret(secret))
-        if found is None or found.secret.kind != "access" or not self._is_current(found):
+        presented = await self._store.find_secret(hash_secret(secret))
+        if presented is None or presented.secret.kind != "access" or not self._is_current(presented):
             raise GrantEnded
-        child = unseal_with(secret, found.secret.sealed)
+        child = unseal_with(secret, presented.secret.sealed)
         if child is None:
             raise GrantEnded
-        return OpenedAccess(child, found.grant, found.secret.expires_at)
+        return OpenedAccess(child, presented.grant, presented.secret.expires_at)
 
     async def revoke(self, secret: str, client_id: str) -> OAuthGrant | None:
         """End the grant of a code or token, and its allowance. Returns None if the secret is not this client's."""
-        found = await self._store.find_secret(hash_secret(secret))
-        if found is None or found.grant.client_id != client_id:
+        presented = await self._store.find_secret(hash_secret(secret))
+        if presented is None or presented.grant.client_id != client_id:
             return None
-        await self._end(found.grant)
-        return found.grant
+        await self._end(presented.grant)
+        return presented.grant
 
-    def _is_current(self, found: FoundSecret) -> bool:
+    def _is_current(self, presented: PresentedSecret) -> bool:
         now = self._now()
-        return found.grant.revoked_at is None and now < min(found.secret.expires_at, found.grant.expires_at)
+        return presented.grant.revoked_at is None and now < min(presented.secret.expires_at, presented.grant.expires_at)
 
-    async def _end_copied(self, found: FoundSecret) -> None:
-        log.warning("an OAuth secret was used twice: its grant ends", extra={"grant": found.grant.id})
-        await self._end(found.grant)
+    async def _end_copied(self, presented: PresentedSecret) -> None:
+        log.warning("an OAuth secret was used twice: its grant ends", extra={"grant": presented.grant.id})
+        await self._end(presented.grant)
 
     async def _end(self, grant: OAuthGrant) -> None:
         await self._store.revoke_grant(grant.id, self._now())

@@ -5,9 +5,9 @@ the registered one, because its system assigns a free port each time (RFC 8252, 
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import NamedTuple
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import SplitResult, urlencode, urlsplit
 
 MOST_URI, MOST_URIS = 1000, 20
 HOST_SCHEMES = frozenset(
@@ -79,6 +79,15 @@ def describe_redirect(uri: str) -> RedirectTarget:
     if parts.hostname in _LOOPBACK:
         return RedirectTarget(f"a program on this device ({parts.netloc})", True, source)
     return RedirectTarget(parts.netloc.lower(), False, source)
+
+
+def add_answer(uri: str, answer: Mapping[str, str], *, state: str | None, issuer: str) -> str:
+    """Return a redirect address with an answer for the client, the state of its request and the issuer (RFC 9207)."""
+    parameters = dict(answer)
+    if state is not None:
+        parameters["state"] = state
+    parameters["iss"] = issuer
+    return f"{uri}{'&' if '?' in uri else '?'}{urlencode(parameters)}"
 
 
 def _split(uri: str) -> SplitResult:

@@ -3,25 +3,20 @@
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-from typing import Any
 from urllib.parse import urlsplit
 
 import anyio
 
 from toolserver.calls.pipeline import Pipeline
-from toolserver.clock import Clock
 from toolserver.core.caller import Addresses
 from toolserver.core.consent_page import DrawConsent
 from toolserver.mcp.asgi import Receive, Scope, Send
-from toolserver.mcp.oauth.authorization import AuthorizationRequests
-from toolserver.mcp.oauth.client_documents import ClientDocuments
-from toolserver.mcp.oauth.client_endpoints import ClientEndpoints, MetadataEndpoint
-from toolserver.mcp.oauth.clients import ClientDirectory
+from toolserver.mcp.oauth.authorization import AuthorizationRequests, ConsentEndpoint
+from toolserver.mcp.oauth.clients import ClientDirectory, ClientDocuments
 from toolserver.mcp.oauth.consent import ConsentDefaults, ConsentSteps, FindPayment
-from toolserver.mcp.oauth.consent_endpoint import ConsentEndpoint
+from toolserver.mcp.oauth.endpoints import ClientEndpoints, Endpoint, MetadataEndpoint, ProtectedEndpoint
 from toolserver.mcp.oauth.grants import OAuthGrants
-from toolserver.mcp.oauth.memory_store import MemoryOAuthStore
+from toolserver.mcp.oauth.http import OAuthReplies, Visitors
 from toolserver.mcp.oauth.metadata import (
     AUTHORIZE,
     CONSENT,
@@ -35,10 +30,8 @@ from toolserver.mcp.oauth.metadata import (
     describe_server,
     well_known_path,
 )
-from toolserver.mcp.oauth.protected_endpoint import Endpoint, ProtectedEndpoint
-from toolserver.mcp.oauth.replies import OAuthReplies
 from toolserver.mcp.oauth.sql_store import SqlOAuthStore
-from toolserver.mcp.oauth.store import OAuthStore
+from toolserver.mcp.oauth.store import MemoryOAuthStore, OAuthStore
 from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
@@ -52,53 +45,49 @@ log = logging.getLogger(__name__)
 SWEEP_S = 600.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OAuthSetup:
-    """The parts of OAuth.
+class OAuthService:
+    """OAuth while it is open.
 
-    `is_live` and `end_allowance` are those of `OAuthGrants`, `find_payment` that of `ConsentSteps`. `allow_loopback`
-    lets clients describe themselves on this machine, for development.
+    `end_allowance` is that of `OAuthGrants`, `find_payment` that of `ConsentSteps`. Like webhooks, clients may describe
+    themselves on this machine if the settings allow it, for development.
     """
 
-    registry: Registry
-    pipeline: Pipeline
-    store: OAuthStore
-    facts: SiteFacts
-    clock: Clock
-    is_live: Callable[[str], Awaitable[bool]]
-    end_allowance: Callable[[str], Awaitable[object]] | None = None
-    defaults: ConsentDefaults = field(default_factory=ConsentDefaults)
-    allow_loopback: bool = False
-    limited: bool = True
-    find_payment: FindPayment | None = None
-
-
-class OAuthService:
-    """OAuth while it is open."""
-
-    def __init__(self, setup: OAuthSetup, documents: ClientDocuments) -> None:
-        self._setup, self.store = setup, setup.store
-        self._clients = ClientDirectory(setup.store, documents)
-        self._grants = OAuthGrants(setup.store, setup.clock, is_live=setup.is_live, end_allowance=setup.end_allowance)
+    def __init__(
+        self,
+        settings: Settings,
+        registry: Registry,
+        pipeline: Pipeline,
+        facts: SiteFacts,
+        store: OAuthStore,
+        *,
+        end_allowance: Callable[[str], Awaitable[object]] | None = None,
+        find_payment: FindPayment | None = None,
+    ) -> None:
+        self._settings, self._registry, self._pipeline, self._facts = settings, registry, pipeline, facts
+        self.store, self._find_payment, self._clock = store, find_payment, pipeline.answers.clock
+        guard = EgressGuard(allow_loopback=settings.webhooks.allow_loopback)
+        self.clients = ClientDirectory(store, ClientDocuments(guard, self._clock))
+        self.grants = OAuthGrants(store, self._clock, is_live=pipeline.ledger.knows, end_allowance=end_allowance)
 
     def mount(self, endpoint: Endpoint, draw: DrawConsent, addresses: Addresses) -> dict[str, Endpoint]:
         """Return the endpoints by path. `endpoint` is the open MCP endpoint; `draw` makes the consent page's HTML."""
-        setup, grants = self._setup, self._grants
-        facts = setup.facts
-        shared: dict[str, Any] = {"clock": setup.clock, "addresses": addresses, "limited": setup.limited}
+        settings, facts, clock = self._settings, self._facts, self._clock
+        visitors = Visitors(addresses, clock, limited=settings.limits.enabled)
         replies = OAuthReplies(secure=facts.base_url.startswith("https:"))
-        protected = ProtectedEndpoint(endpoint, grants, facts, is_live=setup.is_live, **shared)
-        grants.on_end = protected.forget_all
-        requests = AuthorizationRequests(self._clients, facts)
+        protected = ProtectedEndpoint(endpoint, self.grants, facts, visitors=visitors, clock=clock)
+        self.grants.on_end = protected.forget_all
+        requests = AuthorizationRequests(self.clients, facts, clock)
         steps = ConsentSteps(
-            *(setup.registry, setup.pipeline, setup.store, grants, requests),
+            self._registry,
+            self._pipeline,
+            self.store,
+            self.grants,
             facts=facts,
-            clock=setup.clock,
-            defaults=setup.defaults,
-            find_payment=setup.find_payment,
+            defaults=ConsentDefaults(settings.oauth.credits, settings.oauth.days),
+            find_payment=self._find_payment,
         )
-        pages = ConsentEndpoint(requests, steps, setup.store, draw, facts=facts, **shared)
-        programs = ClientEndpoints(self._clients, grants, facts, replies, **shared)
+        pages = ConsentEndpoint(requests, steps, self.store, draw, facts=facts, visitors=visitors, replies=replies)
+        programs = ClientEndpoints(self.clients, self.grants, facts, replies, visitors=visitors, clock=clock)
         return {
             RESOURCE: protected,
             well_known_path(RESOURCE_WELL_KNOWN, facts): MetadataEndpoint(describe_resource(facts), replies),
@@ -112,7 +101,7 @@ class OAuthService:
 
     async def sweep_now_and_then(self) -> None:
         """Delete ended requests and grants every ten minutes."""
-        now = milliseconds(self._setup.clock)
+        now = milliseconds(self._clock)
         while True:
             try:
                 await self.store.sweep(now())
@@ -139,48 +128,41 @@ class OAuthOff:
 
 
 @asynccontextmanager
-async def open_oauth(setup: OAuthSetup) -> AsyncIterator[OAuthService]:
-    """Run OAuth until the block is left, then end its connections and lookups."""
-    documents = ClientDocuments(EgressGuard(allow_loopback=setup.allow_loopback), setup.clock)
-    try:
-        yield OAuthService(setup, documents)
-    finally:
-        await documents.close()
-
-
-@asynccontextmanager
-async def open_service_oauth(
+async def open_oauth(
     settings: Settings,
     registry: Registry,
     pipeline: Pipeline,
     facts: SiteFacts,
     file: GroupCommit | None,
-    end_allowance: Callable[[str], Awaitable[object]] | None,
+    *,
+    end_allowance: Callable[[str], Awaitable[object]] | None = None,
     find_payment: FindPayment | None = None,
 ) -> AsyncIterator[OAuthService | OAuthOff]:
-    """Open OAuth as the settings say, or an answer why there is none. `file` is the ledger's or its journal's."""
+    """Run OAuth as the settings say, or an answer why there is none, until the block is left.
+
+    `file` is the ledger's or its journal's; None keeps everything in memory.
+    """
     reason = find_reason_against(registry, facts, enabled=settings.oauth.enabled)
     if reason is not None:
         log.debug("hosts cannot sign in by OAuth", extra={"reason": reason})
         yield OAuthOff(reason, facts)
         return
-    setup = OAuthSetup(
-        registry=registry,
-        pipeline=pipeline,
-        store=MemoryOAuthStore() if file is None else SqlOAuthStore(file),
-        facts=facts,
-        clock=pipeline.answers.clock,
-        is_live=pipeline.ledger.knows,
+    oauth = OAuthService(
+        settings,
+        registry,
+        pipeline,
+        facts,
+        MemoryOAuthStore() if file is None else SqlOAuthStore(file),
         end_allowance=end_allowance,
-        defaults=ConsentDefaults(settings.oauth.credits, settings.oauth.days),
-        allow_loopback=settings.webhooks.allow_loopback,
-        limited=settings.limits.enabled,
         find_payment=find_payment,
     )
-    async with open_oauth(setup) as oauth, anyio.create_task_group() as upkeep:
-        upkeep.start_soon(oauth.sweep_now_and_then)
-        yield oauth
-        upkeep.cancel_scope.cancel()
+    try:
+        async with anyio.create_task_group() as upkeep:
+            upkeep.start_soon(oauth.sweep_now_and_then)
+            yield oauth
+            upkeep.cancel_scope.cancel()
+    finally:
+        await oauth.clients.documents.close()
 
 
 def find_reason_against(registry: Registry, facts: SiteFacts, *, enabled: bool) -> str | None:

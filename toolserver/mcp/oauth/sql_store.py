@@ -1,19 +1,21 @@
-"""Store OAuth data in SQLite, in the file of the ledger or of its journal."""
+"""Store OAuth data in SQL, in the database of the ledger or of its journal."""
 
 import json
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TypeVar
 
-from toolserver.mcp.oauth.records import ConsentRequest, FoundSecret, GrantSecret, OAuthClient, OAuthGrant
 from toolserver.mcp.oauth.store import (
     IDLE_CLIENT_MS,
-    MOST_CLIENTS,
-    MOST_REQUESTS,
-    MOST_USED,
-    ROOM_AT_ONCE,
+    STORE_LIMITS,
     UNUSED_CLIENT_MS,
+    ConsentRequest,
+    GrantSecret,
+    OAuthClient,
+    OAuthGrant,
     OAuthStoreFull,
+    PresentedSecret,
+    StoreLimits,
 )
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.group_commit import GroupCommit
@@ -44,22 +46,22 @@ _FORGET_USED = (
 
 
 class SqlOAuthStore:
-    """An `OAuthStore` over a file with group commit."""
+    """An `OAuthStore` over a database with group commit."""
 
-    def __init__(self, file: GroupCommit) -> None:
-        self._file = file
+    def __init__(self, file: GroupCommit, limits: StoreLimits = STORE_LIMITS) -> None:
+        self._file, self.limits = file, limits
 
     async def _write(self, job: Callable[[SqlConnection], R]) -> R:
         return await self._file.alone(job, room=ROOM)
 
     async def add_client(self, client: OAuthClient) -> None:
-        await self._write(partial(_add_client, client))
+        await self._write(partial(_add_client, client, self.limits))
 
     async def find_client(self, id: str) -> OAuthClient | None:
         return await self._file.read(partial(_find_client, id))
 
     async def add_request(self, request: ConsentRequest) -> None:
-        await self._write(partial(_add_request, request))
+        await self._write(partial(_add_request, request, self.limits))
 
     async def find_request(self, id: bytes) -> ConsentRequest | None:
         return await self._file.read(partial(_find_request, id))
@@ -75,11 +77,11 @@ class SqlOAuthStore:
     async def allow_request(self, id: bytes, grant: OAuthGrant, code: GrantSecret, now: int) -> bool:
         return await self._write(partial(_allow, id, grant, code, now))
 
-    async def find_secret(self, hash: bytes) -> FoundSecret | None:
+    async def find_secret(self, hash: bytes) -> PresentedSecret | None:
         return await self._file.read(partial(_find_secret, hash))
 
-    async def exchange(self, hash: bytes, made: Sequence[GrantSecret], now: int) -> bool:
-        return await self._write(partial(_exchange, hash, made, now))
+    async def exchange(self, hash: bytes, successors: Sequence[GrantSecret], now: int) -> bool:
+        return await self._write(partial(_exchange, hash, successors, self.limits.used, now))
 
     async def revoke_grant(self, id: str, now: int) -> None:
         sql = "UPDATE oauth_grant SET revoked_at=? WHERE id=? AND revoked_at IS NULL"
@@ -89,13 +91,13 @@ class SqlOAuthStore:
         return await self._write(partial(_sweep, now))
 
 
-def _add_client(client: OAuthClient, db: SqlConnection) -> None:
-    if _count(db, "oauth_client") >= MOST_CLIENTS:
+def _add_client(client: OAuthClient, limits: StoreLimits, db: SqlConnection) -> None:
+    if _count(db, "oauth_client") >= limits.clients:
         _forget_clients(db, client.created_at)
-    if _count(db, "oauth_client") >= MOST_CLIENTS:
-        db.execute(_DROP_CLIENTS, (max(1, MOST_CLIENTS // ROOM_AT_ONCE),))
-    if _count(db, "oauth_client") >= MOST_CLIENTS:
-        raise OAuthStoreFull(f"{MOST_CLIENTS} clients are registered")
+    if _count(db, "oauth_client") >= limits.clients:
+        db.execute(_DROP_CLIENTS, (max(1, limits.clients // limits.dropped_share),))
+    if _count(db, "oauth_client") >= limits.clients:
+        raise OAuthStoreFull(f"{limits.clients} clients are registered")
     uris = json.dumps(client.redirect_uris)
     row = (client.id, client.name, uris, client.created_at, client.auth_method, client.secret_hash, client.used_at)
     db.execute("INSERT INTO oauth_client VALUES(?,?,?,?,?,?,?,?)", (*row, client.owner))
@@ -110,11 +112,11 @@ def _find_client(id: str, db: SqlConnection) -> OAuthClient | None:
     return OAuthClient(id, name, tuple(json.loads(uris)), created_at, *rest)._replace(owner=owner)
 
 
-def _add_request(request: ConsentRequest, db: SqlConnection) -> None:
-    if _count(db, "oauth_request") >= MOST_REQUESTS:
+def _add_request(request: ConsentRequest, limits: StoreLimits, db: SqlConnection) -> None:
+    if _count(db, "oauth_request") >= limits.requests:
         _forget_requests(db, request.created_at)
-    if _count(db, "oauth_request") >= MOST_REQUESTS:
-        db.execute(_DROP_REQUESTS, (max(1, MOST_REQUESTS // ROOM_AT_ONCE),))
+    if _count(db, "oauth_request") >= limits.requests:
+        db.execute(_DROP_REQUESTS, (max(1, limits.requests // limits.dropped_share),))
     db.execute("INSERT INTO oauth_request VALUES(?,?,?,?,?,?,?,?,?,?,?,?)", request)
 
 
@@ -132,30 +134,30 @@ def _allow(id: bytes, grant: OAuthGrant, code: GrantSecret, now: int, db: SqlCon
     return True
 
 
-def _find_secret(hash: bytes, db: SqlConnection) -> FoundSecret | None:
+def _find_secret(hash: bytes, db: SqlConnection) -> PresentedSecret | None:
     row = db.execute(
         "SELECT s.hash, s.grant_id, s.kind, s.sealed, s.expires_at, s.used_at, g.*"
         " FROM oauth_secret s JOIN oauth_grant g ON g.id=s.grant_id WHERE s.hash=?",
         (hash,),
     ).fetchone()
-    return None if row is None else FoundSecret(GrantSecret(*row[:6]), OAuthGrant(*row[6:]))
+    return None if row is None else PresentedSecret(GrantSecret(*row[:6]), OAuthGrant(*row[6:]))
 
 
-def _exchange(hash: bytes, made: Sequence[GrantSecret], now: int, db: SqlConnection) -> bool:
+def _exchange(hash: bytes, successors: Sequence[GrantSecret], most_used: int, now: int, db: SqlConnection) -> bool:
     if db.execute(_USE, (now, hash)).rowcount != 1:
         return False
-    for secret in made:
+    for secret in successors:
         _add_secret(db, secret)
     (grant,) = db.execute("SELECT grant_id FROM oauth_secret WHERE hash=?", (hash,)).fetchone()
-    db.execute(_FORGET_USED, (grant, MOST_USED))
+    db.execute(_FORGET_USED, (grant, most_used))
     db.execute("DELETE FROM oauth_secret WHERE grant_id=? AND kind='access' AND expires_at<=?", (grant, now))
     (client,) = db.execute("SELECT client_id FROM oauth_grant WHERE id=?", (grant,)).fetchone()
     db.execute(_TOUCH, (now, client))
     return True
 
 
-def _add_secret(db: SqlConnection, made: GrantSecret) -> None:
-    row = (made.hash, made.grant, made.kind, made.sealed, made.expires_at, made.used_at)
+def _add_secret(db: SqlConnection, secret: GrantSecret) -> None:
+    row = (secret.hash, secret.grant, secret.kind, secret.sealed, secret.expires_at, secret.used_at)
     db.execute("INSERT INTO oauth_secret VALUES(?,?,?,?,?,?)", row)
 
 

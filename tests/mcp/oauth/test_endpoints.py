@@ -1,13 +1,12 @@
-"""`/api/mcp/auth`: the open endpoint behind an access token, and 401 without one."""
+"""What programs call: `/api/mcp/auth` behind an access token, the metadata documents, and the limits of them all."""
 
 import json
 
 import pytest
 
-from tests.mcp.oauth.served import OWNER, RESOURCE, serving
+from tests.mcp.oauth.served import BACK, OWNER, REGISTER, RESOURCE, REVOKE, TOKEN, serving
 from tests.mcp.service import asked
 from toolserver.errors import BillingUnavailable
-from toolserver.mcp.oauth import protected_endpoint
 from toolserver.settings import LimitSettings
 
 LISTED = asked("tools/list")
@@ -109,7 +108,7 @@ async def test_a_cap_that_is_reached_is_a_result_and_not_401():
         assert (told["error"], told["cap"]) == ("insufficient_credits", "credits")
 
 
-async def test_while_the_ledger_is_away_free_tools_are_answered(monkeypatch):
+async def test_while_the_ledger_is_away_free_tools_are_answered():
     async with serving() as served:
         await served.connect()
         assert (await served.client.call("word")).status_code == 200
@@ -117,26 +116,21 @@ async def test_while_the_ledger_is_away_free_tools_are_answered(monkeypatch):
         async def away(token):
             raise BillingUnavailable("away")
 
-        protected = served.service.web_app()._routes.mounted[RESOURCE]
-        monkeypatch.setattr(protected, "_is_live", away)
-        from tests.arranged import client_of
-
-        async with client_of(protected) as http:
-            headers = {"authorization": f"Bearer {served.client.tokens['access_token']}"}
-            assert (await http.post(RESOURCE, json=LISTED, headers=headers)).status_code == 200
+        served.service.oauth.grants.is_live = away
+        assert (await served.client.call("word")).status_code == 200
 
 
-async def test_a_token_is_looked_up_again_after_ten_seconds(monkeypatch):
+async def test_a_token_is_looked_up_again_after_ten_seconds():
     async with serving() as served:
         await served.connect()
-        grants, opened = served.service.oauth._grants, []
-        known = grants.open_access
+        grants, opened = served.service.oauth.grants, []
+        open_access = grants.open_access
 
         async def counted(secret):
             opened.append(secret)
-            return await known(secret)
+            return await open_access(secret)
 
-        monkeypatch.setattr(grants, "open_access", counted)
+        grants.open_access = counted
         for _ in range(3):
             await served.client.call("word")
         assert len(opened) == 1
@@ -159,7 +153,6 @@ async def test_invented_tokens_are_limited_and_shut_out_nobody_who_is_known():
         assert refused.json()["error"]["message"] == "Too many unknown access tokens from this address."
         assert "www-authenticate" not in refused.headers
         assert (await served.client.call("payment_balance")).status_code == 200
-        assert protected_endpoint.KNOWN == 10_000
 
 
 async def test_behind_a_proxy_invented_tokens_are_counted_by_who_sent_them():
@@ -185,3 +178,62 @@ async def test_a_refusal_to_a_head_request_has_no_body():
     async with serving() as served:
         refused = await served.client.http.head(RESOURCE)
         assert (refused.status_code, refused.content) == (401, b"")
+
+
+DOCUMENTS = [f"/.well-known/oauth-{name}{RESOURCE}" for name in ("protected-resource", "authorization-server")]
+
+
+@pytest.mark.parametrize("path", DOCUMENTS)
+async def test_documents_answer_get_head_and_options_for_every_origin(path):
+    async with serving() as served:
+        http = served.client.http
+        found = await http.get(path)
+        assert found.headers["content-type"] == "application/json"
+        assert found.headers["access-control-allow-origin"] == "*"
+        assert (await http.head(path)).headers["content-length"] == str(len(found.content))
+        preflight = await http.options(path)
+        assert (preflight.status_code, preflight.headers["allow"]) == (204, "GET, HEAD, OPTIONS")
+        refused = await http.post(path)
+        assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD, OPTIONS")
+        assert refused.json() == {"error": "invalid_request", "error_description": "Use GET."}
+
+
+@pytest.mark.parametrize("path", [TOKEN, REGISTER, REVOKE])
+async def test_requests_of_programs_are_posts(path):
+    async with serving() as served:
+        http = served.client.http
+        refused = await http.get(path)
+        assert (refused.status_code, refused.headers["allow"]) == (405, "POST, OPTIONS")
+        assert refused.json() == {"error": "invalid_request", "error_description": "Use POST."}
+        preflight = await http.options(path)
+        assert (preflight.status_code, preflight.headers["access-control-allow-methods"]) == (204, "POST, OPTIONS")
+        answer = await http.post(path, content=b"x")
+        assert answer.status_code == 400
+        assert answer.headers["access-control-allow-origin"] == "*"
+        assert answer.headers["cache-control"] == "no-store"
+
+
+async def test_registrations_and_token_requests_of_an_address_are_limited():
+    async with serving(limited=True) as served:
+        codes = [(await served.client.register()).status_code for _ in range(31)]
+        assert codes == [201] * 30 + [429]
+        elsewhere = served.new_browser("198.51.100.7").http
+        assert (await elsewhere.post(REGISTER, json={"redirect_uris": [BACK]})).status_code == 201
+        codes = [(await served.client.http.post(TOKEN, data={"a": "b"})).status_code for _ in range(601)]
+        assert codes[-2:] == [400, 429]
+        late = await served.client.http.post(REVOKE, data={"a": "b"})
+        assert late.status_code == 429
+        assert int(late.headers["retry-after"]) == 1
+        told = {"error": "temporarily_unavailable"}
+        assert late.json() == told | {"error_description": "Too many token requests from this address."}
+        again = await served.client.register()
+        assert again.headers["retry-after"] == "2"
+        assert again.json() == told | {"error_description": "Too many registrations from this address."}
+        served.clock.advance(2)
+        assert (await served.client.register()).status_code == 201
+
+
+async def test_a_service_without_limits_counts_nothing():
+    async with serving() as served:
+        codes = {(await served.client.http.post(REGISTER, json={})).status_code for _ in range(31)}
+        assert codes == {400}
