@@ -363,7 +363,7 @@ export interface ChainNetworkData {
   /** Milliseconds a slot took in the newest sample */ slotMs: number;
   epoch: number;
   /** Percent */ epochProgress: number;
-  /** Whether the node told votes from other transactions: true means it did not */ includesVotes: boolean;
+  /** True if the node did not count votes separately, so that they are included */ includesVotes: boolean;
   as_of: string;
 }
 
@@ -840,7 +840,7 @@ export interface PaymentNoChargeStatsEvents {
   reason: string;
   endpoint: string;
   /** What it would have cost */ credits: number;
-  /** SHA-256 of the receipt's core; null: nobody took a receipt */ receipt_sha256: string | null;
+  /** SHA-256 of the receipt's core; null: no receipt was fetched */ receipt_sha256: string | null;
 }
 
 export interface PaymentNoChargeStatsLog {
@@ -982,7 +982,7 @@ export interface StocksQuote {
   change: number;
   previous_close: number;
   name: string | null;
-  /** Time of the price, where the provider tells it */ as_of: string | null;
+  /** Time of the price, where the provider gives it */ as_of: string | null;
   delayed: boolean | null;
   /** Older than 12 minutes in market hours */ stale: boolean;
 }
@@ -992,7 +992,7 @@ export interface StocksData {
   /** Fallen, most first; at most 5 unless symbols are given */ losers: Array<StocksQuote>;
   /** S&P 500, Dow, Nasdaq Composite, Russell 2000, VIX */ indices: Array<StocksQuote>;
   /** All, by symbol */ quotes: Array<StocksQuote>;
-  /** Asked for, and nobody has them */ unknown_symbols: Array<string>;
+  /** Requested, and no source has them */ unknown_symbols: Array<string>;
 }
 
 export interface StocksPayload {
@@ -1923,7 +1923,7 @@ export interface PremiumCodeHostVelocityPayload {
 export interface PaymentBalancePayload {
   /** What can still be spent */ credits: number;
   /** When the token was issued */ issued_at: string;
-  /** When another token replaces this one, because the account that paid for it reported it lost; reissue_cancel prevents it. Null when nobody did */ reissue_at?: string | null;
+  /** When another token replaces this one, because the account that paid for it reported it lost; reissue_cancel prevents it. Null without such a request */ reissue_at?: string | null;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 

@@ -13,15 +13,15 @@ A_DAY = {"type": "string", "format": "date"}
 DAY = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
-def _as_time(given: Any) -> Any:
+def _as_time(value: Any) -> Any:
     """Read a day as its first moment, and a time without a zone as UTC. Numbers are refused, though some parsers take
     them.
     """
-    if not isinstance(given, str):
+    if not isinstance(value, str):
         raise ValueError("must be a time such as 2027-01-15T08:00:00Z, or a day")
-    if DAY.fullmatch(given):
-        return f"{given}T00:00:00Z"
-    return add_zone(given)
+    if DAY.fullmatch(value):
+        return f"{value}T00:00:00Z"
+    return add_zone(value)
 
 
 Moment = Annotated[
@@ -71,10 +71,8 @@ async def account_statement(
     an allowance: to what it has spent). A call that was charged and then given back has two entries.
     Errors: not_found where the ledger belongs to a service that gives no statements.
     """
-    found = await ctx.host.statements.read(ctx.token, StatementRange(from_, to, cursor, limit))
-    return AccountStatement(
-        credits=found.credits, entries=[_show(line) for line in found.lines], next_cursor=found.cursor
-    )
+    page = await ctx.host.statements.read(ctx.token, StatementRange(from_, to, cursor, limit))
+    return AccountStatement(credits=page.credits, entries=[_show(line) for line in page.lines], next_cursor=page.cursor)
 
 
 def _show(line: StatementLine) -> StatementEntry:

@@ -40,5 +40,5 @@ async def allowance_create(
     Errors: allowance_conflict for the 101st, or when this token is an allowance itself; not_supported.
     """
     wish = AllowanceWish(name, credits, credits_per_day, expires_at, tools)
-    made = await allowances_of(ctx).create(ctx.token, wish)
-    return NewAllowance(**allowance_fields(made), token=made.token)
+    allowance = await allowances_of(ctx).create(ctx.token, wish)
+    return NewAllowance(**allowance_fields(allowance), token=allowance.token)

@@ -19,5 +19,5 @@ async def allowance_list(ctx: ToolContext) -> AllowanceList:
     Shape: all live ones, the oldest first, then up to 100 that ended. Tokens are not shown.
     Errors: allowance_conflict when this token is an allowance itself; not_supported.
     """
-    found = [AllowanceRecord(**allowance_fields(each)) for each in await allowances_of(ctx).list_all(ctx.token)]
-    return AllowanceList(allowances=found, count=len(found))
+    allowances = [AllowanceRecord(**allowance_fields(each)) for each in await allowances_of(ctx).list_all(ctx.token)]
+    return AllowanceList(allowances=allowances, count=len(allowances))

@@ -30,6 +30,6 @@ async def webhook_deliveries(
     Errors: not_found for a subscription that is not yours.
     """
     before = None if cursor is None else "call_" + cursor.removeprefix("msg_")
-    found = await webhooks_of(ctx).deliveries(ctx.token, id, limit + 1, before)
-    shown = [show_delivery(fire) for fire in found[:limit]]
-    return DeliveryLog(deliveries=shown, next_cursor=shown[-1].id if len(found) > limit else None)
+    fires = await webhooks_of(ctx).deliveries(ctx.token, id, limit + 1, before)
+    shown = [show_delivery(fire) for fire in fires[:limit]]
+    return DeliveryLog(deliveries=shown, next_cursor=shown[-1].id if len(fires) > limit else None)

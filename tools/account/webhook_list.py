@@ -18,5 +18,5 @@ async def webhook_list(ctx: ToolContext) -> WebhookList:
 
     Shape: a paused subscription says why; webhook_resume starts it again. Secrets are not shown.
     """
-    found = [show_subscription(each) for each in await webhooks_of(ctx).list_kept(ctx.token)]
-    return WebhookList(subscriptions=found, count=len(found))
+    subscriptions = [show_subscription(each) for each in await webhooks_of(ctx).list_kept(ctx.token)]
+    return WebhookList(subscriptions=subscriptions, count=len(subscriptions))

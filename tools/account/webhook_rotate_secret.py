@@ -25,5 +25,5 @@ async def webhook_rotate_secret(ctx: ToolContext, id: SubscriptionId) -> Rotated
 
     Errors: not_found, subscription_conflict for a cancelled subscription.
     """
-    made = await webhooks_of(ctx).rotate_secret(ctx.token, id)
-    return RotatedSecret(id=made.subscription.id, secret=made.secret, overlap_hours=24)
+    rotated = await webhooks_of(ctx).rotate_secret(ctx.token, id)
+    return RotatedSecret(id=rotated.subscription.id, secret=rotated.secret, overlap_hours=24)

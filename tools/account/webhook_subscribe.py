@@ -53,11 +53,11 @@ async def webhook_subscribe(
     Errors: invalid_arguments for an address that is not allowed, with the reason; insufficient_credits;
     subscription_conflict for a sixth.
     """
-    asked = SubscriptionRequest(endpoint, webhook_url, params or {}, when, headers or {}, description)
-    made = await webhooks_of(ctx).subscribe(ctx.token, asked)
+    request = SubscriptionRequest(endpoint, webhook_url, params or {}, when, headers or {}, description)
+    created = await webhooks_of(ctx).subscribe(ctx.token, request)
     return NewWebhook(
-        **subscription_fields(made.subscription),
-        secret=made.secret,
+        **subscription_fields(created.subscription),
+        secret=created.secret,
         hmac_algorithm="sha256",
         fire_cost_credits=1,
         fire_interval="About every 5 minutes",

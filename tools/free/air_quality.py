@@ -55,10 +55,10 @@ class AirReading(NamedTuple):
 def coordinate(limit: float) -> Callable[[Any], float | None]:
     """Return a reader of degrees within ± limit, with two decimals. Any other value counts as not given."""
 
-    def degrees(given: Any) -> float:
-        return two_decimals(within(number(given), -limit, limit))
+    def degrees(value: Any) -> float:
+        return two_decimals(within(number(value), -limit, limit))
 
-    return lambda given: optional(degrees, given)
+    return lambda value: optional(degrees, value)
 
 
 @tool(
@@ -93,12 +93,12 @@ async def air_quality(
     """
     point = None if lat is None or lon is None else Place(lat, lon)
     chosen = await choose_place(ctx, point, place)
-    found = await ctx.first(
+    reading = await ctx.first(
         "data",
         via(AIR_QUALITY, chosen.place, lambda air: AirReading(air.time, air.us_aqi, air, None)),
         via(REPORTING_AREAS, None, partial(_measured, place=chosen.place, now=ctx.now)),
     )
-    return _shown(found, chosen)
+    return _shown(reading, chosen)
 
 
 def _measured(areas: Any, place: Place, now: datetime) -> AirReading:
@@ -106,15 +106,15 @@ def _measured(areas: Any, place: Place, now: datetime) -> AirReading:
     return AirReading(near.area.time, near.area.aqi, None, near)
 
 
-def _shown(found: AirReading, chosen: ChosenPlace) -> AirQualityHere:
-    aqi = _whole(found.us_aqi)
-    air, near = found.modelled, found.near
+def _shown(reading: AirReading, chosen: ChosenPlace) -> AirQualityHere:
+    aqi = _whole(reading.us_aqi)
+    air, near = reading.modelled, reading.near
     return AirQualityHere(
         lat=chosen.place.lat,
         lon=chosen.place.lon,
         place=chosen.name,
         default_location=chosen.by_default,
-        time=found.time,
+        time=reading.time,
         us_aqi=aqi,
         us_aqi_band=None if aqi is None else aqi_band(aqi),
         european_aqi=_whole(air and air.european_aqi),

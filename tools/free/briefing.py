@@ -104,9 +104,11 @@ async def briefing(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN
         earthquakes=_shown(quakes, _earthquakes),
         predictions=_shown(
             markets,
-            lambda found: [bets.show_bet(bet) for bet in ctx.page(found[:SHOWN], limit, "sections.predictions")],
+            lambda bets_seen: [
+                bets.show_bet(bet) for bet in ctx.page(bets_seen[:SHOWN], limit, "sections.predictions")
+            ],
         ),
-        news=_shown(stories, lambda found: ctx.page(found[:SHOWN], limit, "sections.news")),
+        news=_shown(stories, lambda listed: ctx.page(listed[:SHOWN], limit, "sections.news")),
         services=_shown(services, list),
     )
     return Briefing(generated_at=ctx.now, summary=summary(sections), sections=sections)
@@ -141,12 +143,12 @@ def _mood(mood: Mood) -> MoodSection:
 
 
 def _earthquakes(listed: QuakeList) -> QuakeSection:
-    found = earthquakes_of(listed)
-    if not found:
+    earthquakes = earthquakes_of(listed)
+    if not earthquakes:
         return QuakeSection(count=0, latest=None)
-    quake, magnitude = found[0]
+    quake, magnitude = earthquakes[0]
     latest = LatestQuake(magnitude=round(magnitude, 1), location=quake.place, time=quake.time)
-    return QuakeSection(count=len(found), latest=latest)
+    return QuakeSection(count=len(earthquakes), latest=latest)
 
 
 def summary(sections: FreeBriefingSections) -> str:

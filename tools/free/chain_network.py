@@ -24,7 +24,7 @@ class ChainNetwork(Payload):
     epoch: int
     epochProgress: float = Field(ge=0, le=100, description="Percent")
     includesVotes: bool = Field(
-        description="Whether the node told votes from other transactions: true means it did not"
+        description="True if the node did not count votes separately, so that they are included"
     )
     as_of: Timestamp
 
@@ -77,22 +77,22 @@ async def _node(reading: FallbackReader) -> Heard:
     epoch = await reading.read(EPOCH_INFO)
     if abs(epoch.slot - samples[0].slot) > FARTHEST_SLOTS:
         raise SourceFrozen(f"{PERFORMANCE_SAMPLES.name} ends at slot {samples[0].slot}, the chain is at {epoch.slot}")
-    known = await _any_slot_time(reading, samples[0].slot)
+    dated_slot = await _any_slot_time(reading, samples[0].slot)
     fetched_at = min(note.fetched_at for note in reading.notes[:2] if note.fetched_at)
-    return Heard(epoch, samples[:AVERAGED], _time_of(samples[0], known, fetched_at))
+    return Heard(epoch, samples[:AVERAGED], _time_of(samples[0], dated_slot, fetched_at))
 
 
 async def _any_slot_time(reading: FallbackReader, newest: int) -> SlotTime:
     """Return the time of a recent slot, or of an earlier one if that slot was skipped."""
     for slot in (newest, newest - SKIPPED):
-        if found := await reading.attempt(SLOT_TIME, slot):
-            return found
+        if slot_time := await reading.attempt(SLOT_TIME, slot):
+            return slot_time
     return await reading.read(SLOT_TIME, newest - 2 * SKIPPED)
 
 
-def _time_of(sample: Sample, known: SlotTime, now: datetime) -> datetime:
+def _time_of(sample: Sample, dated_slot: SlotTime, now: datetime) -> datetime:
     """Return when the newest sample ended, at that sample's pace of slots. Raises SourceFrozen when it is old."""
-    at = known.time + timedelta(seconds=(sample.slot - known.slot) * sample.period_s / sample.slots)
+    at = dated_slot.time + timedelta(seconds=(sample.slot - dated_slot.slot) * sample.period_s / sample.slots)
     if now - at > OLDEST:
         raise SourceFrozen(f"the newest sample is dated {at:%Y-%m-%d %H:%M}")
     return min(at, now)

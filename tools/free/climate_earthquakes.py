@@ -101,10 +101,10 @@ async def climate_earthquakes(
     Source: USGS, refreshed every 1 to 15 minutes by period; EMSC when USGS is down: at most 1,000 events, no tsunami
     flag, and magnitude 6 and above in place of `significant`.
     """
-    found = await ctx.first("data", *_fallbacks(QuakeQuery(magnitude, period), ctx.now))
-    if found.from_emsc:
-        _warn(ctx, magnitude, len(found.quakes))
-    newest_first = sorted(found.quakes, key=lambda q: q.time, reverse=True)
+    catalogue = await ctx.first("data", *_fallbacks(QuakeQuery(magnitude, period), ctx.now))
+    if catalogue.from_emsc:
+        _warn(ctx, magnitude, len(catalogue.quakes))
+    newest_first = sorted(catalogue.quakes, key=lambda q: q.time, reverse=True)
     page = ctx.page_from(newest_first, limit, cursor, lambda quake: quake.id)
     return CatalogueEvents(
         data=[_event(quake) for quake in page.items],

@@ -19,10 +19,10 @@ SEA = "AM AN GM LC LE LH LM LO LS PH PK PM PS PZ SL"
 AREAS = frozenset(f"{LAND} {SEA}".split())
 
 
-def known_area(given: str) -> str:
+def known_area(area: str) -> str:
     """Return the area's code in capitals. Raises PydanticCustomError if the NWS does not know it."""
-    if (found := find_word(given, AREAS)) is not None:
-        return found
+    if (code := find_word(area, AREAS)) is not None:
+        return code
     raise PydanticCustomError("unknown_area", "not a two-letter state, territory or marine area of the NWS")
 
 
@@ -100,8 +100,8 @@ async def climate_weather_alerts(
         event = find_event(event, (alert.event for alert in listed))
     query = AlertQuery(area, event, severity, urgency, status)
     matching = [alert for alert in listed if _matches(alert, query)]
-    found = sorted(in_force(matching, ctx.now), key=lambda alert: alert.sent, reverse=True)
-    page = ctx.page_from(found, limit, cursor, lambda alert: alert.id)
+    newest_first = sorted(in_force(matching, ctx.now), key=lambda alert: alert.sent, reverse=True)
+    page = ctx.page_from(newest_first, limit, cursor, lambda alert: alert.id)
     room = _room_for_text(ctx, page.items)
     return WeatherAlerts(
         data=[_item(alert, room) for alert in page.items],
@@ -120,12 +120,12 @@ async def _listed(ctx: ToolContext, status: Status) -> tuple[Alert, ...]:
 
 
 def _matches(alert: Alert, query: AlertQuery) -> bool:
-    asked = (
+    filters = (
         (query.event, alert.event),
         (query.severity, alert.severity),
         (query.urgency, alert.urgency),
     )
-    return all(wanted is None or wanted == given for wanted, given in asked) and (
+    return all(wanted is None or wanted == stated for wanted, stated in filters) and (
         query.area is None or query.area in alert.states
     )
 

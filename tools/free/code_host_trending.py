@@ -73,19 +73,20 @@ async def code_host_trending(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN
     trending feed answers, which also lists older repositories.
     Source: GitHub search, refreshed every 5 minutes; the GitHubTrendingRSS feed when it is down.
     """
-    found = await ctx.first("data", *trending(ctx.now))
-    if found.incomplete:
+    trending_list = await ctx.first("data", *trending(ctx.now))
+    if trending_list.incomplete:
         ctx.warn("data", "partial", "GitHub stopped before its search was complete.", ANONYMOUS.name)
-    if found.names_only:
+    if trending_list.names_only:
         ctx.warn("data", "degraded_fallback", "Only names of trending repositories are known.", TRENDING.name)
-    return CodeHostTrending(ctx.page(found.items, limit))
+    return CodeHostTrending(ctx.page(trending_list.items, limit))
 
 
 def trending(now: datetime) -> tuple[Fallback[TrendingList], ...]:
     """Return the searches that other tools share, with the token and without; then the feed, which waits for them."""
     query = RepoQuery(NEW, (now - timedelta(days=DAYS)).date())
     searches = (
-        convert_fallback(search, lambda found: most_starred(found.listed, now)) for search in search_fallbacks(query)
+        convert_fallback(search, lambda searched: most_starred(searched.listed, now))
+        for search in search_fallbacks(query)
     )
     with_token, anonymous = searches
     return with_token, *delay_second(anonymous, via(TRENDING, None, names_only), PATIENCE_S)

@@ -45,8 +45,8 @@ async def crypto_movers(ctx: ToolContext, limit: Annotated[int, up_to(15)] = 15)
     Source: CoinGecko, refreshed every 90 seconds; Coinlore, then CoinPaprika when it is down (without images).
     """
     fallbacks = [via(source, None, movers) for source in (COINS_MARKETS, COINLORE, COINPAPRIKA)]
-    found = await ctx.first("data", *fallbacks)
-    return Movers([_shown(moved) for moved in ctx.page(found, limit)])
+    moves = await ctx.first("data", *fallbacks)
+    return Movers([_shown(moved) for moved in ctx.page(moves, limit)])
 
 
 def _shown(moved: MovedCoin) -> Mover:

@@ -57,10 +57,10 @@ async def cyber_threats(ctx: ToolContext, limit: Annotated[int, up_to(25)] = 25)
     Source: URLhaus, ThreatFox and Feodo Tracker (abuse.ch), CISA, OpenPhish, refreshed every 5 to 60 minutes.
     """
     parts = await gather(*(ctx.attempt(f"data.{section}", *fallbacks) for section, fallbacks in FEEDS.items()))
-    found = [dated for part in parts if not isinstance(part, SourceError) for dated in part]
-    if not found:
+    threats = [dated for part in parts if not isinstance(part, SourceError) for dated in part]
+    if not threats:
         raise next(part for part in parts if isinstance(part, SourceError))
-    newest_first = sorted(found, key=lambda dated: dated.at, reverse=True)
+    newest_first = sorted(threats, key=lambda dated: dated.at, reverse=True)
     return Threats([dated.item for dated in ctx.page(newest_first, limit)])
 
 
@@ -86,43 +86,41 @@ def from_urlhaus(urls: tuple[MalwareUrl, ...]) -> list[Dated]:
 def from_threatfox(indicators: tuple[ThreatIndicator, ...]) -> list[Dated]:
     return [
         Dated(
-            found.first_seen_at,
+            ioc.first_seen_at,
             Threat(
                 source="ThreatFox",
                 type="ioc",
-                indicator=defang(found.value),
-                ioc_type=found.kind,
-                threat=_note(found.malware, found.threat),
-                date=iso(found.first_seen_at),
-                severity_note=None
-                if found.confidence_percent is None
-                else f"confidence {found.confidence_percent:g} %",
-                reference=f"https://threatfox.abuse.ch/ioc/{found.id}/",
+                indicator=defang(ioc.value),
+                ioc_type=ioc.kind,
+                threat=_note(ioc.malware, ioc.threat),
+                date=iso(ioc.first_seen_at),
+                severity_note=None if ioc.confidence_percent is None else f"confidence {ioc.confidence_percent:g} %",
+                reference=f"https://threatfox.abuse.ch/ioc/{ioc.id}/",
             ),
         )
-        for found in _newest(indicators, lambda indicator: indicator.first_seen_at)
+        for ioc in _newest(indicators, lambda indicator: indicator.first_seen_at)
     ]
 
 
 def from_cisa(catalogue: Catalogue) -> list[Dated]:
     return [
         Dated(
-            datetime.combine(found.added, time(), UTC),
+            datetime.combine(entry.added, time(), UTC),
             Threat(
                 source="CISA KEV",
                 type="exploited_vulnerability",
-                indicator=found.cve,
+                indicator=entry.cve,
                 ioc_type="cve",
-                threat=found.name,
-                date=found.added.isoformat(),
+                threat=entry.name,
+                date=entry.added.isoformat(),
                 severity_note=_note(
-                    f"due {found.due.isoformat()}" if found.due else None,
-                    "known ransomware use" if found.ransomware else None,
+                    f"due {entry.due.isoformat()}" if entry.due else None,
+                    "known ransomware use" if entry.ransomware else None,
                 ),
-                reference=f"{KEV}{found.cve}",
+                reference=f"{KEV}{entry.cve}",
             ),
         )
-        for found in catalogue.entries[:EACH]
+        for entry in catalogue.entries[:EACH]
     ]
 
 

@@ -107,14 +107,14 @@ def from_gdacs(disaster: Disaster) -> DisasterItem | None:
 
 
 def from_eonet(kind: str, event: NaturalEvent) -> DisasterItem:
-    known = event.magnitude is not None and event.unit
+    measured = event.magnitude is not None and event.unit
     return DisasterItem(
         id=f"eonet:{event.id}",
         type="storm" if kind == "TC" else cast("Kind", KINDS[kind]),
         name=event.title,
         alert_level=None,
         country=None,
-        severity_text=f"{event.magnitude:g} {event.unit}" if known else None,
+        severity_text=f"{event.magnitude:g} {event.unit}" if measured else None,
         started_at=event.started_at,
         ended_at=None,
         current=True,

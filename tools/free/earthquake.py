@@ -54,9 +54,9 @@ async def earthquakes(ctx: ToolContext, limit: Annotated[int, up_to(MOST)] = SHO
     magnitude are left out.
     Source: USGS, refreshed every 2 minutes; EMSC when USGS is down.
     """
-    found = earthquakes_of(await ctx.first("data", *quake_day_fallbacks(ctx.now)))
-    shown = ctx.page(found, limit, "data.earthquakes")
-    return Earthquakes(count=len(found), earthquakes=[_item(quake, magnitude) for quake, magnitude in shown])
+    quakes = earthquakes_of(await ctx.first("data", *quake_day_fallbacks(ctx.now)))
+    shown = ctx.page(quakes, limit, "data.earthquakes")
+    return Earthquakes(count=len(quakes), earthquakes=[_item(quake, magnitude) for quake, magnitude in shown])
 
 
 def _item(quake: Quake, magnitude: float) -> EarthquakeItem:

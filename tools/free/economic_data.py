@@ -49,25 +49,25 @@ async def economic_data(ctx: ToolContext) -> EconomicData:
     `previous` is then older than a month, and `yoy_percent` null when the gap is twelve months back.
     Source: New York Fed, BLS, BEA by way of DBnomics, Treasury and Freddie Mac; FRED when one of them is down.
     """
-    found: dict[str, Figure | None] = dict.fromkeys(INDICATORS)
+    figures: dict[str, Figure | None] = dict.fromkeys(INDICATORS)
     today = new_york_date(ctx.now)
 
     async def read(name: str, indicator: MacroIndicator) -> None:
         sourced = await ctx.section(f"data.{name}", *indicator.fallbacks(today))
-        found[name] = figure(name, indicator.unit, sourced) if sourced else None
+        figures[name] = figure(name, indicator.unit, sourced) if sourced else None
 
     async with anyio.create_task_group() as tasks:
         for name, indicator in INDICATORS.items():
             tasks.start_soon(read, name, indicator)
-    if not any(found.values()):
+    if not any(figures.values()):
         raise SourceEmpty("no publisher answered")
-    return EconomicData(**found)
+    return EconomicData(**figures)
 
 
-def figure(name: str, unit: str, found: Sourced) -> Figure:
+def figure(name: str, unit: str, sourced: Sourced) -> Figure:
     """Return the newest observation of a series with the one before it."""
-    last, before = newest(found.series), previous(found.series)
-    yearly = year_over_year_percent(found.series) if name == "cpi" else None
+    last, before = newest(sourced.series), previous(sourced.series)
+    yearly = year_over_year_percent(sourced.series) if name == "cpi" else None
     return Figure(
         value=significant(last.value),
         date=last.date,
@@ -76,5 +76,5 @@ def figure(name: str, unit: str, found: Sourced) -> Figure:
         previous_date=None if before is None else before.date,
         change=None if before is None else round(last.value - before.value, 4) + 0.0,
         yoy_percent=None if yearly is None else percent(yearly),
-        source=found.source,
+        source=sourced.source,
     )

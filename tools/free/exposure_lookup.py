@@ -76,13 +76,13 @@ class Exposures(Payload):
     sla_s=6 * 3600,
     sources=(ASKED_HOST, LISTED_HOST),
     distinct=(("ip",), 20, 3600),
-    warm=tuple((LISTED_HOST, known) for known in CURATED),
+    warm=tuple((LISTED_HOST, address) for address in CURATED),
 )
 async def exposure_lookup(
     ctx: ToolContext,
     ip: Annotated[
         str | None,
-        AfterValidator(lambda given: None if given is None else public_ipv4(given)),
+        AfterValidator(lambda address: None if address is None else public_ipv4(address)),
         Field(description="A public IPv4 address", examples=["1.1.1.1"], json_schema_extra={"format": "ipv4"}),
     ] = None,
 ) -> Exposures:
@@ -92,27 +92,27 @@ async def exposure_lookup(
 
     Shape: `results` holds one address, or those of the six that could be read. `indexed` false with empty lists is
     an answer: nothing was seen there. CVEs are derived from product versions, not verified.
-    Source: Shodan InternetDB; while somebody asks, the 24 are read again by the service, one every ten minutes.
+    Source: Shodan InternetDB; while there are requests, the service rereads the 24, one every ten minutes.
     Errors: anything but a public IPv4 address is `invalid_arguments` with type `invalid_or_private_ip`.
     """
     if ip is not None:
         host = await ctx.read(ASKED_HOST, ip)
         return Exposures(mode="single", results=[_shown(host, _checked_at(ctx, "data"))])
-    found: dict[str, HostExposure | None] = {}
-    for known in addresses_of_the_hour(ctx.now):
-        kept = await ctx.kept(LISTED_HOST, known, section=f"data.{known}")
-        found[known] = kept
+    hosts_by_address: dict[str, HostExposure | None] = {}
+    for address in addresses_of_the_hour(ctx.now):
+        stored = await ctx.kept(LISTED_HOST, address, section=f"data.{address}")
+        hosts_by_address[address] = stored
     ctx.shorten(HOUR_S - ctx.now.timestamp() % HOUR_S)
-    missing = [known for known, host in found.items() if host is None]
+    missing = [address for address, host in hosts_by_address.items() if host is None]
     if missing:  # the service has not read them all yet: request one, and try again soon
-        asked = await ctx.section(f"data.{missing[0]}", via(LISTED_HOST, missing[0]))
-        found[missing[0]] = asked
+        read = await ctx.section(f"data.{missing[0]}", via(LISTED_HOST, missing[0]))
+        hosts_by_address[missing[0]] = read
         ctx.shorten(RETRY_S)
-    hosts = [host for host in found.values() if host is not None]
+    hosts = [host for host in hosts_by_address.values() if host is not None]
     if not hosts:
         raise SourceDown("none of the curated addresses could be read")
-    if len(hosts) < len(found):
-        left_out = ", ".join(known for known, host in found.items() if host is None)
+    if len(hosts) < len(hosts_by_address):
+        left_out = ", ".join(address for address, host in hosts_by_address.items() if host is None)
         ctx.warn("data", "partial", f"Not read so far: {left_out}.", LISTED_HOST.name)
     return Exposures(mode="curated", results=[_shown(host, _checked_at(ctx, f"data.{host.ip}")) for host in hosts])
 

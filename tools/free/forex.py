@@ -41,20 +41,18 @@ async def forex(ctx: ToolContext) -> Forex:
     Shape: a currency the provider does not quote is left out, with a warning.
     Source: ECB reference rates from Frankfurter or the ECB itself; mid-market rates (`kind`) when both are down.
     """
-    found = await ctx.first("data", *usd_fallbacks(ctx.now.date()))
-    if found.missing:
-        ctx.warn("data.rates", "field_missing", f"No rate was published for {', '.join(found.missing)}.")
-    if found.previous is None:
+    fx = await ctx.first("data", *usd_fallbacks(ctx.now.date()))
+    if fx.missing:
+        ctx.warn("data.rates", "field_missing", f"No rate was published for {', '.join(fx.missing)}.")
+    if fx.previous is None:
         ctx.warn("data.previous", "field_missing", "The published day before could not be read.")
     return Forex(
         base="USD",
-        date=found.newest.date,
-        rates=shown(found.newest),
-        previous=None
-        if found.previous is None
-        else PublishedRates(date=found.previous.date, rates=shown(found.previous)),
-        change_percent=changes(found),
-        kind=found.kind,
+        date=fx.newest.date,
+        rates=shown(fx.newest),
+        previous=None if fx.previous is None else PublishedRates(date=fx.previous.date, rates=shown(fx.previous)),
+        change_percent=changes(fx),
+        kind=fx.kind,
     )
 
 
@@ -62,9 +60,9 @@ def shown(day: FxDay) -> dict[str, float]:
     return {code: significant(rate) for code, rate in day.per_usd.items()}
 
 
-def changes(found: FxRates) -> dict[str, float] | None:
+def changes(fx: FxRates) -> dict[str, float] | None:
     """Return how much more (+) a dollar buys of each currency quoted on both days, in percent."""
-    if found.previous is None:
+    if fx.previous is None:
         return None
-    before = found.previous.per_usd
-    return {code: change_percent(rate, before[code]) for code, rate in found.newest.per_usd.items() if code in before}
+    before = fx.previous.per_usd
+    return {code: change_percent(rate, before[code]) for code, rate in fx.newest.per_usd.items() if code in before}

@@ -92,21 +92,21 @@ async def funding_rates(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = 
     were compared; OKX replaces Binance or Bybit when one of them is down, Hyperliquid's forecast the other one.
     Errors: no data unless two venues answer.
     """
-    asked = await _ask_venues(ctx)
-    found = [venue for venue in asked if venue is not None]
-    for venue in list_disagreeing(found):
+    answers = await _ask_venues(ctx)
+    venues = [venue for venue in answers if venue is not None]
+    for venue in list_disagreeing(venues):
         said = "Its prices are not those of the other venues, so that its rates are of another time; it is left out."
         ctx.warn(f"data.venues.{venue.venue}", "disagreement", f"{venue.venue}: {said}")
-        found.remove(venue)
-    asked = [venue if venue in found else None for venue in asked]
-    if len(found) < FEWEST_VENUES:
-        raise SourceEmpty(f"{len(found)} of {len(NAMES)} venues answered")
-    if not any(is_of_now(funding, ctx.now) for venue in found for funding in venue.fundings):
+        venues.remove(venue)
+    answers = [venue if venue in venues else None for venue in answers]
+    if len(venues) < FEWEST_VENUES:
+        raise SourceEmpty(f"{len(venues)} of {len(NAMES)} venues answered")
+    if not any(is_of_now(funding, ctx.now) for venue in venues for funding in venue.fundings):
         raise SourceUnproved("no venue with a timestamp answered")
-    if any(venue.venue == "okx" and not any(f.mark_price for f in venue.fundings) for venue in found):
+    if any(venue.venue == "okx" and not any(f.mark_price for f in venue.fundings) for venue in venues):
         ctx.warn("data.top", "field_missing", "OKX gave rates without mark prices.", okx_funding.MARK_PRICES.name)
-    top = ctx.page(largest(found, SHOWN), limit, "data.top")
-    return FundingRates(top=[_row(*pair) for pair in top], venues=_states(asked))
+    top = ctx.page(largest(venues, SHOWN), limit, "data.top")
+    return FundingRates(top=[_row(*pair) for pair in top], venues=_states(answers))
 
 
 def is_of_now(funding: Funding, now: datetime) -> bool:
@@ -128,7 +128,7 @@ async def _ask_venues(ctx: ToolContext) -> Sequence[VenueFundings | None]:
 
     async def okx_if_free(reading: FallbackReader) -> VenueFundings:
         await settled.wait()
-        if any(found and found.venue == "okx" for found in first):
+        if any(replacement and replacement.venue == "okx" for replacement in first):
             raise SourceUnusable("OKX already replaces Binance")
         return await _okx(reading)
 
@@ -161,10 +161,10 @@ async def _okx(reading: FallbackReader) -> VenueFundings:
 
 def _forecast(name: Venue) -> Fallback[VenueFundings]:
     def of_venue(venues: tuple[VenueFundings, ...]) -> VenueFundings:
-        found = {venue.venue: venue for venue in venues}[name]
-        if not found.fundings:
+        forecast = {venue.venue: venue for venue in venues}[name]
+        if not forecast.fundings:
             raise LookupError(f"no forecast for {name}")
-        return found
+        return forecast
 
     return via(PREDICTED_FUNDINGS, None, of_venue)
 
@@ -182,15 +182,15 @@ def _row(venue: VenueFundings, funding: Funding) -> FundingRate:
     )
 
 
-def _states(asked: Sequence[VenueFundings | None]) -> list[VenueState]:
-    states = [_state(name, found) for name, found in zip(NAMES, asked, strict=True)]
-    okx = [VenueState(name="okx", status="ok", markets=len(v.fundings)) for v in asked if v and v.venue == "okx"]
+def _states(answers: Sequence[VenueFundings | None]) -> list[VenueState]:
+    states = [_state(name, answer) for name, answer in zip(NAMES, answers, strict=True)]
+    okx = [VenueState(name="okx", status="ok", markets=len(v.fundings)) for v in answers if v and v.venue == "okx"]
     return states + okx
 
 
-def _state(name: Venue, found: VenueFundings | None) -> VenueState:
-    if found is None:
+def _state(name: Venue, answer: VenueFundings | None) -> VenueState:
+    if answer is None:
         return VenueState(name=name, status="unavailable", markets=None)
-    if found.venue != name:
+    if answer.venue != name:
         return VenueState(name=name, status="replaced", markets=None)
-    return VenueState(name=name, status="predicted" if found.predicted else "ok", markets=len(found.fundings))
+    return VenueState(name=name, status="predicted" if answer.predicted else "ok", markets=len(answer.fundings))

@@ -44,18 +44,18 @@ async def humans_in_space(ctx: ToolContext, limit: Annotated[int, up_to(50)] = 5
     fallback, when the newest member of it was launched.
     Source: Launch Library 2, refreshed every 6 hours and compared with a list kept by hand, which is also the fallback.
     """
-    found = await ctx.first("data", *crew())
-    if found.newest_launch:
-        return _listed(ctx, found.people, limit, found.newest_launch, "newest_launch")
-    _compare(ctx, found)
+    listed = await ctx.first("data", *crew())
+    if listed.newest_launch:
+        return _listed(ctx, listed.people, limit, listed.newest_launch, "newest_launch")
+    _compare(ctx, listed)
     crews: Fallback[tuple[Expedition, ...]] = via(EXPEDITIONS)
-    people = aboard(found.people, await ctx.section("data.craft", crews) or ())
+    people = aboard(listed.people, await ctx.section("data.craft", crews) or ())
     checked_at = next(n.fetched_at for n in ctx.notes.used if n.source is ASTRONAUTS and n.fetched_at)
     return _listed(ctx, people, limit, checked_at, "checked")
 
 
-def _compare(ctx: ToolContext, found: Crew) -> None:
-    counted, elsewhere = len(found.people), found.listed_elsewhere
+def _compare(ctx: ToolContext, listed: Crew) -> None:
+    counted, elsewhere = len(listed.people), listed.listed_elsewhere
     if elsewhere not in (None, counted):
         message = f"Launch Library lists {counted} people, the second list {elsewhere}; the first is shown."
         ctx.warn("data", "disagreement", message, PEOPLE.name)

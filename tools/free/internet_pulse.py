@@ -48,5 +48,5 @@ async def internet_pulse(ctx: ToolContext, limit: Annotated[int, up_to(6)] = 6) 
         raise SourceDown("no target could be measured")
     if all(latency == -1 for latency in measured.values()):
         ctx.warn("data", "own_network_suspect", "No target answered: this server's own network is the likely cause.")
-    known = [name for name in targets if name in measured]
-    return InternetPulse([Target(name=name, latency_ms=measured[name]) for name in ctx.page(known, limit)])
+    measured_names = [name for name in targets if name in measured]
+    return InternetPulse([Target(name=name, latency_ms=measured[name]) for name in ctx.page(measured_names, limit)])

@@ -32,7 +32,7 @@ class Quote(Payload):
     change: float
     previous_close: float
     name: str | None
-    as_of: Timestamp | None = Field(description="Time of the price, where the provider tells it")
+    as_of: Timestamp | None = Field(description="Time of the price, where the provider gives it")
     delayed: bool | None
     stale: bool = Field(description="Older than 12 minutes in market hours")
 
@@ -42,7 +42,7 @@ class Stocks(Payload):
     losers: list[Quote] = Field(description="Fallen, most first; at most 5 unless symbols are given")
     indices: list[Quote] = Field(description="S&P 500, Dow, Nasdaq Composite, Russell 2000, VIX")
     quotes: list[Quote] = Field(description="All, by symbol")
-    unknown_symbols: list[str] = Field(description="Asked for, and nobody has them")
+    unknown_symbols: list[str] = Field(description="Requested, and no source has them")
 
 
 @tool(

@@ -78,12 +78,9 @@ async def volcanoes(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOW
     Source: the Smithsonian's weekly report with USGS alert levels; when the report is missing, the eruptions that
     NASA EONET and GDACS list, without summaries. Refreshed every hour.
     """
-    fallbacks: tuple[Fallback[Listed], ...] = (
-        via(WEEKLY_REPORT, None, lambda reports: Listed(from_reports(reports), complete=True)),
-        eruptions_elsewhere(ctx),
-    )
+    weekly: Fallback[Listed] = via(WEEKLY_REPORT, None, lambda report: Listed(from_reports(report), complete=True))
     reports, elevated = await gather(
-        ctx.attempt("data.reports", *fallbacks),
+        ctx.attempt("data.reports", weekly, eruptions_elsewhere(ctx)),
         ctx.attempt("data.us", ELEVATED),
     )
     if isinstance(reports, SourceError) and isinstance(elevated, SourceError):
@@ -94,8 +91,8 @@ async def volcanoes(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOW
         message = "The weekly report is missing; NASA EONET and GDACS list fewer volcanoes."
         ctx.warn("data", "degraded_fallback", message, WEEKLY_REPORT.name)
     listed: list[VolcanoItem] = [] if isinstance(reports, SourceError) else reports.items
-    found = merged(listed, () if isinstance(elevated, SourceError) else elevated)
-    return Volcanoes(ctx.page(found[:SHOWN], limit))
+    items = merged(listed, () if isinstance(elevated, SourceError) else elevated)
+    return Volcanoes(ctx.page(items[:SHOWN], limit))
 
 
 def from_reports(reports: tuple[VolcanoReport, ...]) -> list[VolcanoItem]:
@@ -122,9 +119,9 @@ def from_reports(reports: tuple[VolcanoReport, ...]) -> list[VolcanoItem]:
 def merged(listed: list[VolcanoItem], elevated: tuple[ElevatedVolcano, ...]) -> list[VolcanoItem]:
     """Return the listed volcanoes with USGS's levels where raised, then those that only USGS lists."""
     levels = {volcano.vnum: volcano for volcano in elevated}
-    found = [_with_level(item, levels.pop(item.vnum, None) if item.vnum else None) for item in listed]
+    items = [_with_level(item, levels.pop(item.vnum, None) if item.vnum else None) for item in listed]
     rest = sorted(levels.values(), key=lambda volcano: volcano.sent_at, reverse=True)
-    return found + [_from_usgs(volcano) for volcano in rest]
+    return items + [_from_usgs(volcano) for volcano in rest]
 
 
 def _with_level(item: VolcanoItem, volcano: ElevatedVolcano | None) -> VolcanoItem:
@@ -197,10 +194,10 @@ def _from_eonet(event: NaturalEvent) -> VolcanoItem:
     )
 
 
-def _item(name: str, source: str, **known: Any) -> VolcanoItem:
+def _item(name: str, source: str, **fields: Any) -> VolcanoItem:
     """Return an item in which every unknown field is null."""
     return VolcanoItem.model_validate(
-        dict.fromkeys(VolcanoItem.model_fields) | known | {"name": name, "source": source}
+        dict.fromkeys(VolcanoItem.model_fields) | fields | {"name": name, "source": source}
     )
 
 

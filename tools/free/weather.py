@@ -88,23 +88,23 @@ async def weather(
         raise InvalidArguments("lat and lon belong together: give both or neither.", errors=[missing])
     point = None if lat is None or lon is None else Place(lat, lon)
     chosen = await choose_place(ctx, point, place)
-    found = await ctx.first(
+    forecast = await ctx.first(
         "data",
         via(FORECAST, chosen.place, partial(from_open_meteo, now=ctx.now)),
         via(LOCATION_FORECAST, chosen.place, partial(from_met_norway, now=ctx.now)),
     )
-    return _shown(found, chosen)
+    return _shown(forecast, chosen)
 
 
-def _shown(found: Weather, chosen: ChosenPlace) -> LocalWeather:
+def _shown(forecast: Weather, chosen: ChosenPlace) -> LocalWeather:
     return LocalWeather(
         lat=chosen.place.lat,
         lon=chosen.place.lon,
         place=chosen.name,
-        timezone=found.timezone or "UTC",
+        timezone=forecast.timezone or "UTC",
         default_location=chosen.by_default,
-        current=_current(found.current),
-        hourly=[_hour(hour) for hour in found.hourly],
+        current=_current(forecast.current),
+        hourly=[_hour(hour) for hour in forecast.hourly],
         units=UNITS,
     )
 

@@ -115,10 +115,10 @@ async def wildfires(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOW
 def _area(now: datetime) -> Fallback[SeenFires]:
     """Return the fallback for all of North America from one satellite: some fire burns there every day."""
 
-    def seen(found: tuple[Detection, ...]) -> SeenFires:
-        if not recent(found, now):
+    def seen(detections: tuple[Detection, ...]) -> SeenFires:
+        if not recent(detections, now):
             raise SourceFrozen("no fire of the past 24 hours")
-        return SeenFires(found, ("NOAA-20",))
+        return SeenFires(detections, ("NOAA-20",))
 
     return via(FIRES_AREA, None, seen)
 

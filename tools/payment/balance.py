@@ -12,7 +12,7 @@ class CreditBalance(TopLevel):
     reissue_at: Timestamp | None = Field(
         None,
         description="When another token replaces this one, because the account that paid for it reported it lost; "
-        "reissue_cancel prevents it. Null when nobody did",
+        "reissue_cancel prevents it. Null without such a request",
     )
 
 

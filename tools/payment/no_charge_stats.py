@@ -27,7 +27,7 @@ class NoChargeEvent(Payload):
     reason: str = Field(examples=["stale_data"])
     endpoint: str
     credits: int = Field(ge=0, description="What it would have cost")
-    receipt_sha256: str | None = Field(description="SHA-256 of the receipt's core; null: nobody took a receipt")
+    receipt_sha256: str | None = Field(description="SHA-256 of the receipt's core; null: no receipt was fetched")
 
 
 class NoChargeDay(Payload):
@@ -75,6 +75,6 @@ async def payment_no_charge_stats(
     evidence = ctx.host.evidence
     if evidence is None:
         raise NotFound("This instance keeps no statistics of uncharged calls.")
-    found = await evidence.no_charge(date or ctx.now.date())
+    statistics = await evidence.no_charge(date or ctx.now.date())
     listed = [{"date": day, "count": count} for day, count in await evidence.no_charge_days()] if dates else None
-    return NoChargeStats.model_validate({**found, "dates": listed})
+    return NoChargeStats.model_validate({**statistics, "dates": listed})

@@ -88,21 +88,21 @@ async def premium_agent_context(ctx: ToolContext) -> AgentContext:
     Chart: none of its own, it is made to be read; the values of `context.markets` fit tiles, each with its time.
     Source: those of btc_price, fear_greed, forex, launches, tech_news, predictions and service_status; CNBC, Yahoo or
     Cboe for the VIX; New York Fed or FRED; USGS, or EMSC, which has no flags.
-    Errors: 503 when nobody answers, not charged.
+    Errors: 503 when no source answers, not charged.
     """
     chains = _chains(ctx)
-    found = await read_sections(ctx, chains, {SERVICES: lambda: check_pages(ctx, MAJORS, SERVICES)})
-    found.require_any()
+    sections = await read_sections(ctx, chains, {SERVICES: lambda: check_pages(ctx, MAJORS, SERVICES)})
+    sections.require_any()
     world = AgentWorld(
         datetime=context_shown.moment(ctx.now),
-        markets=_markets(ctx, found),
-        world_events=_events(ctx, found),
-        infrastructure=context_shown.infrastructure(found.get(SERVICES, list) or ()),
+        markets=_markets(ctx, sections),
+        world_events=_events(ctx, sections),
+        infrastructure=context_shown.infrastructure(sections.get(SERVICES, list) or ()),
     )
     if not any([*vars(world.markets).values(), *vars(world.world_events).values()]):
         ctx.mark_empty()
-    _warn_of_gaps(ctx, found)
-    flagged = found.get(QUAKES, lambda large: bool(large.flagged))
+    _warn_of_gaps(ctx, sections)
+    flagged = sections.get(QUAKES, lambda large: bool(large.flagged))
     text = prompt(world, Remarks(_providers(ctx, [*chains]), quakes_flagged=flagged is not False))
     return AgentContext(context=world, system_prompt=text, notes=_notes(text))
 
@@ -127,31 +127,31 @@ def _chains(ctx: ToolContext) -> dict[str, tuple[Fallback[Any], ...]]:
     }
 
 
-def _markets(ctx: ToolContext, found: Sections) -> ContextMarkets:
+def _markets(ctx: ToolContext, sections: Sections) -> ContextMarkets:
     """Return the markets. A price has the time of its fetch, since venues do not publish another one."""
     fetched = [note.fetched_at for note in ctx.notes.used if note.section == BTC and note.fetched_at]
     return ContextMarkets(
-        btc=found.get(BTC, lambda spot: context_shown.btc(spot, min(fetched, default=ctx.now))),
-        crypto_fear_greed=found.get(MOOD, context_shown.mood),
-        vix=found.get(VIX, context_shown.vix),
-        fed_funds_rate=found.get(FED, lambda rate: rate),
-        forex_usd_base=found.get(FOREX, lambda rates: rates),
+        btc=sections.get(BTC, lambda spot: context_shown.btc(spot, min(fetched, default=ctx.now))),
+        crypto_fear_greed=sections.get(MOOD, context_shown.mood),
+        vix=sections.get(VIX, context_shown.vix),
+        fed_funds_rate=sections.get(FED, lambda rate: rate),
+        forex_usd_base=sections.get(FOREX, lambda rates: rates),
     )
 
 
-def _events(ctx: ToolContext, found: Sections) -> WorldEvents:
+def _events(ctx: ToolContext, sections: Sections) -> WorldEvents:
     def upcoming(listed: Iterable[Launch]) -> list[Launch]:
         return flights.upcoming(listed, ctx.now)
 
     return WorldEvents(
-        significant_earthquakes_24h=found.get(QUAKES, context_shown.quakes),
-        upcoming_space_launches=found.get(LAUNCHES, lambda listed: context_shown.launches(upcoming(listed))),
-        news_front_page_top5=found.get(NEWS, context_shown.stories),
-        prediction_markets_top3=found.get(BETS, context_shown.markets),
+        significant_earthquakes_24h=sections.get(QUAKES, context_shown.quakes),
+        upcoming_space_launches=sections.get(LAUNCHES, lambda listed: context_shown.launches(upcoming(listed))),
+        news_front_page_top5=sections.get(NEWS, context_shown.stories),
+        prediction_markets_top3=sections.get(BETS, context_shown.markets),
     )
 
 
-def _warn_of_gaps(ctx: ToolContext, found: Sections) -> None:
+def _warn_of_gaps(ctx: ToolContext, sections: Sections) -> None:
     """Warn about missing parts of sections that are present."""
 
     def spot(read: Spot) -> None:
@@ -169,9 +169,9 @@ def _warn_of_gaps(ctx: ToolContext, found: Sections) -> None:
             message = "EMSC flags no event as significant: only those of M6 and above are listed."
             ctx.warn(QUAKES, "degraded_fallback", message, QUAKES_QUERY.name)
 
-    found.get(BTC, spot)
-    found.get(FOREX, forex)
-    found.get(QUAKES, quakes)
+    sections.get(BTC, spot)
+    sections.get(FOREX, forex)
+    sections.get(QUAKES, quakes)
 
 
 def _providers(ctx: ToolContext, order: list[str]) -> list[str]:

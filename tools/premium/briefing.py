@@ -1,6 +1,6 @@
 """GET /api/pro/briefing."""
 
-from collections.abc import Callable
+from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field
@@ -30,25 +30,17 @@ from toolserver import (
 )
 
 HOURS, SHOWN = 24, 5
-FALLBACKS: dict[str, Callable[[ToolContext], tuple[Fallback[Any], ...]]] = {
-    "btc": lambda ctx: btc_spot_fallbacks(),
-    "fear-greed": lambda ctx: fear_greed_fallbacks(),
-    "earthquakes": lambda ctx: quake_day_fallbacks(ctx.now),
-    "tech-news": lambda ctx: front_page.front_page(),
-    "humans-in-space": lambda ctx: roster.crew(),
-    "predictions": lambda ctx: bets.markets(),
-}
-"""What may be included, in the order of the payload, and how it is read."""
-ALL = ",".join(FALLBACKS)
+INCLUDABLE = ("btc", "fear-greed", "earthquakes", "tech-news", "humans-in-space", "predictions")
+ALL = ",".join(INCLUDABLE)
 
 
-def canonical(given: Any) -> str:
+def canonical(value: Any) -> str:
     """Return the requested names, each once and in our order. Raises ValueError, also when there is none."""
-    names = given if isinstance(given, list | tuple) else str(given).split(",")
-    asked = {str(name).strip().casefold() for name in names} - {""}
-    if not asked or not asked <= FALLBACKS.keys():
+    listed = value if isinstance(value, list | tuple) else str(value).split(",")
+    names = {str(name).strip().casefold() for name in listed} - {""}
+    if not names or not names <= {*INCLUDABLE}:
         raise ValueError(f"give any of {ALL.replace(',', ', ')}, separated by commas")
-    return ",".join(name for name in FALLBACKS if name in asked)
+    return ",".join(name for name in INCLUDABLE if name in names)
 
 
 Include = Annotated[
@@ -57,7 +49,7 @@ Include = Annotated[
     Field(
         description="Sections, separated by commas",
         examples=["btc,earthquakes"],
-        json_schema_extra={"pattern": "^({0})(,({0}))*$".format("|".join(FALLBACKS))},
+        json_schema_extra={"pattern": "^({0})(,({0}))*$".format("|".join(INCLUDABLE))},
     ),
 ]
 
@@ -189,39 +181,45 @@ async def premium_briefing(
     Coinbase, Kraken or Binance. Only the sources of the sections asked for are asked.
     Errors: 400 for an unknown section; 503 when no source of any section answers. Neither is charged.
     """
-    asked = include.split(",")
-    chains = {_path(name): FALLBACKS[name](ctx) for name in asked}
+    fields = include.replace("-", "_").split(",")
+    chains = _chains(ctx, fields)
     if history:
         chains["series.btc_24h"] = candles.btc_hours(HOURS)
-    found = await read_sections(ctx, chains)
-    found.require_any()
-    sections = BriefingSections(**{_field(name): found.get(_path(name), _shown(ctx, name)) for name in asked})
-    series = {"series": BriefingSeries(btc_24h=found.get("series.btc_24h", _hours(ctx)))} if history else {}
-    return PremiumBriefing(sections=sections, **series, notes=_notes(sections, found, history))
+    sections = await read_sections(ctx, chains)
+    sections.require_any()
+    included = _show_sections(ctx, sections, fields)
+    hours = sections.get("series.btc_24h", lambda past: show_hours(ctx, past))
+    payload = PremiumBriefing(sections=included, notes=_notes(included, hours, history))
+    return payload.model_copy(update={"series": BriefingSeries(btc_24h=hours)}) if history else payload
 
 
-def _field(name: str) -> str:
-    return name.replace("-", "_")
-
-
-def _path(name: str) -> str:
-    return f"sections.{_field(name)}"
-
-
-def _shown(ctx: ToolContext, name: str) -> Callable[[Any], Payload]:
-    """Return the function that makes a section from its chain's value."""
-    makers: dict[str, Callable[[Any], Payload]] = {
-        "btc": lambda spot: btc(ctx, spot),
-        "fear-greed": mood,
-        "earthquakes": earthquakes,
-        "tech-news": lambda stories: NewsSection(top_story_count=len(stories)),
-        "humans-in-space": lambda people: humans(ctx, people),
-        "predictions": predictions,
+def _chains(ctx: ToolContext, fields: Iterable[str]) -> dict[str, tuple[Fallback[Any], ...]]:
+    """Return the fallbacks of the sections that were asked for, by their path."""
+    chains: dict[str, tuple[Fallback[Any], ...]] = {
+        "btc": btc_spot_fallbacks(),
+        "fear_greed": fear_greed_fallbacks(),
+        "earthquakes": quake_day_fallbacks(ctx.now),
+        "tech_news": front_page.front_page(),
+        "humans_in_space": roster.crew(),
+        "predictions": bets.markets(),
     }
-    return makers[name]
+    return {f"sections.{field}": chains[field] for field in fields}
 
 
-def btc(ctx: ToolContext, spot: Spot) -> BtcSection:
+def _show_sections(ctx: ToolContext, sections: Sections, fields: Iterable[str]) -> BriefingSections:
+    """Return the sections that were asked for; those that no source answered are null."""
+    shown: dict[str, Payload | None] = {
+        "btc": sections.get("sections.btc", lambda spot: show_btc(ctx, spot)),
+        "fear_greed": sections.get("sections.fear_greed", show_mood),
+        "earthquakes": sections.get("sections.earthquakes", show_earthquakes),
+        "tech_news": sections.get("sections.tech_news", lambda stories: NewsSection(top_story_count=len(stories))),
+        "humans_in_space": sections.get("sections.humans_in_space", lambda crew: show_crew(ctx, crew)),
+        "predictions": sections.get("sections.predictions", show_predictions),
+    }
+    return BriefingSections.model_validate({field: shown[field] for field in fields})
+
+
+def show_btc(ctx: ToolContext, spot: Spot) -> BtcSection:
     if spot.missing:
         ctx.warn("sections.btc", "field_missing", f"{', '.join(spot.missing)}: not known from {spot.venue}.")
     change, volume = spot.change_24h_percent, spot.volume_24h_usd
@@ -236,22 +234,22 @@ def btc(ctx: ToolContext, spot: Spot) -> BtcSection:
     )
 
 
-def mood(found: Mood) -> PremiumMoodSection:
-    return PremiumMoodSection(value=found.value, label=found.label, source=found.index_name)
+def show_mood(index: Mood) -> PremiumMoodSection:
+    return PremiumMoodSection(value=index.value, label=index.label, source=index.index_name)
 
 
-def earthquakes(listed: QuakeList) -> PremiumQuakeSection:
-    found = earthquakes_of(listed)
-    if not found:
+def show_earthquakes(listed: QuakeList) -> PremiumQuakeSection:
+    quakes = earthquakes_of(listed)
+    if not quakes:
         return PremiumQuakeSection(count=0, latest=None)
-    quake, magnitude = found[0]
+    quake, magnitude = quakes[0]
     at = round(quake.time.timestamp() * 1000)
     return PremiumQuakeSection(
-        count=len(found), latest=PremiumLatestQuake(magnitude=round(magnitude, 1), place=quake.place, time=at)
+        count=len(quakes), latest=PremiumLatestQuake(magnitude=round(magnitude, 1), place=quake.place, time=at)
     )
 
 
-def humans(ctx: ToolContext, crew: Crew) -> CrewSection:
+def show_crew(ctx: ToolContext, crew: Crew) -> CrewSection:
     counted, elsewhere = len(crew.people), crew.listed_elsewhere
     if elsewhere not in (None, counted):
         message = f"One list has {counted} people, the other {elsewhere}; the first is shown."
@@ -259,25 +257,22 @@ def humans(ctx: ToolContext, crew: Crew) -> CrewSection:
     return CrewSection(count=counted, names=sorted(person.name for person in crew.people))
 
 
-def predictions(found: tuple[Bet, ...]) -> MarketSection:
-    return MarketSection(count=len(found), top=[market(bet) for bet in found[:SHOWN]])
+def show_predictions(markets: tuple[Bet, ...]) -> MarketSection:
+    return MarketSection(count=len(markets), top=[show_market(bet) for bet in markets[:SHOWN]])
 
 
-def market(bet: Bet) -> MarketItem:
+def show_market(bet: Bet) -> MarketItem:
     outcomes = [SectionOutcome(name=n, price=round(p, 4)) for n, p in zip(bet.outcomes, bet.prices, strict=True)]
     return MarketItem(question=bet.question, volume_24hr=round(bet.volume_24h_usd, 2), outcomes=outcomes)
 
 
-def _hours(ctx: ToolContext) -> Callable[[tuple[Candle, ...]], list[HourlyPrice]]:
-    def shown(found: tuple[Candle, ...]) -> list[HourlyPrice]:
-        if len(found) < HOURS:
-            ctx.warn("series.btc_24h", "incomplete_window", f"{HOURS - len(found)} of {HOURS} hours have no candle.")
-        return [HourlyPrice(ts=int(c.start.timestamp() * 1000), price=price(c.close)) for c in found]
-
-    return shown
+def show_hours(ctx: ToolContext, past: tuple[Candle, ...]) -> list[HourlyPrice]:
+    if len(past) < HOURS:
+        ctx.warn("series.btc_24h", "incomplete_window", f"{HOURS - len(past)} of {HOURS} hours have no candle.")
+    return [HourlyPrice(ts=int(c.start.timestamp() * 1000), price=price(c.close)) for c in past]
 
 
-def _notes(sections: BriefingSections, found: Sections, history: str | None) -> dict[str, str]:
+def _notes(sections: BriefingSections, hours: list[HourlyPrice] | None, history: str | None) -> dict[str, str]:
     notes = {
         "volume": "btc.volume_24h is in USD (in USDT where btc.quote says so), at the venue named.",
         "times": "earthquakes.latest.time and series ts are Unix milliseconds.",
@@ -285,6 +280,5 @@ def _notes(sections: BriefingSections, found: Sections, history: str | None) -> 
     if sections.fear_greed:
         notes["fear_greed_source"] = f"Index of {sections.fear_greed.source}; other indices differ by several points."
     if history:
-        hours = found.get("series.btc_24h", len)
-        notes["history"] = f"{hours or 0} of the {HOURS} newest complete hours; price is each hour's close."
+        notes["history"] = f"{len(hours or ())} of the {HOURS} newest complete hours; price is each hour's close."
     return notes

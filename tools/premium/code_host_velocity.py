@@ -154,7 +154,7 @@ async def premium_code_host_velocity(
     )
     if isinstance(new, SourceError) and isinstance(active, SourceError):
         raise new
-    fresh, lively = (usable(ctx, name, found) for name, found in ((NEWEST, new), (LIVELY, active)))
+    fresh, lively = (usable(ctx, name, search) for name, search in ((NEWEST, new), (LIVELY, active)))
     trending = fresh and [
         trending_repo(repo, RepositoryMoment(ctx, fresh.at)) for repo in most_starred(fresh.listed, TRENDING)
     ]
@@ -174,15 +174,15 @@ async def premium_code_host_velocity(
     )
 
 
-def usable(ctx: ToolContext, section: str, found: Searched | SourceError) -> Searched | None:
+def usable(ctx: ToolContext, section: str, search: Searched | SourceError) -> Searched | None:
     """Keep the stars of a search and return it; None after a failure, which also shortens the answer's lifetime."""
-    if isinstance(found, SourceError):
+    if isinstance(search, SourceError):
         ctx.shorten(RETRY_S)
         return None
-    if found.listed.incomplete:
+    if search.listed.incomplete:
         ctx.warn(section, "partial", "GitHub stopped before its search was complete.", ANONYMOUS.name)
-    remember(ctx.history, found)
-    return found
+    remember(ctx.history, search)
+    return search
 
 
 def velocity_repo(repo: Repo, moment: RepositoryMoment) -> VelocityRepo:

@@ -104,16 +104,16 @@ async def premium_correlation_matrix(ctx: ToolContext) -> CorrelationMatrix:
     what moves together; it says nothing about causes.
 
     Shape: four assets, six pairs; a pair with fewer than ten common returns is left out and null in the matrix, with
-    a warning. An asset that nobody has stands with 0 observations.
+    a warning. An asset without a source is listed with 0 observations.
     Chart: `matrix` as a heat map: a row and a column for each symbol, from -1 to 1, null left blank; `pairs` as bars of
     `pearson_r`, as they come.
     Source: EIA by way of FRED or DataHub, U.S. Treasury, the Federal Reserve's H.10 release by way of FRED or itself.
-    Errors: 503 when nobody answers, not charged; an answer without any pair is not charged either.
+    Errors: 503 when no source answers, not charged; an answer without any pair is not charged either.
     """
     today = new_york_date(ctx.now)
-    found = await read_sections(ctx, {f"assets.{name}": asset.fallbacks(today) for name, asset in ASSETS.items()})
-    found.require_any()
-    series = {name: found.get(f"assets.{name}", lambda read: _recent(read, today)) for name in ASSETS}
+    sections = await read_sections(ctx, {f"assets.{name}": asset.fallbacks(today) for name, asset in ASSETS.items()})
+    sections.require_any()
+    series = {name: sections.get(f"assets.{name}", lambda read: _recent(read, today)) for name in ASSETS}
     pairs = compared(ctx, {name: read.series for name, read in series.items() if read is not None})
     if not pairs:
         ctx.mark_empty()
@@ -178,8 +178,8 @@ def compare(a: str, b: str, one: Series, other: Series) -> PairItem | None:
 
 def matrix(pairs: list[PairItem]) -> dict[str, dict[str, float | None]]:
     """Return r by symbol and symbol: symmetric, 1 on the diagonal, null where there is no pair."""
-    known = {frozenset((pair.a, pair.b)): pair.pearson_r for pair in pairs}
-    return {a: {b: 1.0 if a == b else known.get(frozenset((a, b))) for b in ASSETS} for a in ASSETS}
+    coefficients = {frozenset((pair.a, pair.b)): pair.pearson_r for pair in pairs}
+    return {a: {b: 1.0 if a == b else coefficients.get(frozenset((a, b))) for b in ASSETS} for a in ASSETS}
 
 
 def _asset(name: str, read: Sourced | None) -> AssetItem:
@@ -199,8 +199,8 @@ def _notes(pairs: list[PairItem]) -> dict[str, str]:
     return {
         "as_of": f"Newest common date: {newest or 'none'}. The dollar index and the oil price are published once a"
         " week, so pairs with them lag by up to two weeks.",
-        "alignment": "By date, pair by pair: a day that one of the two series lacks is used for neither.",
+        "alignment": "By date, pair by pair: a day that is missing from one of the two series is used for neither.",
         "yields": "pearson_r takes yields like prices, by percentage change; pearson_r_yield_diff takes their change in"
         " percentage points, the usual measure.",
-        "caution": "With 30 returns, |r| below 0.36 cannot be told from 0 at the 5 % level.",
+        "caution": "With 30 returns, |r| below 0.36 cannot be distinguished from 0 at the 5 % level.",
     }

@@ -40,9 +40,9 @@ SYMBOLS = f"^{_ONE}(,{_ONE}){{0,{MOST - 1}}}$"
 COIN_SOURCES = (COINS_MARKETS, COINLORE, COINPAPRIKA)
 
 
-def canonical(given: Any) -> str | None:
+def canonical(value: Any) -> str | None:
     """Return symbols in upper case, each once and in order; None for none. Raises ValueError."""
-    listed = given if isinstance(given, list | tuple) else str(given or "").split(",")
+    listed = value if isinstance(value, list | tuple) else str(value or "").split(",")
     names = sorted({str(name).strip().upper() for name in listed} - {""})
     if len(names) > MOST or not all(SYMBOL.fullmatch(name) for name in names):
         raise ValueError(f"give at most {MOST} symbols separated by commas, like BTC,ETH")
@@ -154,55 +154,55 @@ async def premium_crypto_deep(
     USD, `volume` in BTC; `coins_top50` as bars of `change_24h_percent` by `symbol`, or as a map sized by `market_cap`.
     Source: CoinGecko, Coinlore or CoinPaprika; Binance, Kraken or OKX; mempool.space, Blockstream or Blockchain.com; an
     Ethereum node, Blockscout or Etherscan; candles of Coinbase, Kraken or Binance.
-    Errors: 400 for more than 20 symbols; 503 when nobody answers. Nothing is charged then, nor when `coins` finds none,
-    which leaves the rest null too.
+    Errors: 400 for more than 20 symbols; 503 when no source answers. Nothing is charged then, nor when `coins` finds
+    none, which leaves the rest null too.
     """
-    found = await read_sections(ctx, _chains(history))
-    found.require_any()
-    asked = frozenset(coins.split(",")) if coins else frozenset()
-    changes = found.get(
+    sections = await read_sections(ctx, _chains(history))
+    sections.require_any()
+    symbols = frozenset(coins.split(",")) if coins else frozenset()
+    changes = sections.get(
         "coins_top50", lambda listed: {coin.symbol: coin.change_24h_percent for _, coin in listed[::-1]}
     )
-    top = found.get("coins_top50", coin_rows(asked))
-    pairs = found.get("exchange_top20_usdt", pair_rows(ctx, asked, changes or {}))
-    nothing = bool(asked) and not _any_matches(ctx, asked, top, pairs)
-    days = None if nothing or not history else found.get("series.btc_30d", _days(ctx))
-    series = {"series": DaySeries(btc_30d=days)} if history else {}
-    return PremiumCryptoDeep(
+    top = sections.get("coins_top50", coin_rows(symbols))
+    pairs = sections.get("exchange_top20_usdt", pair_rows(ctx, symbols, changes or {}))
+    nothing = bool(symbols) and not _any_matches(ctx, symbols, top, pairs)
+    days = None if nothing or not history else sections.get("series.btc_30d", _days(ctx))
+    payload = PremiumCryptoDeep(
         coins_top50=top and ctx.page(top, limit, "coins_top50"),
         exchange_top20_usdt=pairs and ctx.page(pairs, limit, "exchange_top20_usdt"),
-        network_btc=None if nothing else network(found, "network_btc"),
-        eth_gas=None if nothing else found.get("eth_gas", gas_figures),
-        **series,
-        notes=_notes(found, history),
+        network_btc=None if nothing else network(sections, "network_btc"),
+        eth_gas=None if nothing else sections.get("eth_gas", gas_figures),
+        notes=_notes(sections, history),
     )
+    return payload.model_copy(update={"series": DaySeries(btc_30d=days)}) if history else payload
 
 
 def _chains(history: str | None) -> dict[str, tuple[Fallback[Any], ...]]:
     """Return every section by its path; daily candles only when requested."""
-    days = {"series.btc_30d": candles.btc_days(DAYS)} if history else {}
-    return {
+    chains: dict[str, tuple[Fallback[Any], ...]] = {
         "coins_top50": tuple(via(source, None, ranked) for source in COIN_SOURCES),
         "exchange_top20_usdt": exchange_list.list_fallbacks(),
         **network_chains("network_btc"),
         "eth_gas": gas_fallbacks(),
-        **days,
     }
+    if history:
+        chains["series.btc_30d"] = candles.btc_days(DAYS)
+    return chains
 
 
 def ranked(listed: Sequence[Coin]) -> list[tuple[int, Coin]]:
     """Return the coins with a rank, the largest first. Raises LookupError when none has one."""
-    found = [(coin.rank, coin) for coin in listed if coin.rank is not None]
-    if not found:
+    with_rank = [(coin.rank, coin) for coin in listed if coin.rank is not None]
+    if not with_rank:
         raise LookupError("no coin has a rank")
-    return sorted(found, key=lambda pair: pair[0])
+    return sorted(with_rank, key=lambda pair: pair[0])
 
 
-def coin_rows(asked: frozenset[str]) -> Callable[[list[tuple[int, Coin]]], list[CoinFigures]]:
+def coin_rows(symbols: frozenset[str]) -> Callable[[list[tuple[int, Coin]]], list[CoinFigures]]:
     """Return a function that picks the largest of the requested coins, or of all when none is requested."""
 
     def rows(listed: list[tuple[int, Coin]]) -> list[CoinFigures]:
-        return [coin_row(coin, rank) for rank, coin in listed if not asked or coin.symbol in asked][:COINS]
+        return [coin_row(coin, rank) for rank, coin in listed if not symbols or coin.symbol in symbols][:COINS]
 
     return rows
 
@@ -224,7 +224,7 @@ def coin_row(coin: Coin, rank: int) -> CoinFigures:
 
 
 def pair_rows(
-    ctx: ToolContext, asked: frozenset[str], changes: Mapping[str, float | None]
+    ctx: ToolContext, symbols: frozenset[str], changes: Mapping[str, float | None]
 ) -> Callable[[tuple[Pair, ...]], list[PairFigures]]:
     """Return a function that picks the most traded requested pairs, or of all, and warns about missing fields.
 
@@ -232,7 +232,7 @@ def pair_rows(
     """
 
     def rows(listed: tuple[Pair, ...]) -> list[PairFigures]:
-        chosen = [pair for pair in listed if not asked or pair.base in asked][:PAIRS]
+        chosen = [pair for pair in listed if not symbols or pair.base in symbols][:PAIRS]
         shown = exchange_list.fill_changes(chosen, changes)
         if missing := exchange_list.missing(shown):
             text = f"{', '.join(missing)}: not known from {shown[0].venue}."
@@ -250,13 +250,13 @@ def pair_rows(
 
 def _any_matches(
     ctx: ToolContext,
-    asked: frozenset[str],
+    symbols: frozenset[str],
     top: list[CoinFigures] | None,
     pairs: list[PairFigures] | None,
 ) -> bool:
     """Return True if any symbol was found, and warn about the others. An answer without any is not charged."""
     seen = {row.symbol for row in top or ()} | {row.pair.rpartition("-")[0] for row in pairs or ()}
-    if absent := sorted(asked - seen):
+    if absent := sorted(symbols - seen):
         ctx.warn("coins_top50", "missing_symbols", f"In neither list: {', '.join(absent)}.")
     if not seen:
         ctx.mark_empty()
@@ -283,10 +283,10 @@ def exact(gwei: float) -> float:
 
 
 def _days(ctx: ToolContext) -> Callable[[tuple[Candle, ...]], list[DayCandle]]:
-    def shown(found: tuple[Candle, ...]) -> list[DayCandle]:
-        if len(found) < DAYS:
-            ctx.warn("series.btc_30d", "incomplete_window", f"{DAYS - len(found)} of {DAYS} days have no candle.")
-        return [day_candle(candle) for candle in found]
+    def shown(past: tuple[Candle, ...]) -> list[DayCandle]:
+        if len(past) < DAYS:
+            ctx.warn("series.btc_30d", "incomplete_window", f"{DAYS - len(past)} of {DAYS} days have no candle.")
+        return [day_candle(candle) for candle in past]
 
     return shown
 
@@ -302,17 +302,17 @@ def day_candle(candle: Candle) -> DayCandle:
     )
 
 
-def _notes(found: Sections, history: str | None) -> dict[str, str]:
-    venue = found.get("exchange_top20_usdt", lambda pairs: pairs[0].venue) or "unavailable"
+def _notes(sections: Sections, history: str | None) -> dict[str, str]:
+    venue = sections.get("exchange_top20_usdt", lambda pairs: pairs[0].venue) or "unavailable"
     notes = {
         "exchange_list": f"Venue: {venue}. Coins against USDT by quote volume; pairs of stable coins or currencies and"
-        " leveraged tokens are left out. Kraken tells no changes: they are those of OKX or of all venues.",
+        " leveraged tokens are left out. Kraken publishes no changes: they are those of OKX or of all venues.",
         "gas_rounding": "Whole gwei are rounded up, at least 1; gas is often below that: see the exact figures.",
         "fee_rounding": "Fees are rounded up to whole satoshi per virtual byte, at least 1.",
         "volume_units": "coins_top50 USD, all venues; exchange_top20_usdt in the pair's second currency, one venue"
         " (Kraken: USD, over all currencies of the coin); btc_30d BTC.",
     }
     if history:
-        count = found.get("series.btc_30d", len)
+        count = sections.get("series.btc_30d", len)
         notes["history"] = f"{count or 0} of the {DAYS} newest complete UTC days, oldest first."
     return notes

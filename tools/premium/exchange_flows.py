@@ -153,7 +153,7 @@ async def premium_exchange_flows(ctx: ToolContext, limit: Annotated[int, up_to(M
     Chart: `flows_by_exchange` as bars to both sides: x `exchange`, up `inflow_eth`, down `outflow_eth`, a mark at
     `net_eth`.
     Source: a public Ethereum node, wallets on which two public label lists agree; price of Coinbase, Kraken or
-    Chainlink. Looked at every 30 seconds while somebody asks.
+    Chainlink. Read every 30 seconds while there are requests.
     Errors: 503 without blocks. Nothing is charged then, nor when no transfer was seen or the chain stands still.
     """
     spot_usd, chain = await gather(
@@ -182,9 +182,9 @@ async def premium_exchange_flows(ctx: ToolContext, limit: Annotated[int, up_to(M
 
 def flows_in(chain: Chain) -> tuple[Flow, ...]:
     """Return transfers of 5 ETH and more to or from an exchange, newest block first, the largest of a block first."""
-    found = [flow for block, transfer in chain.transfers if (flow := flow_of(block, transfer)) is not None]
-    kept = [flow for flow in found if flow.direction != "internal"]
-    return tuple(sorted(kept, key=lambda f: (-f.block.number, -f.transfer.value_wei, f.transfer.hash)))
+    flows = [flow for block, transfer in chain.transfers if (flow := flow_of(block, transfer)) is not None]
+    crossing = [flow for flow in flows if flow.direction != "internal"]
+    return tuple(sorted(crossing, key=lambda f: (-f.block.number, -f.transfer.value_wei, f.transfer.hash)))
 
 
 def flow_of(block: Block, transfer: EtherTransfer) -> Flow | None:

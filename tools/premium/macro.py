@@ -177,21 +177,23 @@ async def premium_macro(
     figure's `unit`, oldest first; without it `markets` as bars of `change_percent`.
     Source: New York Fed, BLS, BEA, Treasury and FRED; ECB; Gold-API, Kraken, Chainlink, EIA by way of FRED or DataHub;
     CNBC, Yahoo and Cboe. Each figure names its own in `source`.
-    Errors: 503 when nobody answers, not charged.
+    Errors: 503 when no source answers, not charged.
     """
-    found = await read_sections(ctx, _chains(ctx.now))
-    found.require_any()
-    economic = {name: found.get(f"economic.{name}", _figure(name, history)) for name in FREQUENCIES}
-    forex = found.get("forex", lambda rates: dollar(ctx, rates, history))
-    gold = found.get("commodities.gold", gold_price)
-    oil, gas = (found.get(f"commodities.{name}", commodity_price) for name in ("oil", "nat_gas"))
-    markets = {name: found.get(f"markets.{name}", market_figure) for name in FUNDS}
+    sections = await read_sections(ctx, _chains(ctx.now))
+    sections.require_any()
     return PremiumMacro(
-        economic=EconomicFigures(**economic),
-        forex=forex,
-        commodities=Commodities(gold=gold, silver=None, oil=oil, nat_gas=gas),
-        markets=Markets(**markets),
-        notes=_notes(found, history),
+        economic=EconomicFigures.model_validate(
+            {name: sections.get(f"economic.{name}", _figure(name, history)) for name in FREQUENCIES}
+        ),
+        forex=sections.get("forex", lambda rates: dollar(ctx, rates, history)),
+        commodities=Commodities(
+            gold=sections.get("commodities.gold", gold_price),
+            silver=None,
+            oil=sections.get("commodities.oil", commodity_price),
+            nat_gas=sections.get("commodities.nat_gas", commodity_price),
+        ),
+        markets=Markets.model_validate({name: sections.get(f"markets.{name}", market_figure) for name in FUNDS}),
+        notes=_notes(sections, history),
     )
 
 
@@ -209,11 +211,12 @@ def _chains(now: dt.datetime) -> dict[str, tuple[Fallback[Any], ...]]:
 
 
 def _figure(name: str, history: str | None) -> Callable[[Sourced], EconomicFigure]:
-    def shown(found: Sourced) -> EconomicFigure:
-        last = newest(found.series)
-        values = {"value": significant(last.value), "date": last.date, "source": found.source}
-        series = {"series": dated(found.series[-LONGEST:])} if history else {}
-        return EconomicFigure(**values, unit=INDICATORS[name].unit, **series)
+    def shown(sourced: Sourced) -> EconomicFigure:
+        last = newest(sourced.series)
+        figure = EconomicFigure(
+            value=significant(last.value), date=last.date, source=sourced.source, unit=INDICATORS[name].unit
+        )
+        return figure.model_copy(update={"series": dated(sourced.series[-LONGEST:])}) if history else figure
 
     return shown
 
@@ -234,9 +237,9 @@ def dollar(ctx: ToolContext, rates: FxRates, history: str | None) -> DollarRates
     missing = [code for code in CODES if code not in per_usd]
     if missing:
         ctx.warn("forex.rates", "field_missing", f"No rate was published for {', '.join(missing)}.")
-    series = {"series": rate_series(ctx, rates)} if history else {}
-    known = {code: significant(per_usd[code]) for code in CODES if code in per_usd}
-    return DollarRates(base="USD", date=rates.newest.date, rates=known, kind=rates.kind, **series)
+    quoted = {code: significant(per_usd[code]) for code in CODES if code in per_usd}
+    dollars = DollarRates(base="USD", date=rates.newest.date, rates=quoted, kind=rates.kind)
+    return dollars.model_copy(update={"series": rate_series(ctx, rates)}) if history else dollars
 
 
 def rate_series(ctx: ToolContext, rates: FxRates) -> dict[str, list[DatedValue]]:
@@ -252,20 +255,20 @@ def gold_price(gold: Gold) -> GoldPriced:
     return GoldPriced(price_usd=price(gold.price_usd), source=gold.source, as_of=gold.as_of)
 
 
-def commodity_price(found: Priced) -> CommodityPriced:
-    return CommodityPriced(price_usd=significant(found.price_usd), date=found.date, source=found.source)
+def commodity_price(priced: Priced) -> CommodityPriced:
+    return CommodityPriced(price_usd=significant(priced.price_usd), date=priced.date, source=priced.source)
 
 
 def market_figure(quote: IndexQuote) -> MarketFigure:
     return MarketFigure(**quote._asdict())
 
 
-def _notes(found: Sections, history: str | None) -> dict[str, str]:
-    dates = {name: found.get(f"economic.{name}", lambda read: newest(read.series).date) for name in FREQUENCIES}
+def _notes(sections: Sections, history: str | None) -> dict[str, str]:
+    dates = {name: sections.get(f"economic.{name}", lambda read: newest(read.series).date) for name in FREQUENCIES}
     priced = {
-        name: found.get(f"commodities.{name}", lambda read: KINDS[read.kind]) for name in ("gold", "oil", "nat_gas")
+        name: sections.get(f"commodities.{name}", lambda read: KINDS[read.kind]) for name in ("gold", "oil", "nat_gas")
     }
-    vix = found.get("markets.vix", lambda quote: quote.freshness.replace("_", " "))
+    vix = sections.get("markets.vix", lambda quote: quote.freshness.replace("_", " "))
     notes = {
         "cadence": "; ".join(f"{name} {FREQUENCIES[name]}, newest {day or 'unknown'}" for name, day in dates.items()),
         "silver": "No source: always null.",
@@ -275,12 +278,12 @@ def _notes(found: Sections, history: str | None) -> dict[str, str]:
     }
     if history:
         spans = {
-            name: found.get(f"economic.{name}", lambda read: _span(read.series[-LONGEST:])) for name in FREQUENCIES
+            name: sections.get(f"economic.{name}", lambda read: _span(read.series[-LONGEST:])) for name in FREQUENCIES
         }
-        known = "; ".join(f"{name} {span}" for name, span in spans.items() if span)
+        covered = "; ".join(f"{name} {span}" for name, span in spans.items() if span)
         notes["history"] = (
             f"The {LONGEST} newest observations of each series at its own frequency, oldest first, not {LONGEST} days"
-            f" where that is monthly or quarterly: {known}."
+            f" where that is monthly or quarterly: {covered}."
         )
     return notes
 

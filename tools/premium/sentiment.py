@@ -124,7 +124,7 @@ async def premium_sentiment(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)
     `market_indices.crypto_fear_greed.value` as a gauge from 0 to 100.
     Source: Hacker News Search, Reddit, news feeds of eight publishers; alternative.me or CoinMarketCap; CNBC, Yahoo or
     Cboe; Polymarket, else Kalshi.
-    Errors: 503 when nobody answers, not charged; nor is an answer without tickers and without indices.
+    Errors: 503 when no source answers, not charged; nor is an answer without tickers and without indices.
     """
     chains: dict[str, tuple[Fallback[Any], ...]] = {
         MOOD: fear_greed_fallbacks(),
@@ -132,14 +132,14 @@ async def premium_sentiment(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)
         TRENDING: headlines.headline_fallbacks(ctx),
         SIGNALS: bets.markets(),
     }
-    found = await read_sections(ctx, chains)
-    found.require_any()
-    indices = MarketIndices(crypto_fear_greed=found.get(MOOD, mood), stocks_vix=found.get(VIX, vix))
-    collected: Collected | None = found.get(TRENDING, lambda read: read)
+    sections = await read_sections(ctx, chains)
+    sections.require_any()
+    indices = MarketIndices(crypto_fear_greed=sections.get(MOOD, mood), stocks_vix=sections.get(VIX, vix))
+    collected: Collected | None = sections.get(TRENDING, lambda read: read)
     items = [] if collected is None else headlines.of_the_day(collected.items, ctx.now)
     talk = said.talk(items)
     trending = [ticker(each) for each in talk[:SHOWN]] if enough(ctx, collected, items) else None
-    signals = found.get(SIGNALS, lambda open_: [market(bet) for bet in said.financial(open_)[:MARKETS_SHOWN]])
+    signals = sections.get(SIGNALS, lambda open_: [market(bet) for bet in said.financial(open_)[:MARKETS_SHOWN]])
     if not trending and indices.crypto_fear_greed is None and indices.stocks_vix is None:
         if trending is None and signals is None:
             raise SourceEmpty(f"{len(items)} headlines and nothing else")
@@ -153,16 +153,16 @@ async def premium_sentiment(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)
     )
 
 
-def mood(found: Mood) -> CryptoFearGreed:
-    return CryptoFearGreed(value=found.value, label=found.label, source=found.index_name)
+def mood(index: Mood) -> CryptoFearGreed:
+    return CryptoFearGreed(value=index.value, label=index.label, source=index.index_name)
 
 
-def vix(found: IndexQuote) -> VolatilityIndex:
+def vix(quote: IndexQuote) -> VolatilityIndex:
     return VolatilityIndex(
-        value=found.price,
-        change_percent=found.change_percent,
-        label=said.vix_label(found.price),
-        source=found.source,
+        value=quote.price,
+        change_percent=quote.change_percent,
+        label=said.vix_label(quote.price),
+        source=quote.source,
     )
 
 
@@ -171,8 +171,8 @@ def enough(ctx: ToolContext, collected: Collected | None, items: Sequence[Item])
     if collected is None:
         return False
     if collected.missing:
-        asked = collected.answered + len(collected.missing)
-        text = f"{len(collected.missing)} of {asked} headline feeds gave nothing: {', '.join(collected.missing)}"
+        feeds = collected.answered + len(collected.missing)
+        text = f"{len(collected.missing)} of {feeds} headline feeds gave nothing: {', '.join(collected.missing)}"
         ctx.warn(TRENDING, "partial", text if len(text) <= 200 else f"{text[:199]}…")
     if collected.answered >= LEAST_FEEDS and len(items) >= LEAST_HEADLINES:
         return True
@@ -182,16 +182,16 @@ def enough(ctx: ToolContext, collected: Collected | None, items: Sequence[Item])
     return False
 
 
-def ticker(found: Talk) -> TickerTalk:
+def ticker(talk: Talk) -> TickerTalk:
     return TickerTalk(
-        symbol=found.symbol,
-        asset_class=BY_SYMBOL[found.symbol].asset_class,
-        mention_count_24h=len(found.mentions),
-        sources=found.publishers,
-        sentiment_score=found.score,
-        sentiment_label=said.label(found.score),
-        sample_headlines=[headline(mention) for mention in said.samples(found.mentions)],
-        confidence=said.confidence(len(found.mentions)),
+        symbol=talk.symbol,
+        asset_class=BY_SYMBOL[talk.symbol].asset_class,
+        mention_count_24h=len(talk.mentions),
+        sources=talk.publishers,
+        sentiment_score=talk.score,
+        sentiment_label=said.label(talk.score),
+        sample_headlines=[headline(mention) for mention in said.samples(talk.mentions)],
+        confidence=said.confidence(len(talk.mentions)),
     )
 
 

@@ -148,8 +148,8 @@ async def premium_whales(ctx: ToolContext, limit: Annotated[int, up_to(MOST_ETH)
     Chart: `btc_whales_unconfirmed` as bubbles: x `first_seen`, y `value_btc`; `eth_whales_latest_block` by `block_time`
     and `value_eth`, coloured by `from_label` and `to_label`.
     Source: Blockchain.com, else mempool.space or Blockstream (totals only); a public Ethereum node; prices of Coinbase,
-    Kraken or Chainlink. Looked at every 30 seconds while somebody asks.
-    Errors: 503 when nobody answers. Nothing is charged then, nor when both lists are empty or the chain stands still.
+    Kraken or Chainlink. Read every 30 seconds while there are requests.
+    Errors: 503 when no source answers. Nothing is charged then, nor when both lists are empty or the chain stalls.
     """
     chains: dict[str, tuple[Fallback[Any], ...]] = {
         "spot_prices.btc_usd": onchain.price_fallbacks("BTC"),
@@ -157,12 +157,12 @@ async def premium_whales(ctx: ToolContext, limit: Annotated[int, up_to(MOST_ETH)
         BTC: btc_whales.fallbacks_to_see(ctx.now),
         ETH: onchain.block_fallbacks(ctx),
     }
-    found = await read_sections(ctx, chains)
-    found.require_any()
+    sections = await read_sections(ctx, chains)
+    sections.require_any()
     ctx.shorten(FOLLOW_S)
-    spot = SpotPrices(**{name: found.get(f"spot_prices.{name}", price) for name in ("btc_usd", "eth_usd")})
-    window = found.get(BTC, lambda seen: btc_whales.remember(ctx.history, seen, ctx.now))
-    chain: Chain | None = found.get(ETH, lambda blocks: blocks)
+    spot = SpotPrices(**{name: sections.get(f"spot_prices.{name}", price) for name in ("btc_usd", "eth_usd")})
+    window = sections.get(BTC, lambda seen: btc_whales.remember(ctx.history, seen, ctx.now))
+    chain: Chain | None = sections.get(ETH, lambda blocks: blocks)
     moved = None if chain is None else large(chain)
     judge(ctx, window, chain, moved)
     return PremiumWhales(
@@ -182,8 +182,10 @@ async def premium_whales(ctx: ToolContext, limit: Annotated[int, up_to(MOST_ETH)
 
 def large(chain: Chain) -> tuple[LargeTransfer, ...]:
     """Return the transfers of 100 ETH and more, largest first."""
-    found = [LargeTransfer(block, transfer) for block, transfer in chain.transfers if transfer.value_wei >= LEAST_WEI]
-    return tuple(sorted(found, key=lambda moved: (-moved.transfer.value_wei, moved.transfer.hash)))
+    transfers = [
+        LargeTransfer(block, transfer) for block, transfer in chain.transfers if transfer.value_wei >= LEAST_WEI
+    ]
+    return tuple(sorted(transfers, key=lambda moved: (-moved.transfer.value_wei, moved.transfer.hash)))
 
 
 def judge(
@@ -266,10 +268,10 @@ def thresholds(window: WhaleWindow | None) -> Thresholds:
 
 def _notes() -> dict[str, str]:
     return {
-        "btc_sample": "The hundred newest transactions, every 30 seconds while somebody asks: about half of all when"
-        " seven come a second. One may have entered a block since it was seen.",
+        "btc_sample": "The hundred newest transactions, read every 30 seconds while there are requests: about half"
+        " of all at seven per second. One may have entered a block since it was seen.",
         "change": "Outputs that pay an address the transaction spends from are change and not counted; change to a new"
-        " address cannot be told from a payment.",
+        " address looks like a payment.",
         "eth_scope": "Native Ether moved by transactions themselves; no tokens, no internal calls of contracts.",
         "labels": f"{len(EXCHANGES)} exchange wallets on which two public label lists agree, checked {CHECKED_ON}.",
     }

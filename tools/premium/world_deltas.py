@@ -37,14 +37,14 @@ _PLUS_LOST = re.compile(r"([T ]\d\d:\d\d\S*) (\d\d:?\d\d)$")  # a "+" that was n
 EventType = Literal["earthquake", "tech_news_story", "prediction_market_update", "space_launch"]
 
 
-def whole_second(given: Any) -> datetime | None:
+def whole_second(value: Any) -> datetime | None:
     """Return the requested time in UTC and whole seconds, so that equal times share an answer. Raises ValueError."""
-    if given is None:
+    if value is None:
         return None
-    if not isinstance(given, str | datetime):
+    if not isinstance(value, str | datetime):
         raise ValueError("give an ISO 8601 time")
     try:
-        text = given if isinstance(given, datetime) else _PLUS_LOST.sub(r"\1+\2", given.strip())
+        text = value if isinstance(value, datetime) else _PLUS_LOST.sub(r"\1+\2", value.strip())
         time = text if isinstance(text, datetime) else datetime.fromisoformat(text)
         if time.tzinfo is None:
             time = time.replace(tzinfo=UTC)
@@ -156,10 +156,10 @@ async def premium_world_deltas(
 
     Shape: latest first. A type whose sources failed, or know no hour, is absent from `counts`, with a warning.
     Chart: `events` on a line of time: x `timestamp`, a lane for each `type`, sized by `severity`; `counts` as bars.
-    Source: USGS, else EMSC; Hacker News Search; Polymarket, else Kalshi; Launch Library, else RocketLaunch.Live. Looked
-    at every minute while somebody asks.
-    Errors: 400 for a `since` that is no time or more than a minute ahead; 503 when nobody answers. Nothing is charged
-    then, nor when there is no event.
+    Source: USGS, else EMSC; Hacker News Search; Polymarket, else Kalshi; Launch Library, else RocketLaunch.Live. Read
+    every minute while there are requests.
+    Errors: 400 for a `since` that is no time or more than a minute ahead; 503 when no source answers. Nothing is
+    charged then, nor when there is no event.
     """
     start, clamped = window(since, ctx.now)
     chains: dict[str, tuple[Fallback[Any], ...]] = {
@@ -168,9 +168,9 @@ async def premium_world_deltas(
         TYPES[2]: deltas.price_fallbacks(),
         TYPES[3]: flights.launches(ctx.now),
     }
-    found = await read_sections(ctx, chains)
-    found.require_any()
-    answered = events_of(ctx, found)
+    sections = await read_sections(ctx, chains)
+    sections.require_any()
+    answered = events_of(ctx, sections)
     if len(answered) < len(TYPES):
         ctx.shorten(RETRY_S)
     whole = in_order(event for events in answered.values() for event in events)
@@ -211,26 +211,26 @@ def window(since: datetime | None, now: datetime) -> tuple[datetime, bool]:
     return max(earliest, min(since, now)), False
 
 
-def events_of(ctx: ToolContext, found: Sections) -> dict[EventType, list[Event]]:
+def events_of(ctx: ToolContext, sections: Sections) -> dict[EventType, list[Event]]:
     """Return the events of the rolling hour by type, for the types that a source answered."""
     now = ctx.now
-    made: dict[EventType, list[Event] | None] = {
-        "earthquake": found.get(TYPES[0], lambda lists: [quake(*pair) for pair in deltas.quakes(lists, now)]),
-        "tech_news_story": found.get(
+    by_type: dict[EventType, list[Event] | None] = {
+        "earthquake": sections.get(TYPES[0], lambda lists: [quake(*pair) for pair in deltas.quakes(lists, now)]),
+        "tech_news_story": sections.get(
             TYPES[1], lambda page: [story(s) for s in deltas.find_new_stories(ctx.history, page, now)]
         ),
-        "prediction_market_update": found.get(TYPES[2], lambda prices: _market_updates(ctx, prices)),
-        "space_launch": found.get(TYPES[3], lambda all_: [launch(*x, now) for x in deltas.launches(all_, now)]),
+        "prediction_market_update": sections.get(TYPES[2], lambda prices: _market_updates(ctx, prices)),
+        "space_launch": sections.get(TYPES[3], lambda all_: [launch(*x, now) for x in deltas.launches(all_, now)]),
     }
-    return {name: events for name, events in made.items() if events is not None}
+    return {name: events for name, events in by_type.items() if events is not None}
 
 
 def _market_updates(ctx: ToolContext, prices: Prices) -> list[Event] | None:
     """Return the markets that moved; None when no change of the past hour is known, which differs from 0 updates."""
     moved, unknown, traded = deltas.moves(ctx.history, prices, ctx.now)
     if unknown and unknown * 2 > traded:
-        told = f"The change of the hour is unknown of {unknown} of {traded} markets; prices are kept from now on."
-        ctx.warn(TYPES[2], "incomplete_window", told)
+        message = f"The change of the hour is unknown of {unknown} of {traded} markets; prices are kept from now on."
+        ctx.warn(TYPES[2], "incomplete_window", message)
     return None if unknown == traded and not moved else [market(m) for m in moved]
 
 
@@ -242,35 +242,35 @@ def in_order(events: Iterable[Event]) -> list[Event]:
     return sorted(once.values(), key=lambda event: (-int(event.timestamp.timestamp()), TYPES.index(event.type)))
 
 
-def quake(found: Quake, magnitude: float) -> Event:
+def quake(event: Quake, magnitude: float) -> Event:
     facts = QuakeFacts(
-        id=found.id,
+        id=event.id,
         magnitude=round(magnitude, 2),
-        place=found.place,
-        depth_km=found.depth_km,
-        lat=found.lat,
-        lon=found.lon,
-        tsunami=found.tsunami,
-        mag_type=found.magnitude_type,
-        url=found.url,
-        updated=found.updated,
+        place=event.place,
+        depth_km=event.depth_km,
+        lat=event.lat,
+        lon=event.lon,
+        tsunami=event.tsunami,
+        mag_type=event.magnitude_type,
+        url=event.url,
+        updated=event.updated,
     )
-    return Event(type="earthquake", timestamp=found.time, severity=deltas.quake_severity(magnitude), data=facts)
+    return Event(type="earthquake", timestamp=event.time, severity=deltas.quake_severity(magnitude), data=facts)
 
 
 def story(seen: SeenStory) -> Event:
-    found, at = seen
+    submission, at = seen
     facts = StoryFacts(
-        id=found.id,
-        title=found.title,
-        url=found.url or f"https://news.ycombinator.com/item?id={found.id}",
-        points=found.points,
-        num_comments=found.comments,
-        author=found.author,
-        created_at=found.created_at,
+        id=submission.id,
+        title=submission.title,
+        url=submission.url or f"https://news.ycombinator.com/item?id={submission.id}",
+        points=submission.points,
+        num_comments=submission.comments,
+        author=submission.author,
+        created_at=submission.created_at,
         first_seen_at=at,
     )
-    return Event(type="tech_news_story", timestamp=at, severity=deltas.story_severity(found.points), data=facts)
+    return Event(type="tech_news_story", timestamp=at, severity=deltas.story_severity(submission.points), data=facts)
 
 
 def market(moved: MovedMarket) -> Event:
@@ -287,33 +287,33 @@ def market(moved: MovedMarket) -> Event:
     return Event(type="prediction_market_update", timestamp=at, severity=deltas.move_severity(change), data=facts)
 
 
-def launch(found: Launch, net: datetime, now: datetime) -> Event:
+def launch(flight: Launch, net: datetime, now: datetime) -> Event:
     facts = LaunchFacts(
-        id=found.id,
-        name=found.name,
-        mission=found.mission,
-        vehicle=found.vehicle,
-        provider=found.provider,
-        status=found.status,
+        id=flight.id,
+        name=flight.name,
+        mission=flight.mission,
+        vehicle=flight.vehicle,
+        provider=flight.provider,
+        status=flight.status,
         net=net,
         window="recent" if net <= now else "upcoming",
-        pad=found.pad,
-        url=found.url,
+        pad=flight.pad,
+        url=flight.url,
     )
-    return Event(type="space_launch", timestamp=net, severity=deltas.launch_severity(found), data=facts)
+    return Event(type="space_launch", timestamp=net, severity=deltas.launch_severity(flight), data=facts)
 
 
 def _notes() -> dict[str, str]:
     return {
         "window": "The past hour, launches from an hour ago to 12 hours ahead. An earlier since is an hour ago."
-        " An event of the very second of since may come again: ids tell.",
+        " An event in the same second as since may be repeated: compare ids.",
         "types": "earthquake by origin time, tech_news_story by first_seen_at, prediction_market_update by when the"
         " price was read, space_launch by net.",
         "severity": "major, moderate: earthquakes from M6, M5; stories from 100, 25 points; markets from 0.10, 0.05"
         " moved; launches are moderate, major when crewed or failed.",
         "markets": "24 h volume of 10000 USD and a move of 0.01 in an hour, or opened in it: the venue stamps all"
-        " markets as updated at once, so the stamp alone says nothing. While it lasts a move is listed anew.",
-        "story_coverage": "Stories seen to come to the front page; where nobody looked within the hour before, those"
+        " markets as updated at once, so the stamp alone says nothing. A move is listed again for as long as it lasts.",
+        "story_coverage": "Stories that were seen reaching the front page; if it was not read in the hour before, those"
         " submitted within the hour.",
-        "poll_recommendation": "Every 60 to 300 seconds, with since = generated_at of the answer before.",
+        "poll_recommendation": "Every 60 to 300 seconds, with since = generated_at of the previous answer.",
     }

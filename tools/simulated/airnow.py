@@ -111,10 +111,10 @@ class SimArea(NamedTuple):
 def areas(world: World) -> list[SimArea]:
     """Return every area as measured in the last full hour."""
     hour = world.now - world.now % 3600
-    found = [line.split("|") for line in AREAS]
+    rows = [line.split("|") for line in AREAS]
     return [
         SimArea(name, state, lat, lon, zone, air(world, float(lat), float(lon), hour).us_aqi)
-        for name, state, lat, lon, zone in found
+        for name, state, lat, lon, zone in rows
     ]
 
 

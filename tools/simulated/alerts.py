@@ -118,11 +118,13 @@ def alerts(world: World) -> list[SimAlert]:
     There is always one Tornado Warning in force and one alert of each severity, unless `alerts.quiet` is pinned
     to 1, which leaves nothing more severe than Moderate.
     """
-    found = [message for hazard in _hazards(world) for message in _listed(world, *hazard)]
-    found += [_injected(e) for e in world.injected("alert", world.now - 24 * 3600) if _of_weather(e)]
+    messages = [message for hazard in _hazards(world) for message in _listed(world, *hazard)]
+    messages += [_injected(e) for e in world.injected("alert", world.now - 24 * 3600) if _of_weather(e)]
     if world.pinned("alerts.quiet") == 1:
-        found = [a for a in found if a.hazard.severity not in ("Extreme", "Severe") or a.id.startswith(PREFIX + "x")]
-    return sorted(found, key=lambda a: a.sent, reverse=True)
+        messages = [
+            a for a in messages if a.hazard.severity not in ("Extreme", "Severe") or a.id.startswith(PREFIX + "x")
+        ]
+    return sorted(messages, key=lambda a: a.sent, reverse=True)
 
 
 def in_force(world: World, status: str = "actual") -> list[SimAlert]:
@@ -176,9 +178,9 @@ def _listed(world: World, name: str, hazard: Hazard, at: float) -> list[SimAlert
     sent = [t for t in sent if t < over and t <= world.now]
     if off and over <= world.now:
         sent.append(float(math.floor(over)))
-    made = _messages(world, name, hazard, began, ends, sent, off and over <= world.now)
-    kept = [a for a, after in pairwise(made) if after.sent + LINGERS_S > world.now]
-    return [*kept, made[-1]]
+    messages = _messages(world, name, hazard, began, ends, sent, off and over <= world.now)
+    lingering = [a for a, after in pairwise(messages) if after.sent + LINGERS_S > world.now]
+    return [*lingering, messages[-1]]
 
 
 def _messages(
@@ -186,10 +188,10 @@ def _messages(
 ) -> list[SimAlert]:
     office = world.pick("alert.office", name, OFFICES)
     zones = _zones(world, name, office)
-    made: list[SimAlert] = []
+    messages: list[SimAlert] = []
     for serial, at in enumerate(sent):
         last = serial == len(sent) - 1
-        made.append(
+        messages.append(
             SimAlert(
                 id=_identifier(world, name, serial),
                 hazard=hazard,
@@ -202,10 +204,10 @@ def _messages(
                 began=began,
                 ends=ends,
                 status="Test" if hazard is TEST else "Actual",
-                references=tuple((a.id, a.sent) for a in made),
+                references=tuple((a.id, a.sent) for a in messages),
             )
         )
-    return made
+    return messages
 
 
 def _zones(world: World, name: str, office: Office) -> tuple[tuple[str, str], ...]:

@@ -23,8 +23,8 @@ def no_event(world: World, ask: Ask) -> Reply:
 @current_events.form("drift")
 def plain_utf8(world: World, ask: Ask) -> Reply:
     """Return the same events in UTF-8, with numbers for numeric strings."""
-    told = [_event(world, i) for i in incidents(world, "AWS", world.now - LISTED_S)]
-    return Reply.json([e | {"status": int(e["status"]), "date": int(e["date"])} for e in told])
+    events = [_event(world, i) for i in incidents(world, "AWS", world.now - LISTED_S)]
+    return Reply.json([e | {"status": int(e["status"]), "date": int(e["date"])} for e in events])
 
 
 def _reply(events: list[dict[str, Any]]) -> Reply:
@@ -36,7 +36,7 @@ def _event(world: World, incident: SimIncident) -> dict[str, Any]:
     over = incident.ended <= world.now
     status = STATUS[incident.impact]
     what = "AWS_MULTIPLE_SERVICES_OPERATIONAL_ISSUE"
-    told: dict[str, Any] = {
+    event: dict[str, Any] = {
         "date": f"{int(incident.began)}",
         "arn": f"arn:aws:health:us-west-2::event/MULTIPLE_SERVICES/{what}/{what}_SIM{incident.id}",
         "region_name": "Oregon",
@@ -60,4 +60,4 @@ def _event(world: World, incident: SimIncident) -> dict[str, Any]:
             }
         },
     }
-    return told | {"end_time": f"{int(incident.ended)}"} if over else told
+    return event | {"end_time": f"{int(incident.ended)}"} if over else event

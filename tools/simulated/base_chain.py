@@ -46,11 +46,11 @@ def block_time(number: int) -> int:
 
 def sent(world: World) -> list[Sent]:
     """Return every transfer that is in a block by now."""
-    found = [
+    transfers = [
         Sent(e["hash"], e["from"].lower(), e["to"].lower(), int(e["amount"]), block_at(e["at"]))
         for e in world.injected("base_transfer")
     ]
-    return [each for each in found if each.block <= head(world)]
+    return [each for each in transfers if each.block <= head(world)]
 
 
 def block_hash(world: World, number: int) -> str:
@@ -108,10 +108,10 @@ def _block_by_number(world: World, params: list[Any]) -> dict[str, Any] | None:
     number = _height(world, params[0])
     if not 0 <= number <= head(world):
         return None
-    found = block(world, number)
+    shown = block(world, number)
     if params[1]:
-        found["transactions"] = [_shown(world, each) for each in sent(world) if each.block == number]
-    return found
+        shown["transactions"] = [_shown(world, each) for each in sent(world) if each.block == number]
+    return shown
 
 
 def _find(world: World, hash: str) -> Sent | None:
@@ -119,8 +119,8 @@ def _find(world: World, hash: str) -> Sent | None:
 
 
 def _transaction(world: World, params: list[Any]) -> dict[str, Any] | None:
-    found = _find(world, params[0])
-    return found and _shown(world, found)
+    transfer = _find(world, params[0])
+    return transfer and _shown(world, transfer)
 
 
 def _shown(world: World, each: Sent) -> dict[str, Any]:
@@ -260,8 +260,10 @@ def answer(world: World, call: dict[str, Any]) -> dict[str, Any]:
 
 def rpc(world: World, ask: Ask) -> Reply:
     """Answer one call, or a list of calls."""
-    asked = ask.json
-    return Reply.json([answer(world, call) for call in asked] if isinstance(asked, list) else answer(world, asked))
+    request = ask.json
+    return Reply.json(
+        [answer(world, call) for call in request] if isinstance(request, list) else answer(world, request)
+    )
 
 
 def behind(world: World, ask: Ask) -> Reply:

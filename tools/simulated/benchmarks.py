@@ -35,8 +35,8 @@ class Score(NamedTuple):
 def swe_bench(world: World) -> list[Score]:
     """Return half of all pairs, and every model with the small harness; best first."""
     pairs = [(h, m) for h in HARNESSES for m in MODELS if world.u("swe.submitted", f"{h}.{m[0]}") < 0.5]
-    found = [_score(world, harness, model) for harness, model in [*pairs, *((MINI, m) for m in MODELS)]]
-    return sorted(found, key=lambda score: -score.percent)
+    scores = [_score(world, harness, model) for harness, model in [*pairs, *((MINI, m) for m in MODELS)]]
+    return sorted(scores, key=lambda score: -score.percent)
 
 
 def polyglot(world: World) -> list[Score]:

@@ -48,9 +48,9 @@ class SimBet(NamedTuple):
 
 def bets(world: World) -> list[SimBet]:
     """Return the open markets. With `bets.quiet` pinned to 1 all of them are at least a day old."""
-    found = [_bet(world, index) for index in range(COUNT)]
+    markets = [_bet(world, index) for index in range(COUNT)]
     quiet = world.pinned("bets.quiet") == 1
-    return [b for b in found if not quiet or world.now - b.created > DAY]
+    return [b for b in markets if not quiet or world.now - b.created > DAY]
 
 
 def _bet(world: World, index: int) -> SimBet:

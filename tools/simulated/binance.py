@@ -22,13 +22,13 @@ def symbols() -> dict[str, str]:
 
 @serves("Binance.ticker_24h", HOST, "/api/v3/ticker/24hr")
 def ticker(world: World, ask: Ask) -> Reply:
-    asked = ask.params.get("symbol")
-    if asked is None:
+    symbol = ask.params.get("symbol")
+    if symbol is None:
         return Reply.json(_all(world))
-    asset = symbols().get(asked)
+    asset = symbols().get(symbol)
     if asset is None:
         return Reply.json({"code": -1121, "msg": "Invalid symbol."}, 400)
-    return Reply.json(_ticker(world, asked, market.day(world, asset, VENUE)))
+    return Reply.json(_ticker(world, symbol, market.day(world, asset, VENUE)))
 
 
 def _all(world: World) -> list[dict[str, Any]]:

@@ -71,14 +71,14 @@ def newest(world: World, count: int) -> list[SimTx]:
 
 def heard(world: World, since: float) -> list[SimTx]:
     """Return the transactions first heard of after `since`, newest first."""
-    found = [*_small(world, since), *large(world, since)]
-    return sorted(found, key=lambda tx: (tx.at, tx.txid), reverse=True)
+    transactions = [*_small(world, since), *large(world, since)]
+    return sorted(transactions, key=lambda tx: (tx.at, tx.txid), reverse=True)
 
 
 def large(world: World, since: float) -> list[SimTx]:
     """Return the transactions that spend 10 BTC or more, and the injected ones."""
-    found = [*_regular(world, "whale", WHALE_S, since), *_regular(world, "keeper", KEEPER_S, since)]
-    loud = [tx for tx in found if world.pinned("btc.quiet", tx.at) != 1]
+    transactions = [*_regular(world, "whale", WHALE_S, since), *_regular(world, "keeper", KEEPER_S, since)]
+    loud = [tx for tx in transactions if world.pinned("btc.quiet", tx.at) != 1]
     return loud + [_injected(world, event) for event in world.injected("btc_tx", since)]
 
 
@@ -86,8 +86,8 @@ def _small(world: World, since: float) -> Iterator[SimTx]:
     for tick in range(math.floor(since * TXS_A_SECOND), math.floor(world.now * TXS_A_SECOND) + 1):
         at = (tick + world.u("btc.at", tick)) / TXS_A_SECOND
         if since < at <= world.now:
-            paid, kept = _spread(world, f"s{tick}", 0.0002, 4), _spread(world, f"c{tick}", 0.001, 4)
-            yield _tx(world, f"s{tick}", at, paid, kept)
+            paid, change = _spread(world, f"s{tick}", 0.0002, 4), _spread(world, f"c{tick}", 0.001, 4)
+            yield _tx(world, f"s{tick}", at, paid, change)
 
 
 def _regular(world: World, kind: str, every_s: int, since: float) -> Iterator[SimTx]:
@@ -95,9 +95,9 @@ def _regular(world: World, kind: str, every_s: int, since: float) -> Iterator[Si
     for slot in range(math.floor(since / every_s), math.floor(world.now / every_s) + 1):
         at = (slot + world.u(f"btc.{kind}", slot)) * every_s
         much, little = _spread(world, f"{kind}.much{slot}", 10.5, 600), _spread(world, f"{kind}.little{slot}", 0.1, 5)
-        paid, kept = (much, little) if kind == "whale" else (little, much)
+        paid, change = (much, little) if kind == "whale" else (little, much)
         if since < at <= world.now:
-            yield _tx(world, f"{kind}{slot}", at, paid, kept, change_home=True)
+            yield _tx(world, f"{kind}{slot}", at, paid, change, change_home=True)
 
 
 def _spread(world: World, key: str, low: float, high: float) -> int:

@@ -73,8 +73,8 @@ def _side(n: int, side: SimOutput, *, spent: bool) -> dict[str, Any]:
 @stats.form("drift")
 def fewer_figures(world: World, ask: Ask) -> Reply:
     """Return text for numbers, and only the mining figures, in another order."""
-    found = {name: str(value) for name, value in _stats(world).items()}
-    return Reply.json({name: found[name] for name in ("timestamp", "difficulty", "hash_rate")})
+    figures = {name: str(value) for name, value in _stats(world).items()}
+    return Reply.json({name: figures[name] for name in ("timestamp", "difficulty", "hash_rate")})
 
 
 @unconfirmed.form("drift")

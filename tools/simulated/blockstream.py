@@ -10,8 +10,8 @@ TARGETS = (*range(1, 26), 144, 504, 1008)
 
 def estimates(world: World) -> dict[str, float]:
     """Return estimates, highest first: the fees of mempool.space, and interpolated ones."""
-    known = dict(zip((1, 3, 6, 144, 1008), bitcoin.fees(world), strict=True))
-    return {str(target): max(fee for at, fee in known.items() if at >= target) for target in TARGETS}
+    fees = dict(zip((1, 3, 6, 144, 1008), bitcoin.fees(world), strict=True))
+    return {str(target): max(fee for at, fee in fees.items() if at >= target) for target in TARGETS}
 
 
 def too_many(world: World, ask: Ask) -> Reply:
@@ -36,8 +36,10 @@ def mempool(world: World, ask: Ask) -> Reply:
 @serves(NAME, HOST, "/api/mempool/recent")
 def newest(world: World, ask: Ask) -> Reply:
     """Return the newest transactions; virtual sizes are whole here."""
-    found = bitcoin.newest(world, RECENT)
-    return Reply.json([{"txid": t.txid, "fee": t.fee_sat, "vsize": t.vsize, "value": t.total_sat} for t in found])
+    transactions = bitcoin.newest(world, RECENT)
+    return Reply.json(
+        [{"txid": t.txid, "fee": t.fee_sat, "vsize": t.vsize, "value": t.total_sat} for t in transactions]
+    )
 
 
 @fees.form("drift")

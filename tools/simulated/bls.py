@@ -17,12 +17,12 @@ LAPSE = "Data unavailable due to the 2025 lapse in appropriations"
 
 @serves("BLS.timeseries", "api.bls.gov", "/publicAPI/{version}/timeseries/data/", "POST")
 def timeseries(world: World, ask: Ask) -> Reply:
-    asked = ask.json
-    if ask.parts["version"] == "v2" and not ask.key_ok(asked.get("registrationkey")):
-        return _refused(f"The key:{asked.get('registrationkey')} provided by the User is invalid.")
-    years = range(int(asked["startyear"]), int(asked["endyear"]) + 1)
-    found = [{"seriesID": name, "data": _data(world, name, years)} for name in asked["seriesid"]]
-    return _answer("REQUEST_SUCCEEDED", [], {"series": found})
+    request = ask.json
+    if ask.parts["version"] == "v2" and not ask.key_ok(request.get("registrationkey")):
+        return _refused(f"The key:{request.get('registrationkey')} provided by the User is invalid.")
+    years = range(int(request["startyear"]), int(request["endyear"]) + 1)
+    series = [{"seriesID": name, "data": _data(world, name, years)} for name in request["seriesid"]]
+    return _answer("REQUEST_SUCCEEDED", [], {"series": series})
 
 
 @timeseries.form("error200")
@@ -45,8 +45,8 @@ def bad_key(world: World, ask: Ask) -> Reply:
 
 @timeseries.form("empty")
 def no_months(world: World, ask: Ask) -> Reply:
-    found: list[dict[str, Any]] = [{"seriesID": name, "data": []} for name in ask.json["seriesid"]]
-    return _answer("REQUEST_SUCCEEDED", ["No Data Available for Series"], {"series": found})
+    series: list[dict[str, Any]] = [{"seriesID": name, "data": []} for name in ask.json["seriesid"]]
+    return _answer("REQUEST_SUCCEEDED", ["No Data Available for Series"], {"series": series})
 
 
 @timeseries.form("drift")
@@ -54,11 +54,11 @@ def with_averages(world: World, ask: Ask) -> Reply:
     """Return the series in another order, with annual averages among the months and without `latest`."""
     years = range(int(ask.json["startyear"]), int(ask.json["endyear"]) + 1)
     average = {"year": str(years[0]), "period": "M13", "periodName": "Annual", "value": "1.0", "footnotes": [{}]}
-    found = [{"seriesID": n, "data": [average, *_data(world, n, years)]} for n in reversed(ask.json["seriesid"])]
-    for row in found:
+    series = [{"seriesID": n, "data": [average, *_data(world, n, years)]} for n in reversed(ask.json["seriesid"])]
+    for row in series:
         for month in row["data"]:
             month.pop("latest", None)
-    return _answer("REQUEST_SUCCEEDED", [], {"series": found})
+    return _answer("REQUEST_SUCCEEDED", [], {"series": series})
 
 
 def _data(world: World, name: str, years: range) -> list[dict[str, Any]]:

@@ -29,8 +29,8 @@ def without_dots(world: World, ask: Ask) -> Reply:
 
 
 def _answer(rows: list[dict[str, Any]]) -> Reply:
-    found = rows[0] if len(rows) == 1 else rows
-    return Reply.json({"FormattedQuoteResult": {"xmlns": "http://quote.cnbc.com", "FormattedQuote": found}})
+    quotes = rows[0] if len(rows) == 1 else rows
+    return Reply.json({"FormattedQuoteResult": {"xmlns": "http://quote.cnbc.com", "FormattedQuote": quotes}})
 
 
 def _unknown(symbol: str) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def _stats(world: World, asset: str) -> dict[str, str]:
 @stats.form("drift")
 def stats_as_numbers(world: World, ask: Ask) -> Reply:
     """Return numbers in place of strings, in another order, with one more member."""
-    found = _stats(world, _asset(ask.parts["product"]) or "BTC")
-    return Reply.json({"conversions_volume": "0.00"} | {name: float(found[name]) for name in reversed(found)})
+    row = _stats(world, _asset(ask.parts["product"]) or "BTC")
+    return Reply.json({"conversions_volume": "0.00"} | {name: float(row[name]) for name in reversed(row)})
 
 
 @stats.form("empty")
@@ -67,8 +67,10 @@ def candles(world: World, ask: Ask) -> Reply:
 
 
 def _rows(world: World, asset: str, length: int) -> list[list[Any]]:
-    found = market.candles(world, asset, length, 60, VENUE)
-    rows = [[int(c.start), *(round(v, 2) for v in (c.low, c.high, c.open, c.close)), round(c.volume, 8)] for c in found]
+    candles = market.candles(world, asset, length, 60, VENUE)
+    rows = [
+        [int(c.start), *(round(v, 2) for v in (c.low, c.high, c.open, c.close)), round(c.volume, 8)] for c in candles
+    ]
     return rows[::-1]
 
 

@@ -88,8 +88,8 @@ def _row(world: World, coin: SimCoin, rank: int, spans: list[str]) -> dict[str, 
         "last_updated": _milliseconds(world.now - 5 - 30 * world.u("coingecko.seen", asset)),
     }
     seconds = {"1h": HOUR, "24h": DAY, "7d": 7 * DAY}
-    asked = {span: change_percent(world, asset, seconds[span]) for span in spans if span in seconds}
-    return row | {f"price_change_percentage_{span}_in_currency": value for span, value in asked.items()}
+    changes = {span: change_percent(world, asset, seconds[span]) for span in spans if span in seconds}
+    return row | {f"price_change_percentage_{span}_in_currency": value for span, value in changes.items()}
 
 
 def _short(value: float) -> float | int:

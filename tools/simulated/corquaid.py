@@ -25,8 +25,8 @@ def nobody(world: World, ask: Ask) -> Reply:
 def bare(world: World, ask: Ask) -> Reply:
     """Return only the members that were always in the list, with numbers as text."""
     rows = [_person(number, person) for number, person in enumerate(humans(world), 1)]
-    kept = ("name", "country", "agency", "position", "spacecraft", "iss")
-    return _answer([{k: row[k] for k in kept} | {"launched": str(row["launched"])} for row in rows])
+    members = ("name", "country", "agency", "position", "spacecraft", "iss")
+    return _answer([{k: row[k] for k in members} | {"launched": str(row["launched"])} for row in rows])
 
 
 def _answer(rows: list[dict[str, Any]]) -> Reply:

@@ -37,5 +37,5 @@ def unknown_series(world: World, ask: Ask) -> Reply:
 
 
 def _answer(documents: list[dict[str, Any]]) -> Reply:
-    found = {"docs": documents, "limit": 1000, "num_found": len(documents), "offset": 0}
-    return Reply.json({"_meta": {"version": "22.1.17"}, "series": found})
+    series = {"docs": documents, "limit": 1000, "num_found": len(documents), "offset": 0}
+    return Reply.json({"_meta": {"version": "22.1.17"}, "series": series})

@@ -48,11 +48,11 @@ class SimDisaster(NamedTuple):
 
 def disasters(world: World, since: float) -> list[SimDisaster]:
     """Return the disasters that were active after `since`, the last begun first. One is always orange or red."""
-    found = [d for kind in EVERY_DAYS for d in _regular(world, kind, since)]
+    events = [d for kind in EVERY_DAYS for d in _regular(world, kind, since)]
     shaken = quakes(world, max(since, world.now - EARTHQUAKES_S))
-    found += [_quake(world, q.name, q.at, q.magnitude, q.place, q.lat, q.lon) for q in shaken if q.magnitude >= 4.5]
-    found += _injected(world)
-    return sorted((d for d in found if d.ended > since and d.began <= world.now), key=lambda d: d.began, reverse=True)
+    events += [_quake(world, q.name, q.at, q.magnitude, q.place, q.lat, q.lon) for q in shaken if q.magnitude >= 4.5]
+    events += _injected(world)
+    return sorted((d for d in events if d.ended > since and d.began <= world.now), key=lambda d: d.began, reverse=True)
 
 
 def _regular(world: World, kind: str, since: float) -> list[SimDisaster]:

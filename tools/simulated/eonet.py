@@ -30,8 +30,8 @@ def no_event(world: World, ask: Ask) -> Reply:
 @events.form("drift")
 def other_order(world: World, ask: Ask) -> Reply:
     """Return the newest observation first, without a closing date, and the magnitude as text."""
-    told = [*_echoes(world), *only_here(world), *_no_disasters(world)]
-    return _reply([_drifted(event) for event in told])
+    listed = [*_echoes(world), *only_here(world), *_no_disasters(world)]
+    return _reply([_drifted(event) for event in listed])
 
 
 def only_here(world: World) -> list[dict[str, Any]]:
@@ -52,7 +52,7 @@ def only_here(world: World) -> list[dict[str, Any]]:
 def _fires(world: World) -> list[dict[str, Any]]:
     """Return fires in North America, some of them large."""
     hour = world.now - world.now % 3600
-    found = []
+    fires = []
     for index in range(FIRES):
         place = (-120 + index * 3, 45 - index * 1.5)
         fire = _event(
@@ -60,8 +60,8 @@ def _fires(world: World) -> list[dict[str, Any]]:
         )
         acres = float(int(world.between("eonet.acres", index, 300, 6000)))
         fire["geometry"][0] |= {"magnitudeValue": acres, "magnitudeUnit": "acres"}
-        found.append(fire)
-    return found
+        fires.append(fire)
+    return fires
 
 
 def _no_disasters(world: World) -> list[dict[str, Any]]:
@@ -77,8 +77,8 @@ def _no_disasters(world: World) -> list[dict[str, Any]]:
 
 def _echoes(world: World) -> list[dict[str, Any]]:
     """Return events that GDACS lists too, half a degree away and an hour later."""
-    found = [d for d in disasters(world, world.now - 4 * DAY) if d.kind in ECHOES and d.number < 2_000_000]
-    return [_echo(world, disaster) for disaster in found]
+    echoed = [d for d in disasters(world, world.now - 4 * DAY) if d.kind in ECHOES and d.number < 2_000_000]
+    return [_echo(world, disaster) for disaster in echoed]
 
 
 def _echo(world: World, disaster: SimDisaster) -> dict[str, Any]:
@@ -124,12 +124,12 @@ def _drifted(event: dict[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in event.items() if k != "closed"} | {"geometry": track[::-1]}
 
 
-def _reply(told: list[dict[str, Any]]) -> Reply:
+def _reply(events: list[dict[str, Any]]) -> Reply:
     return Reply.json(
         {
             "title": "EONET Events",
             "description": "Natural events from EONET.",
             "link": "https://eonet.gsfc.nasa.gov/api/v3/events",
-            "events": told,
+            "events": events,
         }
     )

@@ -130,8 +130,8 @@ def _get_block(world: World, params: list[Any]) -> dict[str, Any] | None:
     number = head(world) if params[0] == "latest" else int(params[0], 16)
     if not 0 <= number <= head(world):
         return None
-    found = block(world, number)
-    return found if params[1] else found | {"transactions": [each["hash"] for each in found["transactions"]]}
+    full = block(world, number)
+    return full if params[1] else full | {"transactions": [each["hash"] for each in full["transactions"]]}
 
 
 def _fee_history(world: World, params: list[Any]) -> dict[str, Any]:
@@ -183,8 +183,10 @@ def answer(world: World, call: dict[str, Any]) -> dict[str, Any]:
 
 def rpc(world: World, ask: Ask) -> Reply:
     """Answer one call, or a list of calls."""
-    asked = ask.json
-    return Reply.json([answer(world, call) for call in asked] if isinstance(asked, list) else answer(world, asked))
+    request = ask.json
+    return Reply.json(
+        [answer(world, call) for call in request] if isinstance(request, list) else answer(world, request)
+    )
 
 
 def own_node(world: World, ask: Ask) -> Reply:
@@ -254,10 +256,10 @@ def asks(method: str | None) -> Callable[[Ask], bool]:
 
     def when(ask: Ask) -> bool:
         try:
-            asked = ask.json["method"]
+            called = ask.json["method"]
         except (ValueError, TypeError, KeyError):
-            asked = None
-        return asked == method if method else asked not in ASKED_BY.values()
+            called = None
+        return called == method if method else called not in ASKED_BY.values()
 
     return when
 

@@ -61,22 +61,22 @@ def transfers(world: World, number: int) -> list[SimTransfer]:
     Pin `eth.quiet` to 1 to have only the injected ones.
     """
     moment = world.at(block_time(number))
-    found = [_injected(event, number) for event in moment.injected("eth_transfer", moment.now - SLOT_S)]
+    injected = [_injected(event, number) for event in moment.injected("eth_transfer", moment.now - SLOT_S)]
     if moment.pinned("eth.quiet") == 1:
-        return found
+        return injected
     flows = [_flow(world, f"{number}.{i}") for i in range(2 + int(world.u("eth.flows", number) * 4))]
     if int(world.u("eth.between", number // 10) * 10) == number % 10:
         flows.append(_between_exchanges(world, f"{number}.x"))
     if int(world.u("eth.whale", number // 3) * 3) == number % 3:
         flows.append(_whale(world, f"{number}.w"))
-    return flows + found
+    return flows + injected
 
 
 def _flow(world: World, key: str) -> SimTransfer:
-    _, known = wallet(world, key)
+    _, exchange = wallet(world, key)
     other, value = stranger(world, key), _wei(world, key, 5, 60)
     inflow = world.u("eth.direction", key) < 0.5
-    return SimTransfer(key, other, known, value) if inflow else SimTransfer(key, known, other, value)
+    return SimTransfer(key, other, exchange, value) if inflow else SimTransfer(key, exchange, other, value)
 
 
 def _between_exchanges(world: World, key: str) -> SimTransfer:

@@ -35,8 +35,8 @@ def broad_index(world: World, ask: Ask) -> Reply:
 @broad_index.form("drift")
 def other_markup(world: World, ask: Ask) -> Reply:
     """Return newest first, plain cells without end tags, years with four digits, and a third kind of row."""
-    found = [f"<TR><TD>{day:%d}-{day:%b}-{day:%Y}<TD>&nbsp;{_cell(world, day)} " for day in reversed(days(world, ROWS))]
-    return _page(world, [*found[:9], "<tr><td colspan=2>Week</td></tr>", *found[9:]])
+    rows = [f"<TR><TD>{day:%d}-{day:%b}-{day:%Y}<TD>&nbsp;{_cell(world, day)} " for day in reversed(days(world, ROWS))]
+    return _page(world, [*rows[:9], "<tr><td colspan=2>Week</td></tr>", *rows[9:]])
 
 
 @broad_index.form("empty")

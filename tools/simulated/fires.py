@@ -94,11 +94,11 @@ def _blaze(world: World, number: int, at: float) -> Blaze:
 
 def pixels(world: World, satellite: Satellite, hours: float = 24) -> list[Pixel]:
     """Return a satellite's detections of the past hours that are available by now, oldest first."""
-    found = [pixel for at in _passes(world, satellite, hours) for pixel in _seen(world, satellite, at)]
+    detections = [pixel for at in _passes(world, satellite, hours) for pixel in _seen(world, satellite, at)]
     since = world.now - hours * 3600
     if satellite.name == "NOAA-20":
-        found += [_injected(event) for event in world.injected("fire", since)]
-    return sorted((pixel for pixel in found if pixel.at > since), key=lambda pixel: pixel.at)
+        detections += [_injected(event) for event in world.injected("fire", since)]
+    return sorted((pixel for pixel in detections if pixel.at > since), key=lambda pixel: pixel.at)
 
 
 def _passes(world: World, satellite: Satellite, hours: float) -> list[float]:
@@ -155,9 +155,9 @@ class SimFireIncident(NamedTuple):
 def incidents(world: World) -> list[SimFireIncident]:
     """Return the twenty largest fires, as the agencies report them, and the injected ones that have a name."""
     largest = sorted(blazes(world), key=lambda blaze: blaze.power, reverse=True)[:INCIDENTS]
-    found = [_incident(world, blaze) for blaze in largest]
-    found += [_named(event) for event in world.injected("fire") if event.get("name")]
-    return sorted(found, key=lambda incident: incident.acres, reverse=True)
+    reports = [_incident(world, blaze) for blaze in largest]
+    reports += [_named(event) for event in world.injected("fire") if event.get("name")]
+    return sorted(reports, key=lambda incident: incident.acres, reverse=True)
 
 
 def _incident(world: World, blaze: Blaze) -> SimFireIncident:

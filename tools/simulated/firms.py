@@ -27,8 +27,8 @@ def file(world: World, ask: Ask) -> Reply:
 
 def _of_region(world: World, ask: Ask) -> list[Pixel]:
     alaska = ask.parts["region"] == "Alaska"
-    found = pixels(world, SATELLITES[ask.parts["satellite"]])
-    return [p for p in found if (p.state == "AK") == alaska]
+    detections = pixels(world, SATELLITES[ask.parts["satellite"]])
+    return [p for p in detections if (p.state == "AK") == alaska]
 
 
 @file.form("empty")
@@ -51,13 +51,13 @@ def not_available(world: World, ask: Ask) -> Reply:
 def area(world: World, ask: Ask) -> Reply:
     if not ask.key_ok(ask.parts["key"]):
         return invalid_key(world, ask)
-    found = pixels(world, SATELLITES["J1"], 24 * int(ask.parts["days"]))
+    detections = pixels(world, SATELLITES["J1"], 24 * int(ask.parts["days"]))
     nowhere = dict.fromkeys(AREA_COLUMNS, "0") | {
         "latitude": "",
         "longitude": "",
         "acq_date": write_time(world.now, "%Y-%m-%d"),
     }
-    return _table(world, AREA_COLUMNS, [*(_area_cells(p) for p in found), nowhere])
+    return _table(world, AREA_COLUMNS, [*(_area_cells(p) for p in detections), nowhere])
 
 
 @area.form("auth")
@@ -112,12 +112,12 @@ def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
     """Return what `/api/wildfires` must have at this instant when the regional files answer: the strongest fires, each
     once.
     """
-    kept: list[Pixel] = []
+    distinct: list[Pixel] = []
     everything = [pixel for satellite in SATELLITES.values() for pixel in pixels(world, satellite)]
     for pixel in sorted(everything, key=lambda p: (-p.frp, p.at, p.lat, p.lon)):
-        if not any(_one(pixel, other) for other in kept):
-            kept.append(pixel)
-        if len(kept) == EXPECTED:
+        if not any(_one(pixel, other) for other in distinct):
+            distinct.append(pixel)
+        if len(distinct) == EXPECTED:
             break
     top = [
         {
@@ -128,7 +128,7 @@ def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
             "detected_at": write_time(p.at, "%Y-%m-%dT%H:%M:%SZ"),
             "satellite": p.satellite.name,
         }
-        for p in kept
+        for p in distinct
     ]
     return {"window_hours": 24, "top": top}
 

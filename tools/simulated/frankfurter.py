@@ -38,12 +38,12 @@ def newest_first(world: World, ask: Ask) -> Reply:
 
 def fixings(world: World, since: dt.date, until: dt.date) -> list[dt.date]:
     """Return published days from the business day at or before `since`, oldest first."""
-    found = []
+    published = []
     for day in macro.days_out(world, macro.fixing_day, macro.afternoon):
         if day <= until:
-            found.append(day)
+            published.append(day)
         if day <= since:
-            return found[::-1]
+            return published[::-1]
     raise AssertionError("days have no end")
 
 

@@ -97,8 +97,8 @@ def observations(world: World, ask: Ask) -> Reply:
 @observations.form("auth")
 def bad_key(world: World, ask: Ask) -> Reply:
     """Return an error whose message quotes the key."""
-    given = ask.params.get("api_key", "")
-    return _error(400, f"Bad Request.  The value for variable api_key ({given}) is not registered.")
+    key = ask.params.get("api_key", "")
+    return _error(400, f"Bad Request.  The value for variable api_key ({key}) is not registered.")
 
 
 @observations.form("empty")
@@ -139,7 +139,7 @@ def _cell(value: float | None, missing: str) -> str:
 
 def _observations(world: World, rows: list[tuple[dt.date, float | None]]) -> Reply:
     today = world.time.date().isoformat()
-    found = [
+    observations = [
         {"realtime_start": today, "realtime_end": today, "date": str(day), "value": _cell(value, ".")}
         for day, value in rows
     ]
@@ -154,10 +154,10 @@ def _observations(world: World, rows: list[tuple[dt.date, float | None]]) -> Rep
             "file_type": "json",
             "order_by": "observation_date",
             "sort_order": "desc",
-            "count": len(found),
+            "count": len(observations),
             "offset": 0,
             "limit": 1000,
-            "observations": found,
+            "observations": observations,
         }
     )
 

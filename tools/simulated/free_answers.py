@@ -78,22 +78,22 @@ def _of_gdacs(world: World) -> list[dict[str, Any]]:
 
 def _of_eonet(world: World) -> list[dict[str, Any]]:
     """Return disasters that GDACS does not list; fires from a thousand acres."""
-    found = []
+    rows = []
     for event in eonet.only_here(world):
         first, category = event["geometry"][0], event["categories"][0]["id"]
         if category != "wildfires" or first["magnitudeValue"] >= eonet.LARGE_ACRES:
             began = datetime.fromisoformat(first["date"]).timestamp()
             identity = f"eonet:{event['id']}"
-            found.append({"id": identity, "type": OF_EONET[category], "alert_level": None, "began": began})
-    return found
+            rows.append({"id": identity, "type": OF_EONET[category], "alert_level": None, "began": began})
+    return rows
 
 
 @expects("cyber-threats")
 def cyber_threats(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the newest of each feed, newest first, the undated ones last."""
     urls = [("URLhaus", u.at, _harmless(u.url)) for u in urlhaus.urls(world, world.now - urlhaus.KEPT_S)[:EACH]]
-    found = threatfox.indicators(world, world.now - 2 * DAY)[:EACH]
-    iocs = [("ThreatFox", i.at, _harmless(i.value)) for i in found]
+    indicators = threatfox.indicators(world, world.now - 2 * DAY)[:EACH]
+    iocs = [("ThreatFox", i.at, _harmless(i.value)) for i in indicators]
     entries = cisa.catalogue(world)[:EACH]
     flaws = [("CISA KEV", _at(entry["dateAdded"]), entry["cveID"]) for entry in entries]
     servers = [feodo.server(world, index) for index in range(feodo.SERVERS)]
@@ -117,12 +117,18 @@ def _harmless(text: str) -> str:
 @expects("exposure-lookup")
 def exposure_lookup(world: World, params: Mapping[str, str]) -> dict[str, Any]:
     first = int(world.now // 3600) * 6 % len(internetdb.KNOWN)
-    asked = [params["ip"]] if "ip" in params else list(internetdb.KNOWN)[first : first + 6]
-    return {"mode": "single" if "ip" in params else "curated", "results": [_exposure(world, ip) for ip in asked]}
+    addresses = [params["ip"]] if "ip" in params else list(internetdb.KNOWN)[first : first + 6]
+    return {"mode": "single" if "ip" in params else "curated", "results": [_exposure(world, ip) for ip in addresses]}
 
 
 def _exposure(world: World, ip: str) -> dict[str, Any]:
-    known = internetdb.record(world, ip)
-    if known is None:
+    record = internetdb.record(world, ip)
+    if record is None:
         return {"ip": ip, "indexed": False, "ports": [], "cves": []}
-    return {"ip": ip, "indexed": True, "ports": known["ports"], "cves": known["vulns"], "hostnames": known["hostnames"]}
+    return {
+        "ip": ip,
+        "indexed": True,
+        "ports": record["ports"],
+        "cves": record["vulns"],
+        "hostnames": record["hostnames"],
+    }

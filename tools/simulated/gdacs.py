@@ -58,23 +58,23 @@ def no_event(world: World, ask: Ask) -> Reply:
 @search.form("drift")
 def by_class(world: World, ask: Ask) -> Reply:
     """Answer as the sister path does: each event several times, once for each class of geometry."""
-    found: list[dict[str, Any]] = []
+    features: list[dict[str, Any]] = []
     for disaster in _asked_for(world, ask):
         centre = _feature(world, disaster)
         circle = {"type": "Polygon", "coordinates": [[[disaster.lon, disaster.lat]] * 4]}
-        found += [
+        features += [
             _of_class(centre, "Poly_Circle", circle),
             centre,
             _of_class(centre, "Point_Affected", centre["geometry"]),
         ]
-    return _collection(found)
+    return _collection(features)
 
 
 @serves("GDACS.rss", "www.gdacs.org", "/xml/rss.xml")
 def feed(world: World, ask: Ask) -> Reply:
-    found = [d for d in disasters(world, world.now - 4 * DAY) if d.level != "Green" or d.kind != "EQ"]
-    head = HEAD.format(count=len(found), now=_rfc822(world.now))
-    text = "\ufeff" + head + "".join(_item(world, d) for d in found) + TAIL
+    listed = [d for d in disasters(world, world.now - 4 * DAY) if d.level != "Green" or d.kind != "EQ"]
+    head = HEAD.format(count=len(listed), now=_rfc822(world.now))
+    text = "\ufeff" + head + "".join(_item(world, d) for d in listed) + TAIL
     return Reply.text(text, content_type="application/xml")
 
 
@@ -101,8 +101,8 @@ def _asked_for(world: World, ask: Ask) -> list[SimDisaster]:
     since = datetime.fromisoformat(params["fromdate"]).replace(tzinfo=UTC).timestamp()
     until = datetime.fromisoformat(params["todate"]).replace(tzinfo=UTC).timestamp() + DAY
     kinds, levels = params["eventlist"].split(";"), params["alertlevel"].split(";")
-    found = [d for d in disasters(world, since) if d.kind in kinds and d.level in levels and d.began < until]
-    return found[:PAGE]
+    matching = [d for d in disasters(world, since) if d.kind in kinds and d.level in levels and d.began < until]
+    return matching[:PAGE]
 
 
 def _collection(features: list[dict[str, Any]]) -> Reply:

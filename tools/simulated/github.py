@@ -26,8 +26,8 @@ SAME = {  # of every repository here
 @serves("GitHub.search_repositories", "api.github.com", "/search/repositories")
 def search(world: World, ask: Ask) -> Reply:
     """Search `created:>day` or `topic:llm`, sorted by stars."""
-    given = ask.headers.get("authorization")
-    if given is not None and not ask.key_ok(given.removeprefix("Bearer ")):
+    token = ask.headers.get("authorization")
+    if token is not None and not ask.key_ok(token.removeprefix("Bearer ")):
         return bad_credentials(world, ask)
     return _list([_item(repo) for repo in _matching(world, ask)])
 
@@ -168,9 +168,9 @@ def _feed(repos: list[SimRepo], made_at: float) -> Reply:
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the list that `/api/code-host-trending` must have at this instant when GitHub answers."""
     today = world.now - world.now % DAY
-    found = _own(created_since(world, today - 6 * DAY))[:50]
+    repositories = _own(created_since(world, today - 6 * DAY))[:50]
     return [
         {"full_name": f"{r.owner}/{r.name}", "stars": r.stars, "forks": r.forks, "language": r.language}
-        for r in found
+        for r in repositories
         if not r.archived
     ][:15]

@@ -25,8 +25,8 @@ def nothing_ever(world: World, ask: Ask) -> Reply:
 @history.form("drift")
 def null_for_absent(world: World, ask: Ask) -> Reply:
     """Return an open incident with a null end, and members in another order."""
-    told = [_incident(world, i) for i in _past(world)]
-    return Reply.json([dict(reversed(({"end": None} | i).items())) for i in told])
+    entries = [_incident(world, i) for i in _past(world)]
+    return Reply.json([dict(reversed(({"end": None} | i).items())) for i in entries])
 
 
 def _past(world: World) -> list[SimIncident]:
@@ -49,7 +49,7 @@ def _incident(world: World, incident: SimIncident) -> dict[str, Any]:
         "status": "SERVICE_DISRUPTION" if is_open else "AVAILABLE",
         "affected_locations": [PLACE] if is_open else [],
     }
-    told: dict[str, Any] = {
+    entry: dict[str, Any] = {
         "id": f"sim{incident.id}",
         "number": f"{int(incident.began) * 7919}",
         "begin": began,
@@ -67,7 +67,7 @@ def _incident(world: World, incident: SimIncident) -> dict[str, Any]:
         "currently_affected_locations": [PLACE] if is_open else [],
         "previously_affected_locations": [] if is_open else [PLACE],
     }
-    return told if is_open else told | {"end": changed}
+    return entry if is_open else entry | {"end": changed}
 
 
 def _time(at: float) -> str:

@@ -30,8 +30,10 @@ def nothing_there(world: World, ask: Ask) -> Reply:
 @serves("HackerNews.item", FIREBASE, "/v0/item/{id}.json")
 def item(world: World, ask: Ask) -> Reply:
     identity = ask.parts["id"]
-    found = by_id(world, int(identity)) if identity.isdigit() else None
-    return Reply.json(_firebase(world, found) if found else None, content_type="application/json; charset=utf-8")
+    submission = by_id(world, int(identity)) if identity.isdigit() else None
+    return Reply.json(
+        _firebase(world, submission) if submission else None, content_type="application/json; charset=utf-8"
+    )
 
 
 @item.form("empty")
@@ -54,8 +56,8 @@ def _firebase(world: World, s: SimStory) -> dict[str, Any]:
 @serves("HackerNewsAlgolia.front_page", ALGOLIA, "/api/v1/search")
 def search(world: World, ask: Ask) -> Reply:
     """Return the front page; the order of the answer differs from that of the page."""
-    found = sorted(front_page(world), key=lambda s: s.id, reverse=True)
-    return _hits([_hit(world, s, on_page=True) for s in found], ask)
+    by_id_down = sorted(front_page(world), key=lambda s: s.id, reverse=True)
+    return _hits([_hit(world, s, on_page=True) for s in by_id_down], ask)
 
 
 @search.form("empty")
@@ -78,8 +80,8 @@ def other_types(world: World, ask: Ask) -> Reply:
 def search_by_date(world: World, ask: Ask) -> Reply:
     floors = dict(f.split(">", 1) for f in ask.params.get("numericFilters", "").split(",") if f)
     since, least = int(floors.get("created_at_i", world.now - 86400)), int(floors.get("points", "=0").lstrip("="))
-    found = [s for s in reversed(born_since(world, since)) if s.kind == "story" and not s.dead]
-    return _hits([_hit(world, s) for s in found if points(world, s) >= least], ask)
+    stories = [s for s in reversed(born_since(world, since)) if s.kind == "story" and not s.dead]
+    return _hits([_hit(world, s) for s in stories if points(world, s) >= least], ask)
 
 
 @search_by_date.form("empty")

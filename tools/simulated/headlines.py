@@ -73,10 +73,10 @@ def headlines(world: World) -> list[SimHeadline]:
     Injected events of the kind `headline` hold `title`, `feed`, and optionally `symbols`, `score` and `url`.
     """
     first, last = math.floor((world.now - LISTED_S) / SLOT_S), math.floor(world.now / SLOT_S)
-    found = [item for slot in range(first, last + 1) for item in _told(world, slot)]
-    found += [_press(world, n) for n in range(math.floor(world.now / PRESS_S) - 6, math.floor(world.now / PRESS_S) + 1)]
-    found += [_injected(event) for event in world.injected("headline", world.now - LISTED_S)]
-    return sorted((item for item in found if item.at <= world.now), key=lambda item: item.at, reverse=True)
+    items = [item for slot in range(first, last + 1) for item in _told(world, slot)]
+    items += [_press(world, n) for n in range(math.floor(world.now / PRESS_S) - 6, math.floor(world.now / PRESS_S) + 1)]
+    items += [_injected(event) for event in world.injected("headline", world.now - LISTED_S)]
+    return sorted((item for item in items if item.at <= world.now), key=lambda item: item.at, reverse=True)
 
 
 def _told(world: World, slot: int) -> list[SimHeadline]:

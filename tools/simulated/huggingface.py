@@ -30,8 +30,8 @@ class SimModel(NamedTuple):
 
 def models(world: World) -> list[SimModel]:
     """Return all models, most likes in seven days first."""
-    found = [_model(world, index) for index in range(COUNT)]
-    return sorted(found, key=lambda model: (-model.likes_7d, model.id))
+    listed = [_model(world, index) for index in range(COUNT)]
+    return sorted(listed, key=lambda model: (-model.likes_7d, model.id))
 
 
 def _model(world: World, index: int) -> SimModel:
@@ -60,14 +60,14 @@ def _likes(world: World, index: int, span: float) -> int:
 @serves("HuggingFace.models_liked_7d", "huggingface.co", "/api/models")
 def hub(world: World, ask: Ask) -> Reply:
     """Return exactly the requested members and the ids with `expand[]`; the usual ones without."""
-    asked = [value for name, value in parse_qsl(ask.query) if name == "expand[]"]
+    expanded = [value for name, value in parse_qsl(ask.query) if name == "expand[]"]
     if ask.params.get("sort") == "lastModified":
         newest = {"_id": f"{0:024x}", "id": "eon-research/just-now", "lastModified": _iso(_last_change(world))}
         return Reply.json([newest])
     size = int(ask.params.get("limit", "30"))
     rows = [_row(model) for model in models(world)][:size]
-    if asked:
-        rows = [{k: v for k, v in row.items() if k in ("_id", "id", *asked)} for row in rows]
+    if expanded:
+        rows = [{k: v for k, v in row.items() if k in ("_id", "id", *expanded)} for row in rows]
     else:
         rows = [{k: v for k, v in row.items() if k not in ("author", "lastModified")} for row in rows]
     return Reply.json([{k: v for k, v in row.items() if v is not None} for row in rows])

@@ -41,8 +41,10 @@ class SimIncident(NamedTuple):
 def incidents(world: World, service: str, since: float) -> list[SimIncident]:
     """Return the incidents of a service that ended after `since` and began by now, newest first."""
     days = range(math.floor(since / DAY), math.floor(world.now / DAY) + 1)
-    found = [_daily(world, service, day) for day in days] + _injected(world, service)
-    return sorted((i for i in found if i.ended > since and i.began <= world.now), key=lambda i: i.began, reverse=True)
+    candidates = [_daily(world, service, day) for day in days] + _injected(world, service)
+    return sorted(
+        (i for i in candidates if i.ended > since and i.began <= world.now), key=lambda i: i.began, reverse=True
+    )
 
 
 def current(world: World, service: str) -> SimIncident | None:

@@ -44,8 +44,8 @@ def host(world: World, ask: Ask) -> Reply:
         IPv4Address(ip)
     except AddressValueError:
         return Reply.json({"detail": [{"loc": ["path", "ip"], "msg": "value is not a valid IPv4 address"}]}, 422)
-    known = record(world, ip)
-    return Reply.json(known) if known else nothing_known(world, ask)
+    exposure = record(world, ip)
+    return Reply.json(exposure) if exposure else nothing_known(world, ask)
 
 
 @host.form("empty")
@@ -61,8 +61,8 @@ def too_many(world: World, ask: Ask) -> Reply:
 @host.form("drift")
 def more_members(world: World, ask: Ask) -> Reply:
     """Return members in another order, and one more."""
-    known = record(world, ask.parts["ip"])
-    return Reply.json({"last_seen": None} | dict(reversed(known.items()))) if known else nothing_known(world, ask)
+    exposure = record(world, ask.parts["ip"])
+    return Reply.json({"last_seen": None} | dict(reversed(exposure.items()))) if exposure else nothing_known(world, ask)
 
 
 @host.form("error200")
@@ -77,16 +77,16 @@ def record(world: World, ip: str) -> dict[str, Any] | None:
         return _record(KNOWN[ip], ip)
     if world.u("internetdb.indexed", ip) < 0.5:
         return None
-    made = {
+    fields = {
         "cpes": ["cpe:/a:openbsd:openssh:9.9"],
         "hostnames": [f"host-{ip.replace('.', '-')}.example"],
         "ports": sorted({22, world.pick("internetdb.port", ip, [80, 443, 8080, 3389])}),
         "tags": world.pick("internetdb.tags", ip, [[], ["cloud"], ["self-signed"]]),
         "vulns": [f"CVE-2099-{int(world.between('internetdb.cve', ip, 10000, 99999))}"],
     }
-    return _record(made, ip)
+    return _record(fields, ip)
 
 
-def _record(known: dict[str, Any], ip: str) -> dict[str, Any]:
+def _record(fields: dict[str, Any], ip: str) -> dict[str, Any]:
     empty: dict[str, Any] = {key: [] for key in ("cpes", "hostnames", "ports", "tags", "vulns")}
-    return dict(sorted((empty | known | {"ip": ip}).items()))
+    return dict(sorted((empty | fields | {"ip": ip}).items()))

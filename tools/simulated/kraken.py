@@ -75,10 +75,10 @@ def ticker_all(world: World, ask: Ask) -> Reply:
 
 @serves("Kraken.ticker", "api.kraken.com", "/0/public/Ticker", when=_one_pair)
 def ticker(world: World, ask: Ask) -> Reply:
-    asked = ask.params["pair"]
-    if asked not in ASKED:
+    pair = ask.params["pair"]
+    if pair not in ASKED:
         return error("EQuery:Unknown asset pair")
-    asset, quote = ASKED[asked]
+    asset, quote = ASKED[pair]
     return Reply.json({"error": [], "result": {pair_name(asset, quote): _ticker(world, asset, quote)}})
 
 
@@ -175,8 +175,8 @@ def _text(price: float) -> str:
 @ticker_all.form("drift")
 def ticker_as_numbers(world: World, ask: Ask) -> Reply:
     """Return numbers in place of strings, another order, one more member, and no opening price."""
-    asked = ask.params.get("pair")
-    rows = _all(world) if asked is None else {pair_name(*ASKED[asked]): _ticker(world, *ASKED[asked])}
+    pair = ask.params.get("pair")
+    rows = _all(world) if pair is None else {pair_name(*ASKED[pair]): _ticker(world, *ASKED[pair])}
     changed = {
         name: {"n": [1.0]} | {k: [*map(float, v)] for k, v in row.items() if k != "o"} for name, row in rows.items()
     }
@@ -185,11 +185,11 @@ def ticker_as_numbers(world: World, ask: Ask) -> Reply:
 
 @serves("Kraken.ohlc", "api.kraken.com", "/0/public/OHLC")
 def ohlc(world: World, ask: Ask) -> Reply:
-    asked, minutes = ask.params.get("pair", ""), int(ask.params.get("interval", "1"))
-    if asked not in ASKED:
+    pair, minutes = ask.params.get("pair", ""), int(ask.params.get("interval", "1"))
+    if pair not in ASKED:
         return error("EQuery:Unknown asset pair")
-    asset, quote = ASKED[asked]
-    found = market.candles(world, asset, minutes * 60, ROWS, VENUE)
+    asset, quote = ASKED[pair]
+    candles = market.candles(world, asset, minutes * 60, ROWS, VENUE)
     rows = [
         [
             int(c.start),
@@ -197,7 +197,7 @@ def ohlc(world: World, ask: Ask) -> Reply:
             f"{c.volume:.8f}",
             1 + int(c.volume),
         ]
-        for c in found
+        for c in candles
     ]
     return Reply.json({"error": [], "result": {pair_name(asset, quote): rows, "last": rows[-2][0]}})
 
@@ -209,8 +209,8 @@ def _price(price: float) -> str:
 @ohlc.form("drift")
 def last_first(world: World, ask: Ask) -> Reply:
     """Return the scalar `last` before the rows, and one more column."""
-    found = market.candles(world, "BTC", int(ask.params.get("interval", "1")) * 60, ROWS, VENUE)
-    rows = [[int(c.start), c.open, c.high, c.low, c.close, c.low, c.volume, 5, "x"] for c in found]
+    candles = market.candles(world, "BTC", int(ask.params.get("interval", "1")) * 60, ROWS, VENUE)
+    rows = [[int(c.start), c.open, c.high, c.low, c.close, c.low, c.volume, 5, "x"] for c in candles]
     return Reply.json({"error": [], "result": {"last": rows[-2][0], "XXBTZUSD": rows}})
 
 

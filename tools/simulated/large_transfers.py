@@ -8,7 +8,7 @@ from tools.simulated.ethereum_chain import ETHER, WALLETS, block_time, digest, h
 from toolserver.world.model import World, expects
 
 BLOCKS = 5
-OWNERS = {address: exchange for exchange, known in WALLETS.items() for address in known}
+OWNERS = {address: exchange for exchange, addresses in WALLETS.items() for address in addresses}
 
 
 class SimMove(NamedTuple):
@@ -23,12 +23,12 @@ class SimMove(NamedTuple):
 
 def moves(world: World, least_eth: float) -> list[SimMove]:
     """Return the transfers of at least an amount in the five newest blocks."""
-    found = []
+    all_moves = []
     for number in range(head(world), head(world) - BLOCKS, -1):
         for each in transfers(world, number):
-            parties = OWNERS.get(each.sender), OWNERS.get(each.to or "")
-            found.append(SimMove(digest(world, "tx", each.key), number, each.value_wei, *parties))
-    return [move for move in found if move.value_wei >= least_eth * ETHER]
+            sender, receiver = OWNERS.get(each.sender), OWNERS.get(each.to or "")
+            all_moves.append(SimMove(digest(world, "tx", each.key), number, each.value_wei, sender, receiver))
+    return [move for move in all_moves if move.value_wei >= least_eth * ETHER]
 
 
 @expects("pro/exchange-flows")

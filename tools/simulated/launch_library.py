@@ -25,8 +25,8 @@ def _guarded(handler: Handler) -> Handler:
     """Wrap a handler so that it refuses unknown tokens; a token is optional."""
 
     def answer(world: World, ask: Ask) -> Reply:
-        given = ask.headers.get("authorization")
-        if given is not None and not ask.key_ok(given.removeprefix("Token ")):
+        token = ask.headers.get("authorization")
+        if token is not None and not ask.key_ok(token.removeprefix("Token ")):
             return _refused(world, ask)
         return handler(world, ask)
 

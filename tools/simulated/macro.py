@@ -222,12 +222,12 @@ def growth_release(year: int, month: int) -> float:
 
 def periods_out(world: World, since: int, step: int, release: Callable[[int, int], float]) -> list[dt.date]:
     """Return first days of the published months (step 1) or quarters (step 3), from January `since`, oldest first."""
-    found = []
+    periods = []
     year, month = since, 1
     while release(year, month) <= world.now:
-        found.append(dt.date(year, month, 1))
+        periods.append(dt.date(year, month, 1))
         year, month = _after(year, month, step)
-    return found
+    return periods
 
 
 def cpi(world: World, date: dt.date) -> float | None:

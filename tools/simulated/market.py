@@ -62,15 +62,15 @@ STABLE = {"USDT", "USDC"}
 
 def coins(count: int = 100) -> list[SimCoin]:
     """Return the largest coins by nominal market value: named ones and invented ones."""
-    made = []
+    invented = []
     for i in range(count - len(NAMED)):
         name = _SYLLABLES[i % 16] + _SYLLABLES[(i // 16 * 5 + i * 3) % 16]
-        made.append(
+        invented.append(
             SimCoin(
                 f"{name.upper()[:4]}{i}", name.title(), round(10 ** (2 - i % 7), 6), 1e9 * 10 ** (i % 7 - 2) / (i + 2)
             )
         )
-    return sorted([*NAMED, *made], key=lambda c: c.base * c.supply, reverse=True)[:count]
+    return sorted([*NAMED, *invented], key=lambda c: c.base * c.supply, reverse=True)[:count]
 
 
 BASES = {coin.symbol: coin.base for coin in coins()} | {"XAU": 4100.0}

@@ -45,8 +45,8 @@ def unknown_client(world: World, ask: Ask) -> Reply:
 @compact.form("status:203")
 def to_be_retired(world: World, ask: Ask) -> Reply:
     """Answer with the status of a version that will be retired."""
-    told = compact.handler(world, ask)
-    return Reply(told.body, 203, told.content_type, told.headers, told.last_modified)
+    reply = compact.handler(world, ask)
+    return Reply(reply.body, 203, reply.content_type, reply.headers, reply.last_modified)
 
 
 def _feature(lat: float, lon: float, made_at: float, steps: list[dict[str, Any]]) -> Reply:

@@ -25,17 +25,17 @@ ISO_DATES = {"yahoo_finance"}
 
 
 def _feed(name: str, world: World, ask: Ask) -> Reply:
-    found = list_headlines(world, name, ITEMS)
-    return _rss(name, "".join(_item(name, item) for item in found))
+    items = list_headlines(world, name, ITEMS)
+    return _rss(name, "".join(_item(name, item) for item in items))
 
 
 def _drifted(name: str, world: World, ask: Ask) -> Reply:
     """Return another order, a zone without a name, a member of another namespace, and an item without a title."""
-    found = list_headlines(world, name, ITEMS)
+    listed = list_headlines(world, name, ITEMS)
     items = [
         f"<item><dc:creator>x</dc:creator><pubDate>{_rfc(item.at)[:-5]}Z</pubDate><guid>{escape(item.url)}</guid>"
         f"<title>\n  {escape(item.title)}  </title></item>"
-        for item in found
+        for item in listed
         if item.dated
     ]
     return _rss(name, "<item><link>https://untitled.example/</link></item>" + "".join(items))
@@ -80,11 +80,11 @@ for source, (name, host, path) in PLACES.items():
 @serves("GoogleNews.search_rss", "news.google.com", "/rss/search")
 def search(world: World, ask: Ask) -> Reply:
     """Return headlines of other feeds: the publisher follows the title, and the link is a redirect."""
-    found = [item for item in headlines(world) if item.dated and item.symbols][:ITEMS]
+    named = [item for item in headlines(world) if item.dated and item.symbols][:ITEMS]
     items = (
         item._replace(
             title=f"{item.title} - The Daily Nasdaq", url=f"https://news.google.com/rss/articles/{item.origin}"
         )
-        for item in found
+        for item in named
     )
     return _rss("google_news", "".join(_item("google_news", item) for item in items))

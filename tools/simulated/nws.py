@@ -71,8 +71,8 @@ def _answer(world: World, ask: Ask, feature: Callable[[World, SimAlert], dict[st
     if not EVENT.fullmatch(ask.params.get("event", "any")):
         return _problem(world, 400, "InvalidParameter", "Invalid Parameter", 'Parameter "event" is invalid')
     minute = _minute(world)
-    found = [a for a in alerts(world.at(minute)) if all(_matches(a, name, v) for name, v in ask.params.items())]
-    return _collection([feature(world, alert) for alert in found], minute)
+    matching = [a for a in alerts(world.at(minute)) if all(_matches(a, name, v) for name, v in ask.params.items())]
+    return _collection([feature(world, alert) for alert in matching], minute)
 
 
 def _matches(alert: SimAlert, name: str, values: str) -> bool:
@@ -251,12 +251,12 @@ CERTAINTY = {"Observed": 4.0, "Likely": 3.0, "Possible": 2.0, "Unlikely": 1.0, "
 
 @expects("severe-weather")
 def expected_severe(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    found = in_force(world.at(_minute(world)))
-    found = [a for a in found if (a.expires if a.hazard.event in ENDLESS else a.ends) > world.now]
-    counts = {word: sum(a.hazard.severity == word for a in found) for word in SEVERITY}
-    top = sorted(found, key=lambda a: (-_score(a), -a.sent))[:15]
+    active = in_force(world.at(_minute(world)))
+    active = [a for a in active if (a.expires if a.hazard.event in ENDLESS else a.ends) > world.now]
+    counts = {word: sum(a.hazard.severity == word for a in active) for word in SEVERITY}
+    top = sorted(active, key=lambda a: (-_score(a), -a.sent))[:15]
     rows = [{"id": a.id, "event": a.hazard.event, "score": _score(a)} for a in top]
-    return {"total_active": len(found), "counts_by_severity": counts, "top": rows}
+    return {"total_active": len(active), "counts_by_severity": counts, "top": rows}
 
 
 def _score(alert: SimAlert) -> float:
@@ -265,9 +265,9 @@ def _score(alert: SimAlert) -> float:
 
 @expects("climate/weather-alerts")
 def expected_alerts(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    asked = {"status": "actual"} | {k: v.lower() if k == "status" else v for k, v in params.items() if k != "limit"}
-    listed = in_force(world.at(_minute(world)), str(asked["status"]))
+    filters = {"status": "actual"} | {k: v.lower() if k == "status" else v for k, v in params.items() if k != "limit"}
+    listed = in_force(world.at(_minute(world)), str(filters["status"]))
     listed = [a for a in listed if (a.expires if a.hazard.event in ENDLESS else a.ends) > world.now]
-    found = [a for a in listed if all(UNDERSTOOD[name](a, value) for name, value in asked.items())]
-    shown = found[: int(params.get("limit", "50"))]
-    return {"count": len(shown), "total_matching": len(found), "data": [{"id": a.id} for a in shown]}
+    matching = [a for a in listed if all(UNDERSTOOD[name](a, value) for name, value in filters.items())]
+    shown = matching[: int(params.get("limit", "50"))]
+    return {"count": len(shown), "total_matching": len(matching), "data": [{"id": a.id} for a in shown]}

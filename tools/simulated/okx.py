@@ -61,9 +61,9 @@ def _text(price: float) -> str:
 @tickers.form("drift")
 def tickers_as_numbers(world: World, ask: Ask) -> Reply:
     """Return numbers in place of strings, for the code as well, in another order, with more members."""
-    kept = {"instType", "instId"}
+    texts = {"instType", "instId"}
     rows = [
-        {name: row[name] if name in kept or row[name] == "" else float(row[name]) for name in reversed(row)}
+        {name: row[name] if name in texts or row[name] == "" else float(row[name]) for name in reversed(row)}
         for row in _rows(world)
     ]
     return Reply.json({"data": [row | {"ruleType": "normal"} for row in rows], "msg": "", "code": 0})

@@ -62,8 +62,8 @@ def air_quality(world: World, ask: Ask) -> Reply:
     return Reply.json(body, content_type="application/json; charset=utf-8")
 
 
-def _values(found: Air, wanted: list[str]) -> dict[str, Any]:
-    return {name: found._asdict()[name] for name in wanted}
+def _values(reading: Air, wanted: list[str]) -> dict[str, Any]:
+    return {name: reading._asdict()[name] for name in wanted}
 
 
 def _place(params: Mapping[str, str]) -> tuple[float, float]:
@@ -173,5 +173,5 @@ def _said(seen: Sky, at: float) -> dict[str, Any]:
 def expected_air(world: World, params: Mapping[str, str]) -> dict[str, Any]:
     """Return the values that `/api/air-quality` must have when Open-Meteo answers. Coordinates must be valid."""
     lat, lon = (float(params.get("lat", DEFAULT[0])), float(params.get("lon", DEFAULT[1])))
-    found = air(world, lat, lon, world.now - world.now % 3600)
-    return {"lat": lat, "lon": lon, "default_location": "lat" not in params} | found._asdict()
+    reading = air(world, lat, lon, world.now - world.now % 3600)
+    return {"lat": lat, "lon": lon, "default_location": "lat" not in params} | reading._asdict()

@@ -103,9 +103,9 @@ def search(world: World, ask: Ask) -> Reply:
     name = ask.params.get("name", "").strip().casefold()
     if len(name) < 2:
         return Reply.json({"generationtime_ms": 0.2})
-    found = [place for place in PLACES if name in (place.name.casefold(), _plain(place.name))]
-    found = found or [place for place in PLACES if len(name) > 2 and place.name.casefold().startswith(name)]
-    rows = [_row(place) for place in sorted(found, key=lambda place: -place.population)]
+    places = [place for place in PLACES if name in (place.name.casefold(), _plain(place.name))]
+    places = places or [place for place in PLACES if len(name) > 2 and place.name.casefold().startswith(name)]
+    rows = [_row(place) for place in sorted(places, key=lambda place: -place.population)]
     return Reply.json(
         {"results": rows[: int(ask.params.get("count", "10"))], "generationtime_ms": 0.64}
         if rows

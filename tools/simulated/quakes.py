@@ -44,14 +44,14 @@ def quakes(world: World, since: float) -> list[SimQuake]:
     `quakes.quiet` is pinned to 1, which leaves only those below M4.
     """
     quiet = world.pinned("quakes.quiet") == 1
-    found = [_random(world, i, at) for i, at in world.slots("quake", since=since, slot_s=SLOT_S, rate=PER_DAY / 86400)]
-    found += [_small(world, i, at) for i, at in world.slots("tremor", since=since, slot_s=SLOT_S, rate=SMALL / 86400)]
-    found += [_forced(world, "hourly", i, at, 4.1, 5.4) for i, at in _regular(world, "quake4", since, 1500)]
-    found += [_forced(world, "daily", i, at, SIGNIFICANT, 7.0) for i, at in _regular(world, "quake6", since, 36000)]
-    found += [_injected(e) for e in world.injected("earthquake", since)]
+    events = [_random(world, i, at) for i, at in world.slots("quake", since=since, slot_s=SLOT_S, rate=PER_DAY / 86400)]
+    events += [_small(world, i, at) for i, at in world.slots("tremor", since=since, slot_s=SLOT_S, rate=SMALL / 86400)]
+    events += [_forced(world, "hourly", i, at, 4.1, 5.4) for i, at in _regular(world, "quake4", since, 1500)]
+    events += [_forced(world, "daily", i, at, SIGNIFICANT, 7.0) for i, at in _regular(world, "quake6", since, 36000)]
+    events += [_injected(e) for e in world.injected("earthquake", since)]
     if quiet:
-        found = [q for q in found if q.magnitude < 4 or q.name.startswith("x")]
-    return sorted(found, key=lambda q: q.at, reverse=True)
+        events = [q for q in events if q.magnitude < 4 or q.name.startswith("x")]
+    return sorted(events, key=lambda q: q.at, reverse=True)
 
 
 def _regular(world: World, kind: str, since: float, every_s: float) -> list[tuple[int, float]]:

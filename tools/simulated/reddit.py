@@ -15,8 +15,8 @@ REFUSAL = (
 def _serve(board: str) -> None:
     @serves(f"Reddit.{board}_rss", HOST, f"/r/{board}/hot/.rss")
     def hot(world: World, ask: Ask) -> Reply:
-        found = list_headlines(world, board, int(ask.params.get("limit", "25")))
-        return _atom(board, world, "".join(_entry(board, item) for item in found))
+        posts = list_headlines(world, board, int(ask.params.get("limit", "25")))
+        return _atom(board, world, "".join(_entry(board, item) for item in posts))
 
     @hot.form("empty")
     def no_posts(world: World, ask: Ask) -> Reply:

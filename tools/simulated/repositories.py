@@ -41,8 +41,8 @@ def created_since(world: World, since: float) -> list[SimRepo]:
     """Return repositories created after `since`, most stars first."""
     slots = range(math.floor(since / NEW_SLOT_S), math.floor(world.now / NEW_SLOT_S) + 1)
     born = [(i, (i + world.u("repo.at", i)) * NEW_SLOT_S) for i in slots]
-    found = [_repo(world, i, at, _grown(world, i, at), ()) for i, at in born if since < at <= world.now]
-    return sorted(found, key=lambda repo: repo.stars, reverse=True)
+    repositories = [_repo(world, i, at, _grown(world, i, at), ()) for i, at in born if since < at <= world.now]
+    return sorted(repositories, key=lambda repo: repo.stars, reverse=True)
 
 
 def _grown(world: World, index: int, created: float) -> int:
@@ -53,13 +53,13 @@ def _grown(world: World, index: int, created: float) -> int:
 
 def about_llms(world: World) -> list[SimRepo]:
     """Return older, active repositories on language models, most stars first. Stars never decrease."""
-    found = []
+    repositories = []
     for index in range(LLM):
         created = (15_000 + 40 * index) * DAY  # from 2011 on
         base, daily = 10 ** world.between("llm.base", index, 2, 5), world.between("llm.daily", index, 0, 90)
         stars = int(base + daily * max(0.0, world.now - 20_000 * DAY) / DAY)
-        found.append(_repo(world, 100_000_000 + index, created, stars, ("llm",)))
-    return sorted(found, key=lambda repo: repo.stars, reverse=True)
+        repositories.append(_repo(world, 100_000_000 + index, created, stars, ("llm",)))
+    return sorted(repositories, key=lambda repo: repo.stars, reverse=True)
 
 
 def _repo(world: World, index: int, created: float, stars: int, topics: tuple[str, ...]) -> SimRepo:

@@ -35,9 +35,9 @@ def none_known(world: World, ask: Ask) -> Reply:
 @following.form("drift")
 def lifted_off(world: World, ask: Ask) -> Reply:
     """Return launches with a known T-0, with members missing, and with one that has already flown."""
-    found = [_launch(launch) for launch in launches(world) if launch.net > world.now][:5]
+    upcoming = [_launch(launch) for launch in launches(world) if launch.net > world.now][:5]
     gone = ("weather_summary", "weather_temp", "media", "tags", "modified", "win_close", "missions")
-    rows = [{k: v for k, v in row.items() if k not in gone} | {"t0": row["win_open"]} for row in found]
+    rows = [{k: v for k, v in row.items() if k not in gone} | {"t0": row["win_open"]} for row in upcoming]
     return _answer([rows[0] | {"id": 1, "result": 1}, *rows])
 
 

@@ -71,8 +71,8 @@ def _asks(method: str) -> Callable[[Ask], bool]:
 
 def _without_votes(world: World, ask: Ask) -> Reply:
     """Answer as an older node, which does not count the transactions of users separately."""
-    told = samples(world, int(ask.json["params"][0]))
-    return _result(ask, [{k: v for k, v in row.items() if k != "numNonVoteTransactions"} for row in told])
+    rows = samples(world, int(ask.json["params"][0]))
+    return _result(ask, [{k: v for k, v in row.items() if k != "numNonVoteTransactions"} for row in rows])
 
 
 def _behind(world: World, ask: Ask) -> Reply:
@@ -133,12 +133,12 @@ for _host, _path in HOSTS.items():
 @expects("chain-network")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
     """Return the values that `/api/chain-network` must have at this instant."""
-    told, info = samples(world, 3), epoch_info(world)
-    users = [row["numNonVoteTransactions"] for row in told]
+    rows, info = samples(world, 3), epoch_info(world)
+    users = [row["numNonVoteTransactions"] for row in rows]
     return {
         "tps": round(users[0] / SAMPLE_S, 1),
         "tpsAvg": round(sum(users) / (3 * SAMPLE_S), 1),
-        "tpsTotal": round(told[0]["numTransactions"] / SAMPLE_S, 1),
+        "tpsTotal": round(rows[0]["numTransactions"] / SAMPLE_S, 1),
         "slot": info["absoluteSlot"],
         "slotMs": 400.0,
         "epoch": info["epoch"],

@@ -50,16 +50,16 @@ def launches(world: World) -> list[SimLaunch]:
     """Return all listed launches, by time. With `launches.quiet` pinned to 1, none from two hours ago to 13 hours
     ahead.
     """
-    found = [*_regular(world), *_reserve(world), *_injected(world)]
+    listed = [*_regular(world), *_reserve(world), *_injected(world)]
     if world.pinned("launches.quiet") == 1:
-        found = [launch for launch in found if not -2 * HOUR < launch.net - world.now < 13 * HOUR]
-    return sorted(found, key=lambda launch: launch.net)
+        listed = [launch for launch in listed if not -2 * HOUR < launch.net - world.now < 13 * HOUR]
+    return sorted(listed, key=lambda launch: launch.net)
 
 
 def _regular(world: World) -> list[SimLaunch]:
     first, last = math.floor((world.now - RECENT_S) / REGULAR_S), math.floor((world.now + AHEAD_S) / REGULAR_S)
-    made = [_planned(world, index) for index in range(first, last + 1)]
-    return [launch for launch in made if launch.net > world.now - RECENT_S]
+    planned = [_planned(world, index) for index in range(first, last + 1)]
+    return [launch for launch in planned if launch.net > world.now - RECENT_S]
 
 
 def _planned(world: World, index: int) -> SimLaunch:
@@ -112,26 +112,26 @@ def _outcome(world: World, index: object, net: float) -> str:
 
 def _reserve(world: World) -> list[SimLaunch]:
     first, last = math.floor((world.now - 2 * HOUR) / RESERVE_S), math.floor((world.now + HOUR) / RESERVE_S)
-    made = []
+    rideshares = []
     for index in range(first, last + 1):
         net = round(index * RESERVE_S + 480 * world.u("reserve.at", index))
         code = "Go" if net > world.now else _outcome(world, f"r{index}", net)
         identity = f"00000000-0000-4000-9000-{index:012d}"
-        made.append(SimLaunch(identity, *SMALL, f"Rideshare {index}", "Technology", net, "SEC", code))
-    return [launch for launch in made if -RESERVE_RECENT_S < launch.net - world.now < HOUR]
+        rideshares.append(SimLaunch(identity, *SMALL, f"Rideshare {index}", "Technology", net, "SEC", code))
+    return [launch for launch in rideshares if -RESERVE_RECENT_S < launch.net - world.now < HOUR]
 
 
 def _injected(world: World) -> list[SimLaunch]:
     """Return injected events of the kind `launch`, listed from the start: `at` is when it flies."""
-    made = []
+    injected = []
     for event in (e for e in world.edits.events if e["kind"] == "launch"):
         net = float(event["at"])
         code = str(event.get("status") or ("Go" if net > world.now else _outcome(world, net, net)))
         kind = "Human Exploration" if event.get("crewed") else str(event.get("mission_type", "Test Flight"))
         mission = str(event.get("mission", "Injected"))
         identity = f"00000000-0000-4000-a000-{int(net):012d}"
-        made.append(SimLaunch(identity, *SMALL, mission, kind, net, "SEC", code))
-    return [launch for launch in made if launch.net > world.now - RECENT_S]
+        injected.append(SimLaunch(identity, *SMALL, mission, kind, net, "SEC", code))
+    return [launch for launch in injected if launch.net > world.now - RECENT_S]
 
 
 class SimPerson(NamedTuple):
@@ -162,18 +162,18 @@ FAMILY = ["Arden", "Brandt", "Ciobanu", "Dvořák", "Eriksen", "Feng", "Grigorye
 
 def people(world: World) -> list[SimPerson]:
     """Return seven people on the ISS and three on Tiangong, each crew for half a year, and a mannequin in a car."""
-    found = []
+    crews = []
     for ship, (station, name, phase, agencies) in enumerate(SHIPS):
         tour = math.floor(world.now / TOUR_S - phase)
         launched = (tour + phase) * TOUR_S
         for seat, agency in enumerate(agencies):
             key = f"{ship}.{tour}.{seat}"
-            given = GIVEN[(4 * ship + seat + tour) % len(GIVEN)]  # twelve for ten people, so that all names differ
-            full = f"{given} {world.pick('crew.family', key, FAMILY)}"
+            first_name = GIVEN[(4 * ship + seat + tour) % len(GIVEN)]  # twelve for ten people, so that all names differ
+            full = f"{first_name} {world.pick('crew.family', key, FAMILY)}"
             identity = 1000 + tour * 100 + ship * 10 + seat
             first = launched - world.between("crew.first", key, 0, 9) * 365 * DAY
-            found.append(SimPerson(identity, full, agency, station, f"{name} {tour + 20}", launched, first))
-    return [*found, SimPerson(278, "Starman", ("SpaceX", "SpX"), None, "Roadster", 1517950000, 1517950000)]
+            crews.append(SimPerson(identity, full, agency, station, f"{name} {tour + 20}", launched, first))
+    return [*crews, SimPerson(278, "Starman", ("SpaceX", "SpX"), None, "Roadster", 1517950000, 1517950000)]
 
 
 def humans(world: World) -> list[SimPerson]:

@@ -104,10 +104,10 @@ def status_of(service: str, incident: SimIncident | None) -> str:
     if incident is None:
         return "operational"
     words = {"minor": "degraded", "major": "partial_outage", "critical": "major_outage", "maintenance": "maintenance"}
-    told = {
+    narrower = {
         "Slack": {"major": "degraded"},
         "AWS": {"critical": "partial_outage", "maintenance": "operational"},
         "Google Cloud": {"critical": "partial_outage", "maintenance": "degraded"},
         "Azure": dict.fromkeys(words, "degraded"),
     }
-    return told.get(service, {}).get(incident.impact, words[incident.impact])
+    return narrower.get(service, {}).get(incident.impact, words[incident.impact])

@@ -66,9 +66,9 @@ def no_ranks(world: World, ask: Ask) -> Reply:
 
 @serves("Steam.store_items", API, "/IStoreBrowseService/GetItems/v1/")
 def store_items(world: World, ask: Ask) -> Reply:
-    asked = {int(item["appid"]) for item in json.loads(ask.params["input_json"])["ids"]}
-    known = {app_id(index): name(index) for index in range(COUNT) if index != UNLISTED}
-    items = [_item(app, known[app]) for app in asked if app in known]
+    app_ids = {int(item["appid"]) for item in json.loads(ask.params["input_json"])["ids"]}
+    names = {app_id(index): name(index) for index in range(COUNT) if index != UNLISTED}
+    items = [_item(app, names[app]) for app in app_ids if app in names]
     return Reply.json({"response": {"store_items": items}})
 
 

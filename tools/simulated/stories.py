@@ -81,15 +81,15 @@ def by_id(world: World, identity: int) -> SimStory | None:
     """Return the submission of that id if it exists by now."""
     if identity >= INJECTED_ID:
         return next((s for e in world.injected("story") if (s := _injected(e)).id == identity), None)
-    found = story(world, identity - FIRST_ID)
-    return found if 0 <= found.born <= world.now else None
+    submission = story(world, identity - FIRST_ID)
+    return submission if 0 <= submission.born <= world.now else None
 
 
 def born_since(world: World, since: float) -> list[SimStory]:
     """Return submissions after `since` and up to now, oldest first."""
     slots = range(math.floor(since / SLOT_S), math.floor(world.now / SLOT_S) + 1)
-    found = [story(world, index) for index in slots] + [_injected(e) for e in world.injected("story", since)]
-    return sorted((s for s in found if since < s.born <= world.now), key=lambda s: s.born)
+    submissions = [story(world, index) for index in slots] + [_injected(e) for e in world.injected("story", since)]
+    return sorted((s for s in submissions if since < s.born <= world.now), key=lambda s: s.born)
 
 
 def points(world: World, s: SimStory) -> int:

@@ -108,13 +108,13 @@ def bulletins(world: World) -> list[SimBulletin]:
     """
     since = world.now - HISTORY
     first = int(since // WARNING_EVERY)
-    found = [
-        told
+    issued = [
+        bulletin
         for index in range(first, int(world.now // WARNING_EVERY) + 1)
-        for told in (*_warning(world, index), *_others(world, index))
-        if since < told.at <= world.now
+        for bulletin in (*_warning(world, index), *_others(world, index))
+        if since < bulletin.at <= world.now
     ]
-    return sorted(found, key=lambda told: told.at, reverse=True)
+    return sorted(issued, key=lambda bulletin: bulletin.at, reverse=True)
 
 
 def _warning(world: World, index: int) -> Iterator[SimBulletin]:
@@ -150,8 +150,8 @@ def _warning(world: World, index: int) -> Iterator[SimBulletin]:
 def _others(world: World, index: int) -> Iterator[SimBulletin]:
     at = index * WARNING_EVERY + world.between("bulletin.at", index, 4000, 40000)
     product, code, *lines = world.pick("bulletin.kind", index, OTHERS)
-    told = tuple(line.format(earlier=written(at - 600)) for line in lines)
-    yield SimBulletin(product, code, index % 100_000, at, told)
+    text = tuple(line.format(earlier=written(at - 600)) for line in lines)
+    yield SimBulletin(product, code, index % 100_000, at, text)
 
 
 def written(at: float) -> str:

@@ -136,19 +136,19 @@ def _band(satellite: int, minute: float, flux: float, energy: str) -> dict[str, 
 
 @serves("SWPC.alerts", HOST, "/products/alerts.json")
 def alerts(world: World, ask: Ask) -> Reply:
-    return Reply.json([_message(told) for told in bulletins(world)], last_modified=world.now // 60 * 60)
+    return Reply.json([_message(bulletin) for bulletin in bulletins(world)], last_modified=world.now // 60 * 60)
 
 
-def _message(told: SimBulletin) -> dict[str, str]:
-    issued = datetime.fromtimestamp(told.at, UTC)
+def _message(bulletin: SimBulletin) -> dict[str, str]:
+    issued = datetime.fromtimestamp(bulletin.at, UTC)
     head = (
-        f"Space Weather Message Code: {told.code}\r\nSerial Number: {told.serial}\r\n"
+        f"Space Weather Message Code: {bulletin.code}\r\nSerial Number: {bulletin.serial}\r\n"
         f"Issue Time: {issued:%Y %b %d %H%M} UTC\r\n\r\n"
     )
     return {
-        "product_id": told.product,
+        "product_id": bulletin.product,
         "issue_datetime": f"{issued:%Y-%m-%d %H:%M:%S}.893",
-        "message": head + "\n".join(told.lines),
+        "message": head + "\n".join(bulletin.lines),
     }
 
 

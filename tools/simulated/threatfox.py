@@ -22,8 +22,8 @@ class SimIndicator(NamedTuple):
 
 def indicators(world: World, since: float) -> list[SimIndicator]:
     """Return one indicator every ten minutes, newest first, only on names and addresses reserved for documentation."""
-    found = world.slots("threatfox", since=since, slot_s=SLOT_S, rate=1 / SLOT_S)
-    return [_indicator(world, index, at) for index, at in found][::-1]
+    slots = world.slots("threatfox", since=since, slot_s=SLOT_S, rate=1 / SLOT_S)
+    return [_indicator(world, index, at) for index, at in slots][::-1]
 
 
 def _indicator(world: World, index: int, at: float) -> SimIndicator:
@@ -45,8 +45,8 @@ def _indicator(world: World, index: int, at: float) -> SimIndicator:
 
 @serves("ThreatFox.recent_iocs", "threatfox.abuse.ch", "/export/json/recent/")
 def export(world: World, ask: Ask) -> Reply:
-    found = indicators(world, world.now - 2 * 86400)
-    return Reply.json({f"{i.id}": [_exported(i)] for i in found})
+    listed = indicators(world, world.now - 2 * 86400)
+    return Reply.json({f"{i.id}": [_exported(i)] for i in listed})
 
 
 @export.form("empty")
@@ -57,10 +57,11 @@ def nothing_recent(world: World, ask: Ask) -> Reply:
 @export.form("drift")
 def other_types(world: World, ask: Ask) -> Reply:
     """Return tags as a list, the confidence as text, and members in another order."""
-    found = indicators(world, world.now - 2 * 86400)
-    told = {f"{i.id}": dict(reversed(_exported(i).items())) for i in found}
+    listed = indicators(world, world.now - 2 * 86400)
+    entries = {f"{i.id}": dict(reversed(_exported(i).items())) for i in listed}
     changed = {
-        k: [v | {"tags": v["tags"].split(","), "confidence_level": f"{v['confidence_level']}"}] for k, v in told.items()
+        k: [v | {"tags": v["tags"].split(","), "confidence_level": f"{v['confidence_level']}"}]
+        for k, v in entries.items()
     }
     return Reply.json(changed)
 
@@ -69,8 +70,8 @@ def other_types(world: World, ask: Ask) -> Reply:
 def api(world: World, ask: Ask) -> Reply:
     if not ask.key_ok(ask.headers.get("auth-key")):
         return refused(world, ask)
-    found = indicators(world, world.now - 86400 * int(ask.json["days"]))
-    return Reply.json({"query_status": "ok", "data": [_of_api(i) for i in found]})
+    listed = indicators(world, world.now - 86400 * int(ask.json["days"]))
+    return Reply.json({"query_status": "ok", "data": [_of_api(i) for i in listed]})
 
 
 @api.form("auth")

@@ -32,8 +32,8 @@ class SimUrl(NamedTuple):
 
 def urls(world: World, since: float) -> list[SimUrl]:
     """Return one URL every five minutes, newest first, only on addresses and names reserved for documentation."""
-    found = world.slots("urlhaus", since=since, slot_s=SLOT_S, rate=1 / SLOT_S)
-    return [_url(world, index, at) for index, at in found][::-1]
+    slots = world.slots("urlhaus", since=since, slot_s=SLOT_S, rate=1 / SLOT_S)
+    return [_url(world, index, at) for index, at in slots][::-1]
 
 
 def _url(world: World, index: int, at: float) -> SimUrl:
@@ -65,8 +65,8 @@ def other_columns(world: World, ask: Ask) -> Reply:
 def api(world: World, ask: Ask) -> Reply:
     if not ask.key_ok(ask.headers.get("auth-key")):
         return refused(world, ask)
-    found = urls(world, world.now - 86400)[: int(ask.parts["limit"])]
-    return Reply.json({"query_status": "ok", "urls": [_entry(url) for url in found]})
+    listed = urls(world, world.now - 86400)[: int(ask.parts["limit"])]
+    return Reply.json({"query_status": "ok", "urls": [_entry(url) for url in listed]})
 
 
 @api.form("auth")
@@ -79,9 +79,9 @@ def no_results(world: World, ask: Ask) -> Reply:
     return Reply.json({"query_status": "no_results"})
 
 
-def _csv(world: World, found: list[SimUrl], columns: list[str]) -> Reply:
+def _csv(world: World, listed: list[SimUrl], columns: list[str]) -> Reply:
     head = HEAD.format(updated=_time(world.now), columns=",".join(columns))
-    rows = [_line(url, tuple(columns)) for url in found]
+    rows = [_line(url, tuple(columns)) for url in listed]
     return Reply.text((head + "\n".join(rows) + "\n").replace("\n", "\r\n"), content_type="text/plain")
 
 

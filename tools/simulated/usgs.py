@@ -17,9 +17,9 @@ def feed(world: World, ask: Ask) -> Reply:
     if magnitude not in FLOORS or period not in PERIODS:
         return Reply.text("Not Found", 404)
     minute = world.now - world.now % 60  # the feeds are rewritten every minute
-    found = [q for q in quakes(world.at(minute), minute - PERIODS[period]) if q.magnitude >= FLOORS[magnitude]]
+    events = [q for q in quakes(world.at(minute), minute - PERIODS[period]) if q.magnitude >= FLOORS[magnitude]]
     return _collection(
-        [_usgs(world, q) for q in found], minute, f"USGS Magnitude {magnitude}+ Earthquakes, Past {period}"
+        [_usgs(world, q) for q in events], minute, f"USGS Magnitude {magnitude}+ Earthquakes, Past {period}"
     )
 
 
@@ -33,8 +33,8 @@ def extra_members(world: World, ask: Ask) -> Reply:
     """Return the change of 2026: `tz` null, other key order, additional members; the numbers are unchanged."""
     minute = world.now - world.now % 60
     since = minute - PERIODS.get(ask.parts["period"], 86400)
-    found = [q for q in quakes(world.at(minute), since) if q.magnitude >= FLOORS.get(ask.parts["magnitude"], 2.5)]
-    features = [dict(reversed(_usgs(world, q).items())) | {"links": []} for q in found]
+    events = [q for q in quakes(world.at(minute), since) if q.magnitude >= FLOORS.get(ask.parts["magnitude"], 2.5)]
+    features = [dict(reversed(_usgs(world, q).items())) | {"links": []} for q in events]
     return _collection(features, minute, "USGS Earthquakes")
 
 
@@ -43,8 +43,8 @@ def query(world: World, ask: Ask) -> Reply:
     params = ask.params
     since = datetime.fromisoformat(params["starttime"]).replace(tzinfo=UTC).timestamp()
     floor = float(params.get("minmagnitude", "0"))
-    found = [q for q in quakes(world, since) if q.magnitude >= floor][: int(params.get("limit", "20000"))]
-    return _collection([_usgs(world, q) for q in found], world.now, "USGS Earthquakes")
+    events = [q for q in quakes(world, since) if q.magnitude >= floor][: int(params.get("limit", "20000"))]
+    return _collection([_usgs(world, q) for q in events], world.now, "USGS Earthquakes")
 
 
 @serves("EMSC.earthquakes_query", "www.seismicportal.eu", "/fdsnws/event/1/query")
@@ -52,11 +52,11 @@ def emsc(world: World, ask: Ask) -> Reply:
     params = ask.params
     since = datetime.fromisoformat(params["start"]).replace(tzinfo=UTC).timestamp()
     floor = float(params.get("minmag", "0"))
-    found = [_emsc(world, q) for q in quakes(world, since)]
-    found = [f for f in found if f["properties"]["mag"] >= floor][: int(params.get("limit", "20000"))]
-    if not found:
+    features = [_emsc(world, q) for q in quakes(world, since)]
+    features = [f for f in features if f["properties"]["mag"] >= floor][: int(params.get("limit", "20000"))]
+    if not features:
         return Reply(b"", 204)
-    return Reply.json({"type": "FeatureCollection", "metadata": {"count": len(found)}, "features": found})
+    return Reply.json({"type": "FeatureCollection", "metadata": {"count": len(features)}, "features": features})
 
 
 @emsc.form("empty")
@@ -146,12 +146,12 @@ def _emsc(world: World, quake: SimQuake) -> dict[str, Any]:
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
     """Return the events that `/api/earthquake` must list at this instant when USGS answers."""
     minute = world.now - world.now % 60
-    found = [q for q in quakes(world.at(minute), minute - 86400) if q.magnitude >= 2.5 and not _blast(world, q)]
+    events = [q for q in quakes(world.at(minute), minute - 86400) if q.magnitude >= 2.5 and not _blast(world, q)]
     return {
-        "count": len(found),
+        "count": len(events),
         "earthquakes": [
             {"id": f"ussim{q.name}", "magnitude": q.magnitude, "location": q.place, "lat": q.lat, "lon": q.lon}
-            for q in found[: int(params.get("limit", 80))]
+            for q in events[: int(params.get("limit", 80))]
         ],
     }
 
@@ -161,10 +161,10 @@ def expected_events(world: World, params: Mapping[str, str]) -> dict[str, Any]:
     """Return the events that `/api/climate/earthquakes` must list when USGS answers, quarry blasts included."""
     magnitude, period = params.get("magnitude", "2.5"), params.get("period", "day")
     minute = world.now - world.now % 60
-    found = [q for q in quakes(world.at(minute), minute - PERIODS[period]) if q.magnitude >= FLOORS[magnitude]]
+    events = [q for q in quakes(world.at(minute), minute - PERIODS[period]) if q.magnitude >= FLOORS[magnitude]]
     rows = [
         {"id": f"ussim{q.name}", "magnitude": q.magnitude, "place": q.place, "lat": q.lat, "lon": q.lon}
         | {"type": "quarry blast" if _blast(world, q) else "earthquake", "tsunami": q.magnitude >= 6.5}
-        for q in found[: int(params.get("limit", 60))]
+        for q in events[: int(params.get("limit", 60))]
     ]
-    return {"count": len(found), "filters": {"magnitude": magnitude, "period": period}, "data": rows}
+    return {"count": len(events), "filters": {"magnitude": magnitude, "period": period}, "data": rows}

@@ -93,8 +93,8 @@ def none_elevated(world: World, ask: Ask) -> Reply:
 @elevated.form("drift")
 def numeric(world: World, ask: Ask) -> Reply:
     """Return the volcano's number as a number, the time as text."""
-    told = [_elevated(world, name, vnum) for name, vnum in RAISED]
-    return Reply.json([v | {"vnum": int(v["vnum"]), "sent_unixtime": f"{v['sent_unixtime']}"} for v in told])
+    raised = [_elevated(world, name, vnum) for name, vnum in RAISED]
+    return Reply.json([v | {"vnum": int(v["vnum"]), "sent_unixtime": f"{v['sent_unixtime']}"} for v in raised])
 
 
 def published_at(world: World) -> float:
@@ -155,7 +155,7 @@ def _elevated(world: World, name: str, vnum: str) -> dict[str, Any]:
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, Any]]:
     """Return the volcanoes that `/api/volcanoes` must list at this instant when the Smithsonian and USGS answer."""
     levels = {vnum: _elevated(world, name, vnum) for name, vnum in RAISED}
-    told = [{"name": v.name, "country": v.country, "vnum": v.vnum} for v in VOLCANOES]
+    listed = [{"name": v.name, "country": v.country, "vnum": v.vnum} for v in VOLCANOES]
     reported = {v.vnum for v in VOLCANOES}
-    told += [{"name": n, "country": "United States", "vnum": vnum} for n, vnum in RAISED if vnum not in reported]
-    return [t | {"us_alert_level": levels[t["vnum"]]["alert_level"] if t["vnum"] in levels else None} for t in told]
+    listed += [{"name": n, "country": "United States", "vnum": vnum} for n, vnum in RAISED if vnum not in reported]
+    return [t | {"us_alert_level": levels[t["vnum"]]["alert_level"] if t["vnum"] in levels else None} for t in listed]

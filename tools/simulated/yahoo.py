@@ -11,8 +11,8 @@ SESSIONS = 6
 
 @serves("Yahoo.spark", "query1.finance.yahoo.com", "/v8/finance/spark")
 def spark(world: World, ask: Ask) -> Reply:
-    found = _known(ask)
-    return Reply.json({symbol: _flat(world, symbol) for symbol in found}) if found else _no_spark()
+    symbols = _known(ask)
+    return Reply.json({symbol: _flat(world, symbol) for symbol in symbols}) if symbols else _no_spark()
 
 
 @spark.form("drift")

@@ -17,7 +17,7 @@ import tools.simulated.okx  # noqa: F401 - they serve
 from tests.tools.desk import NOW
 from tests.tools.selling import sell
 from tools.parsing.earthquakes import QuakeList
-from tools.premium.briefing import ALL, BriefingSections, PremiumQuakeSection, earthquakes, premium_briefing
+from tools.premium.briefing import ALL, BriefingSections, PremiumQuakeSection, premium_briefing, show_earthquakes
 from tools.shared import bets, crew, front_page
 from tools.shared.candles import HOUR_SOURCES
 from tools.shared.mood import FEAR_GREED_SOURCES
@@ -270,7 +270,7 @@ async def test_lists_of_people_that_differ_are_said_to_differ(compose, monkeypat
 
 
 def test_a_source_that_lists_no_earthquake_counts_none():
-    assert earthquakes(QuakeList((), None)) == PremiumQuakeSection(count=0, latest=None)
+    assert show_earthquakes(QuakeList((), None)) == PremiumQuakeSection(count=0, latest=None)
 
 
 def test_the_operation_is_what_the_price_list_says():
