@@ -14,6 +14,7 @@ from eth_account.messages import encode_defunct
 
 from tests.cli.test_ledger import run
 from tests.cli.test_purchases import Sold, sold
+from tests.money.ledger.ledgers import token
 from tests.money.purchases.anvil import ALICE, START, Anvil, started
 from tests.money.purchases.fake_rpc import fake_rpc
 from tests.money.purchases.parts import TX
@@ -121,11 +122,17 @@ async def test_a_signature_of_somebody_else_or_of_another_text_takes_nothing(tmp
 async def test_who_paid_from_an_exchange_shows_the_token_and_proves_the_address(tmp_path):
     async with bought(tmp_path) as buyer:
         _, asked = await buyer.ask(to=OTHER.address)
-        wrong = await buyer.do(
-            "book", asked["id"], "--signature", signature(asked["text"], OTHER), "--from", TREASURY.address, "--token",
-            given="svc_live_" + "1" * 64,
-        )  # fmt: skip
-        assert wrong.exit_code == 1
+        stranger = token(7)
+        async with open_ledger(tmp_path / FILE) as ledger:
+            await ledger.mint(stranger, 500, cause="grant:stranger")
+        for other in ("svc_live_" + "1" * 64, stranger):
+            refused = await buyer.do(
+                "book", asked["id"], "--signature", signature(asked["text"], OTHER), "--from", TREASURY.address,
+                "--token", given=other,
+            )  # fmt: skip
+            assert refused.exit_code == 1
+        assert "this is not the token being refunded" in refused.stderr
+        assert await buyer.balance() == 375
         done = await buyer.do(
             "book", asked["id"], "--signature", signature(asked["text"], OTHER), "--from", TREASURY.address, "--token",
             "--json", given=buyer.token,
