@@ -7,63 +7,70 @@ it. No lower module imports this one, and only this module imports the faces.
 import functools
 import logging
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
-from typing import Any
+from contextlib import AsyncExitStack, asynccontextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
 
+import anyio
 from anyio.abc import TaskGroup
 
+from catalog import hosts, llms_txt
+from catalog.llm_tools import answer_query
 from rest_bridge import status
 from rest_bridge.buying import mount_buying
+from rest_bridge.discovery import as_json
+from rest_bridge.documents import documents
 from rest_bridge.face import Face
 from rest_bridge.money_pages import money_pages
 from rest_bridge.operators import OperatorsFace
 from rest_bridge.pages.consent import make_consent_page
 from rest_bridge.site import site_handlers
 from rest_bridge.x402 import forward_topups
+from toolserver import __version__
+from toolserver.calls.allowances import ALLOWANCE_PATH, Allowances
 from toolserver.calls.live_values import LiveValues
 from toolserver.calls.pipeline import Pipeline
+from toolserver.calls.rate_limit import FreeLimits, PersonalLimits, UnchargedLimit
+from toolserver.calls.response_cache import ResponseCache
+from toolserver.calls.shared_limits import SharedFreeLimits, SharedPersonalLimits, SharedUnchargedLimit
+from toolserver.calls.stored_responses import SharedResponses, StoredResponses
 from toolserver.clock import Clock, SystemClock
 from toolserver.context.service_info import ServiceInfo
+from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import Metrics
 from toolserver.core.shared_memory import SharedMemory
-from toolserver.core.usage_stats import Usage
+from toolserver.core.usage_stats import KEEP_H, Usage
 from toolserver.mcp.endpoint import McpEndpoint
-from toolserver.mcp.oauth.service import OAuthOff, OAuthService, open_oauth
+from toolserver.mcp.oauth.service import OAuthOff, OAuthService, find_reason_against, open_oauth
+from toolserver.money.x402.service import exact_of, topups_of
+from toolserver.money.x402.wire import TOPUP_PATH
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import Document, SiteFacts, sells
+from toolserver.registry.source_list import digest_source_list
 from toolserver.registry.tool_packages import tool_packages
-from toolserver.serving.assembly import (
-    build_answers,
-    build_pipeline,
-    build_source_cache,
-    describe_service,
-    make_addresses,
-    make_readiness,
-    open_allowances,
-    open_fetcher,
-    open_shared_memory,
-    open_store,
-    open_tasks,
-    restore_history,
-    unlist_topups,
-)
-from toolserver.serving.background_tasks import keep_usage, start_composing
+from toolserver.serving.background_tasks import keep_usage, open_tasks, start_composing
 from toolserver.serving.money import MoneyParts, memory_money, open_money
 from toolserver.serving.operator_report import OperatorReport
 from toolserver.serving.packaged_texts import read_texts
 from toolserver.serving.public_facts import read_public_facts
 from toolserver.serving.readiness import Readiness
 from toolserver.serving.service_status import ServiceStatus
+from toolserver.serving.untrusted_proxy import UntrustedProxyNote
 from toolserver.serving.webhooks import open_service_webhooks
-from toolserver.settings import Settings, is_loopback
+from toolserver.settings import LimitSettings, Settings, is_loopback
+from toolserver.shared.redis import open_redis
 from toolserver.sql.failures import explain
-from toolserver.sql.persistent_cache import PersistentCache
+from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer, open_database
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
-from toolserver.upstream.http_sender import RecordExchange
+from toolserver.upstream.http_sender import HttpSender, RecordExchange
 from toolserver.upstream.reading import SourceReader
+from toolserver.upstream.secret_removal import SecretRemover
+from toolserver.upstream.shared_fetch import FetchInMemory
+from toolserver.upstream.size_guard import SERIES, SizeGuard
+from toolserver.upstream.source_history import SourceHistory
 from toolserver.webhooks.service import WebhookService
 from toolserver.world.remote_clock import FollowedClock, follow
 
@@ -103,7 +110,7 @@ class ServiceParts:
     """True to keep sources warm, recompose followed tools and store usage counts automatically."""
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, kw_only=True)
 class Service:
     """One running instance. Its faces are made by `web_app`; `stdio` and the command line use the pipeline itself."""
 
@@ -120,11 +127,11 @@ class Service:
     info: ServiceInfo
     memory: SharedMemory | None
     webhooks: WebhookService | None
-    oauth: OAuthService | OAuthOff = field(init=False)
-    live: LiveValues = field(init=False)
-    status: ServiceStatus = field(init=False)
-    readiness: Readiness = field(init=False)
-    addresses: Addresses = field(init=False)
+    oauth: OAuthService | OAuthOff
+    live: LiveValues
+    status: ServiceStatus
+    readiness: Readiness
+    addresses: Addresses
 
     @classmethod
     @asynccontextmanager
@@ -136,53 +143,154 @@ class Service:
             StorageFailed: the data directory cannot be used; nothing in it was changed.
         """
         parts = parts or ServiceParts()
-        clock = parts.clock or (FollowedClock() if settings.upstream.via else SystemClock())
+        via = settings.upstream.via
+        clock = parts.clock or (FollowedClock() if via else SystemClock())
         registry = parts.registry or Registry.load(*tool_packages(settings.tools))
         facts = parts.facts or read_public_facts(settings, parts.base_url or settings.base_url or LOCAL)
         metrics, usage = Metrics(), Usage(clock.now)
         async with AsyncExitStack() as stack:
             open_ = stack.enter_async_context
-            if isinstance(clock, FollowedClock) and settings.upstream.via is not None:  # before anything reads it
-                await (await open_(open_tasks())).start(follow, clock, settings.upstream.via)
-            money = await open_(_open_money(settings, parts, clock, facts))
-            store = None if parts.in_memory else await open_(open_store(settings, clock))
+            if isinstance(clock, FollowedClock) and via is not None:  # before anything reads it
+                clock_tasks = await open_(open_tasks())
+                await clock_tasks.start(follow, clock, via)
+            if parts.money is not None:
+                money = parts.money
+            elif parts.in_memory:
+                money = memory_money(clock)
+            else:
+                money = await open_(open_money(settings, clock=clock, base_url=facts.base_url, service=facts.source))
+            store = None if parts.in_memory else await open_(open_answers(settings.data_dir, clock))
             history, sources, sizes = await restore_history(store, usage, clock)
             memory = await open_(open_shared_memory(settings, metrics))
-            fetching = (metrics, parts.transport, parts.record, sources, memory)
-            fetcher = await open_(open_fetcher(settings, facts, clock, *fetching))
+            fetcher = await open_(
+                open_fetcher(
+                    settings,
+                    facts,
+                    clock=clock,
+                    metrics=metrics,
+                    transport=parts.transport,
+                    record=parts.record,
+                    history=sources,
+                    memory=memory,
+                )
+            )
             tasks = await open_(open_tasks())
-            cache = build_source_cache(settings, fetcher, clock, tasks, store, sizes, memory)
-            info = describe_service(settings, clock, usage, money)
-            registry = unlist_topups(await open_allowances(registry, money, clock, info), info, settings)
-            kept = (parts.reader or cache, clock, tasks, info, history, store, memory)
-            answers = build_answers(settings, registry, facts, *kept)
-            pipeline = build_pipeline(settings.limits, answers, money, metrics, usage, memory)
-            opening = open_service_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver)
-            made = (clock, tasks, fetcher, cache, pipeline, metrics, money, info, memory, await open_(opening))
-            service = cls(settings, registry, facts, *made)
-            await service._start(store, parts, await open_(_open_oauth(service)))
+            cache = SourceCache(
+                fetcher,
+                clock=clock,
+                tasks=tasks,
+                store=store,
+                sizes=sizes,
+                shared=None if memory is None else FetchInMemory(memory, SecretRemover(settings.keys)),
+            )
+            info = ServiceInfo(
+                clock,
+                settings.data_dir,
+                probe_targets=settings.probes.targets,
+                usage=usage,
+                evidence=money.evidence,
+                payments=money.payments,
+                statements=money.statements,
+                blocks=settings.onchain.blocks,
+                x402=topups_of(money.x402, money.ledger),
+                allowances=Allowances(money.ledger, registry, clock),
+            )
+            registry = await unlist_unavailable(registry, settings, money)
+            answers = ResponseCache(
+                parts.reader or cache,
+                clock=clock,
+                tasks=tasks,
+                source=facts.source,
+                simulated=facts.simulated,
+                sources_digest=digest_source_list(registry),
+                hedge_after_s=settings.upstream.hedge_after_s,
+                host=info,
+                history=history,
+                stored=StoredResponses(
+                    f"{facts.source}|{'simulated' if facts.simulated else 'live'}",
+                    disk=store,
+                    pack=StoredAnswer,
+                    shared=None if memory is None else SharedResponses(memory),
+                ),
+            )
+            limits = make_limits(settings.limits, clock, memory)
+            pipeline = Pipeline(
+                answers,
+                ledger=money.ledger,
+                idempotency=money.idempotency,
+                metrics=metrics,
+                usage=usage,
+                receipts=money.evidence,
+                receipted_charges=money.receipted_charges,
+                x402=exact_of(
+                    money.x402,
+                    answers=answers,
+                    idempotency=money.idempotency,
+                    metrics=metrics,
+                    receipts=money.evidence,
+                    uncharged=limits.uncharged,
+                ),
+                limits=limits.free,
+                personal=limits.personal,
+                premium=limits.premium,
+                uncharged=limits.uncharged,
+            )
+            webhooks = await open_(
+                open_service_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver)
+            )
+            oauth = await open_(
+                open_oauth(
+                    settings,
+                    registry,
+                    pipeline,
+                    facts,
+                    money.file,
+                    end_allowance=money.end_allowance,
+                    find_payment=money.payments.find_payment,
+                )
+            )
+            if find_reason_against(registry, facts, enabled=settings.oauth.enabled) is None:
+                facts = replace(facts, oauth=True)
+            readiness = Readiness(
+                money.file,
+                settings.data_dir,
+                least_free=settings.storage.least_free_bytes,
+                monotonic=clock.monotonic,
+                is_stopping=parts.is_stopping,
+                memory=memory,
+                sells=lambda: money.followed is None or money.followed.health.is_up,
+            )
+            note_proxy = None if parts.in_memory else UntrustedProxyNote(settings.data_dir).note
+            live = LiveValues(registry, answers)
+            money.add_gauges(metrics)
+            if parts.background:
+                if store is not None:
+                    tasks.start_soon(keep_usage, usage, store)
+                start_composing(tasks, registry, cache, pipeline, live, memory)
             try:
-                yield service
+                yield cls(
+                    settings=settings,
+                    registry=registry,
+                    facts=facts,
+                    clock=clock,
+                    tasks=tasks,
+                    fetcher=fetcher,
+                    cache=cache,
+                    pipeline=pipeline,
+                    metrics=metrics,
+                    money=money,
+                    info=info,
+                    memory=memory,
+                    webhooks=webhooks,
+                    oauth=oauth,
+                    live=live,
+                    status=ServiceStatus(registry, fetcher, metrics, info, money, readiness.check),
+                    readiness=readiness,
+                    addresses=Addresses(settings.limits.trusted_proxies, note_proxy),
+                )
             finally:
                 if store is not None:
                     store.save_usage(usage.rows())
-
-    async def _start(self, store: PersistentCache | None, parts: ServiceParts, oauth: OAuthService | OAuthOff) -> None:
-        """Start the background tasks of the service."""
-        self.oauth = oauth
-        if isinstance(oauth, OAuthService):
-            self.facts = replace(self.facts, oauth=True)
-        self.readiness = make_readiness(self.settings, self.money, self.clock, parts.is_stopping, self.memory)
-        self.addresses = make_addresses(self.settings, noted=not parts.in_memory)
-        self.live = LiveValues(self.registry, self.pipeline.answers)
-        known = (self.metrics, self.info, self.money, self.readiness.check)
-        self.status = ServiceStatus(self.registry, self.fetcher, *known)
-        self.money.add_gauges(self.metrics)
-        if not parts.background:
-            return
-        if store is not None:
-            self.tasks.start_soon(keep_usage, self.info.usage, store)
-        start_composing(self.tasks, self.registry, self.cache, self.pipeline, self.live, self.memory)
 
     def mcp_endpoint(self, *, everything: bool = False) -> McpEndpoint:
         """Return MCP over HTTP as one ASGI callable. `everything` adds the MCP conformance fixtures."""
@@ -195,15 +303,23 @@ class Service:
             source_name=self.facts.source,
             body_limit=self.settings.limits.body_bytes,
             everything=everything,
-            **self.settings.mcp.model_dump(),
+            allowed_hosts=self.settings.mcp.allowed_hosts,
+            allowed_origins=self.settings.mcp.allowed_origins,
+            strict_versions=self.settings.mcp.strict_versions,
         )
 
     def web_app(self, *, everything: bool = False) -> Face:
         """Return REST, MCP over HTTP and the pages as one ASGI callable. `everything` adds MCP conformance fixtures."""
-        mcp = self.mcp_endpoint(everything=everything)
-        known: dict[str, Any] = {"facts": self.facts, "clock": self.clock, "addresses": self.addresses}
-        known["body_limit"] = self.settings.limits.body_bytes
-        return Face(self.registry, self.pipeline, pages=_page_handlers(self), mounted=self._mount(mcp), **known)
+        return Face(
+            self.registry,
+            self.pipeline,
+            facts=self.facts,
+            clock=self.clock,
+            addresses=self.addresses,
+            body_limit=self.settings.limits.body_bytes,
+            pages=_page_handlers(self),
+            mounted=self._mount(self.mcp_endpoint(everything=everything)),
+        )
 
     def operators_app(self) -> OperatorsFace:
         """Return the operators' page as an ASGI callable for the address of the metrics."""
@@ -222,28 +338,152 @@ class Service:
         return mounted
 
 
-@asynccontextmanager
-async def _open_money(
-    settings: Settings, parts: ServiceParts, clock: Clock, facts: SiteFacts
-) -> AsyncIterator[MoneyParts]:
-    if parts.money is not None or parts.in_memory:
-        yield parts.money or memory_money(clock)
-        return
-    async with open_money(settings, clock=clock, base_url=facts.base_url, service=facts.source) as money:
-        yield money
+class CallLimits(NamedTuple):
+    """The limits of a service: of the free tier, of personal and premium tools, and of calls that cost nothing."""
+
+    free: FreeLimits
+    personal: PersonalLimits
+    premium: PersonalLimits
+    uncharged: UnchargedLimit
 
 
-def _open_oauth(service: Service) -> AbstractAsyncContextManager[OAuthService | OAuthOff]:
-    money = service.money
-    return open_oauth(
-        service.settings,
-        service.registry,
-        service.pipeline,
-        service.facts,
-        money.file,
-        end_allowance=money.end_allowance,
-        find_payment=money.payments.find_payment,
+def make_limits(settings: LimitSettings, clock: Clock, memory: SharedMemory | None) -> CallLimits:
+    """Return the limits that the settings define. With `memory`, they hold over all instances."""
+    free_kind: Callable[..., FreeLimits] = FreeLimits
+    personal_kind: Callable[..., PersonalLimits] = PersonalLimits
+    uncharged_kind: Callable[..., UnchargedLimit] = UnchargedLimit
+    if memory is not None:
+        free_kind = functools.partial(SharedFreeLimits, memory)
+        personal_kind = functools.partial(SharedPersonalLimits, memory)
+        uncharged_kind = functools.partial(SharedUnchargedLimit, memory)
+    return CallLimits(
+        free=free_kind(
+            daily=settings.daily,
+            spacing_s=settings.spacing_s,
+            scope=settings.spacing_scope,
+            monotonic=clock.monotonic,
+            enabled=settings.enabled,
+            keys=settings.clients,
+        ),
+        personal=personal_kind(
+            per_minute=settings.personal_per_minute,
+            monotonic=clock.monotonic,
+            enabled=settings.enabled,
+            keys=settings.clients,
+        ),
+        premium=personal_kind(
+            per_minute=settings.premium_per_minute,
+            name="premium",
+            monotonic=clock.monotonic,
+            enabled=settings.enabled,
+            keys=settings.clients,
+        ),
+        uncharged=uncharged_kind(
+            per_hour=settings.uncharged_per_hour,
+            monotonic=clock.monotonic,
+            enabled=settings.enabled,
+            keys=settings.clients,
+        ),
     )
+
+
+async def unlist_unavailable(registry: Registry, settings: Settings, money: MoneyParts) -> Registry:
+    """Return the registry without the tools of allowances or the x402 top-up where no ledger or seller offers them."""
+    hidden: list[str] = []
+    if money.followed is not None and not await money.followed.keeps_allowances():
+        hidden += [operation.name for operation in registry if operation.path.startswith(ALLOWANCE_PATH)]
+    if money.x402 is None and settings.ledger.public_url is None:
+        hidden += [operation.name for operation in registry if operation.path == TOPUP_PATH]
+    return registry.unlist(hidden)
+
+
+@asynccontextmanager
+async def open_answers(data_dir: Path, clock: Clock) -> AsyncIterator[PersistentCache]:
+    """Open the answers on disk. Pending writes are completed when the block is left."""
+    async with open_database(data_dir / "answers.sqlite3", MIGRATIONS) as db:
+        store = PersistentCache(db, now=clock.now)
+        async with anyio.create_task_group() as writer:
+            await writer.start(store.run)
+            yield store
+            writer.cancel_scope.cancel()
+
+
+async def restore_history(
+    store: PersistentCache | None, usage: Usage, clock: Clock
+) -> tuple[TimeSeriesStore, SourceHistory, SizeGuard]:
+    """Restore the usage counts, and return the stored time series, source history and list sizes."""
+    if store is None:
+        return TimeSeriesStore(), SourceHistory(clock), SizeGuard()
+    history, sources = TimeSeriesStore(store.save_point), SourceHistory(clock, store)
+    sizes = SizeGuard(store.save_point)
+    sources.restore(await store.load_quarters(), await store.load_changes())
+    points = await store.load_history()
+    history.restore(point for point in points if point[0] != SERIES)
+    sizes.restore(points)
+    usage.restore(await store.load_usage(int(clock.time() // 3600) - KEEP_H))
+    return history, sources, sizes
+
+
+@asynccontextmanager
+async def open_fetcher(
+    settings: Settings,
+    facts: SiteFacts,
+    *,
+    clock: Clock,
+    metrics: Metrics,
+    transport: Any = None,
+    record: RecordExchange | None = None,
+    history: SourceHistory | None = None,
+    memory: SharedMemory | None = None,
+) -> AsyncIterator[Fetcher]:
+    """Open the fetcher, which sends requests to upstreams. With `memory`, budgets and circuits hold over all instances.
+
+    Leaving the block closes its connections within 2 s.
+    """
+    contact = f"; {facts.contact}" if facts.contact else ""
+    sender = HttpSender(
+        clock=clock,
+        keys=settings.keys,
+        user_agent=f"toolserver/{__version__} (+{facts.base_url}{contact})",
+        via=settings.upstream.via,
+        transport=transport,
+        record=record,
+    )
+    fetcher = Fetcher(
+        sender,
+        clock=clock,
+        keys=settings.keys,
+        licence_policy=settings.sources.licence_policy,
+        observe=metrics.fetched,
+        history=history,
+        memory=memory,
+    )
+    metrics.follow_budgets(fetcher.list_budgets)
+    metrics.follow_announcements(fetcher.announcements.list_all)
+    metrics.follow_closed(fetcher.refusals.list_closed, fetcher.health.list_open)
+    try:
+        yield fetcher
+    finally:
+        with anyio.move_on_after(2, shield=True):
+            await fetcher.aclose()
+
+
+@asynccontextmanager
+async def open_shared_memory(settings: Settings, metrics: Metrics) -> AsyncIterator[SharedMemory | None]:
+    """Open the memory that instances share; None if there is only one instance. Raises RedisMissing."""
+    if settings.redis_url is None:
+        yield None
+        return
+    scaling = settings.scaling
+    world = "simulated:" if settings.upstream.via else ""
+    async with open_redis(
+        settings.redis_url.get_secret_value(),
+        prefix=scaling.redis_prefix + world,
+        deadline_s=scaling.redis_deadline_s,
+        instances=scaling.instances,
+    ) as memory:
+        metrics.follow_shared_memory(lambda: (not memory.is_lost, memory.lost, memory.refused))
+        yield memory
 
 
 class App:
@@ -296,32 +536,34 @@ class App:
 @functools.lru_cache(maxsize=2)
 def write_site_documents(registry: Registry, facts: SiteFacts) -> Mapping[str, Document]:
     """Return every document that depends only on the registry and the facts, by path. Cached, since it is slow."""
-    from catalog import hosts, llms_txt
-    from rest_bridge.documents import documents
-
     snippets = hosts.snippets(facts, token=sells(registry))
-    texts = read_texts()
-    return documents(registry, facts, snippets=snippets, **texts) | llms_txt.documents(registry, facts)
+    site = documents(registry, facts, snippets=snippets, **read_texts())
+    return site | llms_txt.documents(registry, facts)
 
 
 def _page_handlers(service: Service) -> dict[str, Any]:
     """Return every page and document of a service, by path."""
     registry, facts = service.registry, service.facts
 
-    def tool_definitions(given: Mapping[str, str]) -> Document:
-        from catalog.llm_tools import answer_query
-        from rest_bridge.discovery import as_json
+    def tool_definitions(query: Mapping[str, str]) -> Document:
+        return as_json(answer_query(registry, facts, query, generated_at=service.clock.now()))
 
-        return as_json(answer_query(registry, facts, given, generated_at=service.clock.now()))
-
-    found = site_handlers(
-        registry,
-        documents=lambda: write_site_documents(registry, facts),
-        tool_definitions=tool_definitions,
-        ready=service.readiness.check,
-        degraded=service.readiness.list_degraded,
-        live=service.live,
+    return (
+        site_handlers(
+            registry,
+            documents=lambda: write_site_documents(registry, facts),
+            tool_definitions=tool_definitions,
+            ready=service.readiness.check,
+            degraded=service.readiness.list_degraded,
+            live=service.live,
+        )
+        | status.pages(registry, facts, service.status.read, service.clock)
+        | money_pages(
+            registry,
+            facts,
+            service.clock,
+            service.money,
+            service.pipeline.personal,
+            service.addresses,
+        )
     )
-    found |= status.pages(registry, facts, service.status.read, service.clock)
-    personal, addresses = service.pipeline.personal, service.addresses
-    return found | money_pages(registry, facts, service.clock, service.money, personal, addresses)

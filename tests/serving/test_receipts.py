@@ -7,7 +7,6 @@ from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
 from toolserver.clock import ManualClock
 from toolserver.core.settings_groups import ScalingSettings
-from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.receipts.keys import RECEIPT_KEYS, ReceiptKeysLost, ensure_keys
 from toolserver.money.receipts.sql_keys import KeysDiffer
 from toolserver.serving.receipts import open_receipts
@@ -20,7 +19,7 @@ CLOCK = ManualClock(START)
 async def test_a_service_with_a_file_has_the_keys_of_its_data_directory(tmp_path):
     (key,) = ensure_keys(tmp_path / RECEIPT_KEYS)
     async with opened_file("sqlite", tmp_path) as file:
-        receipts, agree = await open_receipts(Settings(data_dir=tmp_path), CLOCK, SqlLedger(file, CLOCK), **NAMED)
+        receipts, agree = await open_receipts(Settings(data_dir=tmp_path), CLOCK, file, **NAMED)
         await agree()
         assert receipts.key_in_use()["kid"] == key.kid
 
@@ -32,11 +31,11 @@ async def test_an_instance_has_the_mounted_keys_or_is_refused(tmp_path):
     mounted = ScalingSettings(keys_dir=tmp_path / "secret")
     async with opened_file("postgres", tmp_path) as file:
         given = Settings(data_dir=tmp_path / "a", scaling=mounted)
-        receipts, agree = await open_receipts(given, CLOCK, SqlLedger(file, CLOCK), **NAMED)
+        receipts, agree = await open_receipts(given, CLOCK, file, **NAMED)
         await agree()
         assert receipts.key_in_use()["kid"] == key.kid
         with pytest.raises(KeysDiffer):
-            await open_receipts(Settings(data_dir=tmp_path / "b"), CLOCK, SqlLedger(file, CLOCK), **NAMED)
+            await open_receipts(Settings(data_dir=tmp_path / "b"), CLOCK, file, **NAMED)
 
 
 def store_receipt(db):
@@ -49,7 +48,7 @@ RECEIPT = ("rcpt_1", "a" * 64, b"{}", "kid", b"s" * 64, 0)
 @pytest.mark.parametrize("engine", ["sqlite", POSTGRES])
 async def test_receipts_whose_keys_are_lost_get_no_new_key_in_silence(tmp_path, engine):
     async with opened_file(engine, tmp_path) as file:
-        opening = Settings(data_dir=tmp_path), CLOCK, SqlLedger(file, CLOCK)
+        opening = Settings(data_dir=tmp_path), CLOCK, file
         await file.alone(store_receipt)
         with pytest.raises(ReceiptKeysLost, match=r"receipts.json is lost.*could no longer be verified.*--after-loss"):
             await open_receipts(*opening, **NAMED)

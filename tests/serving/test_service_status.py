@@ -1,5 +1,8 @@
 """What `/status` says: only what is known, and unknown where nobody asked."""
 
+from dataclasses import replace
+from types import SimpleNamespace
+
 import pytest
 
 from tests.arranged import arrange_service
@@ -8,8 +11,8 @@ from tests.calls.toy import FIRST, ONE, REGISTRY
 from tests.internet import Internet
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
+from toolserver.core.credit_sales import ChainServers, NoCreditSales
 from toolserver.money.ledger.client.ledger import OwnerHealth
-from toolserver.money.purchases.chain.rpc_pool import ChainServers
 from toolserver.serving.service_status import ServiceStatus
 from toolserver.upstream.source_errors import SourceDown
 from toolserver.upstream.source_history import QUARTER_S, QUARTERS, SourceQuarter
@@ -97,13 +100,13 @@ async def test_ledger_and_chain_say_where_they_are(service):
     status = await service.status.read()
     assert (status["ledger"], status["chain"]) == ({"mode": "memory", "up": True}, None)
 
-    class Followed:
-        followed = type("Ledger", (), {"health": OwnerHealth("open", 2, 12.4, 5)})
-
-        def count_chain_servers(self):
+    class Watching(NoCreditSales):
+        def count_servers(self):
             return ChainServers(2, 1)
 
-    known = (service.metrics, service.info, Followed())
+    followed = SimpleNamespace(health=OwnerHealth("open", 2, 12.4, 5))
+    money = replace(service.money, own=None, followed=followed, payments=Watching())
+    known = (service.metrics, service.info, money)
     status = await ServiceStatus(service.registry, service.fetcher, *known, service.readiness.check).read()
     assert status["ledger"] == {"mode": "followed", "up": False, "retry_in_s": 12, "untold": 5, "rejected": None}
     assert status["status"] == "degraded"

@@ -15,6 +15,10 @@ from toolserver.webhooks.secret_box import KEY_FILE
 from toolserver.webhooks.sql_store import SqlWebhookStore
 
 
+def money_of(sells):
+    return MoneyParts(own=sells.ledger, idempotency=None, payments=None, statements=None)
+
+
 async def opened(folder, sells, money, **settings):
     info = ServiceInfo(SystemClock(), folder)
     made = Settings(data_dir=folder, webhooks=WebhookSettings(**settings))
@@ -24,7 +28,7 @@ async def opened(folder, sells, money, **settings):
 
 async def test_subscriptions_live_in_the_file_of_the_ledger_and_their_key_beside_it(tmp_path):
     async with shop(tmp_path) as sells:
-        money = MoneyParts(sells.ledger, None, None)
+        money = money_of(sells)
         webhooks, info = await opened(tmp_path, sells, money)
         assert isinstance(webhooks.store, SqlWebhookStore)
         assert info.webhooks is webhooks.subscriptions
@@ -40,13 +44,13 @@ async def test_without_a_ledger_file_nothing_is_written(tmp_path):
 
 async def test_webhooks_can_be_switched_off(tmp_path):
     async with shop(tmp_path) as sells:
-        webhooks, info = await opened(tmp_path, sells, MoneyParts(sells.ledger, None, None), enabled=False)
+        webhooks, info = await opened(tmp_path, sells, money_of(sells), enabled=False)
         assert (webhooks, info.webhooks) == (None, None)
 
 
 async def test_an_account_is_named_by_its_reference_never_by_its_token(tmp_path):
     async with shop(tmp_path) as sells:
-        found = await account_lookup(MoneyParts(sells.ledger, None, None))(RICH)
+        found = await account_lookup(money_of(sells))(RICH)
         assert await sells.ledger.balance(AccountRef(found.account)) == await sells.ledger.balance(RICH)
         assert found.payer == token_hash(RICH).hex()
 

@@ -21,7 +21,9 @@ def fund_with(token: str) -> Callable[[Service], Awaitable[None]]:
     """Return a function that funds this token. Running it again, such as in another process, adds no more credits."""
 
     async def fund(service: Service) -> None:
-        await service.money.own.mint(token, DEMO_CREDITS, cause=f"demo {fingerprint(token)}")
+        own = service.money.own
+        assert own is not None, "the demo follows no ledger"
+        await own.mint(token, DEMO_CREDITS, cause=f"demo {fingerprint(token)}")
 
     return fund
 

@@ -107,7 +107,9 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
         ready = await service.readiness.check()
         probes = await probe_sources(service) if live and record is None else []
         announced, refused = service.fetcher.announcements.list_all(), service.fetcher.refusals.list_all()
-        database = None if settings.database_url is None else await service.money.own.file.apart(report_database)
+        database = (
+            None if (file := service.money.file) is None or not file.shared else await file.apart(report_database)
+        )
     recorded = None
     if record is not None:
         recording = await _record(settings, record)

@@ -92,5 +92,7 @@ async def serve_until(
 
 async def _serve_ledger(service: Service, sock: socket, stop: anyio.Event, is_replaced: Callable[[], bool]) -> None:
     """Serve the ledger API to the services that follow this ledger."""
-    app = internal_app(service.money.own, service.settings.ledger, service.clock)
+    own = service.money.own
+    assert own is not None, "a service that follows a ledger has no port for followers"
+    app = internal_app(own, service.settings.ledger, service.clock)
     await serve(app, sock, service.settings, stop=stop, is_replaced=is_replaced)

@@ -48,6 +48,15 @@ class Balance(NamedTuple):
     reissue_at: datetime | None = None
 
 
+class ChainServers(NamedTuple):
+    """The number of RPC servers, and how many of them are usable: they are known to be on the right chain, and they are
+    not resting after failures.
+    """
+
+    configured: int
+    usable: int
+
+
 class CreditSales(Protocol):
     """Sells credits. Tools know nothing else about purchases."""
 
@@ -75,6 +84,10 @@ class CreditSales(Protocol):
         """Return the credits on a token. Raise PaymentRequired."""
         ...
 
+    def count_servers(self) -> ChainServers | None:
+        """Count the servers from which purchases are read; None if this service watches no chain for purchases."""
+        ...
+
     async def cancel_reissue(self, token: str) -> bool:
         """Cancel the pending reissue of a token. Return False if none is pending. Raise PaymentRequired, NotFound."""
         ...
@@ -97,6 +110,9 @@ class NoCreditSales:
 
     async def cancel_reissue(self, token: str) -> bool:
         raise _unsold()
+
+    def count_servers(self) -> ChainServers | None:
+        return None
 
 
 def _unsold() -> NotFound:

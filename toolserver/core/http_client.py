@@ -1,15 +1,19 @@
 """Provides an HTTP client for one other service, with requests bounded in time and responses in size."""
 
 from collections.abc import AsyncIterable, Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import anyio
-import httpx
 
 from toolserver.core.http_body import BodyTooLarge, BodyUnreadable, decode_pieces, read_body
 from toolserver.errors import ToolserverError
 
-Transport = httpx.AsyncBaseTransport
+if TYPE_CHECKING:
+    import httpx
+
+    Transport = httpx.AsyncBaseTransport
+else:
+    Transport = object  # httpx takes long to import, and most services never need this client
 
 CONNECT_S = 1.0
 MOST_BYTES = 65_536
@@ -41,6 +45,8 @@ class HttpClient:
         connect_s: float = CONNECT_S,
         by_proxy: bool = False,
     ) -> None:
+        import httpx
+
         self._most_bytes, self._connect_s = most_bytes, connect_s
         self._client = httpx.AsyncClient(
             base_url=url,
@@ -55,6 +61,8 @@ class HttpClient:
         self, method: str, path: str, *, body: bytes | None = None, headers: Mapping[str, str], within_s: float
     ) -> HttpAnswer:
         """Send a request and return the whole response. Raise Unreachable."""
+        import httpx
+
         timeout = httpx.Timeout(within_s, connect=min(self._connect_s, within_s))
         try:
             with anyio.fail_after(within_s):
@@ -72,16 +80,18 @@ class HttpClient:
         await self._client.aclose()
 
 
-async def read_response(response: httpx.Response, limit: int) -> bytes:
+async def read_response(response: "httpx.Response", limit: int) -> bytes:
     """Return the decoded body of a streamed response, at most `limit` bytes. Raise BodyTooLarge, BodyUnreadable."""
     return await read_body(iter_response(response), limit)
 
 
-def iter_response(response: httpx.Response) -> AsyncIterable[bytes]:
+def iter_response(response: "httpx.Response") -> AsyncIterable[bytes]:
     """Return the decoded pieces of a streamed response. Raise BodyUnreadable, also during the iteration.
 
     They are decoded from the raw stream, because httpx would inflate each raw piece as a whole, without a size limit.
     """
+    import httpx
+
     if not isinstance(response.stream, httpx.AsyncByteStream):
         raise TypeError("not a response of an asynchronous client")
     return decode_pieces(response.stream, response.headers.get("content-encoding"))

@@ -1,7 +1,8 @@
 """Run the background tasks of a service: warm sources, recompose tools while they are used, store counts."""
 
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from typing import Any
 
 import anyio
@@ -22,6 +23,16 @@ from toolserver.upstream.source_errors import SourceError
 log = logging.getLogger(__name__)
 
 WARM_EVERY_S = 600.0
+
+
+@asynccontextmanager
+async def open_tasks() -> AsyncIterator[TaskGroup]:
+    """Open a task group whose tasks are cancelled when the block is left."""
+    async with anyio.create_task_group() as tasks:
+        try:
+            yield tasks
+        finally:
+            tasks.cancel_scope.cancel()
 
 
 async def repeat(what: str, job: Callable[[], Awaitable[Any]], every_s: float) -> None:
@@ -59,12 +70,10 @@ async def follow_asked(registry: Registry, pipeline: Pipeline, clock: Clock) -> 
         await anyio.sleep(LOOK_S)
         now = clock.monotonic()
         for operation in followed:
-            asked = pipeline.asked_at.get(operation.name)
-            if (
-                asked is None
-                or now - asked > FOLLOWED_S
-                or now - done.get(operation.name, asked) < (operation.follow_s or 0)
-            ):
+            last_call = pipeline.asked_at.get(operation.name)
+            if last_call is None or now - last_call > FOLLOWED_S:
+                continue
+            if now - done.get(operation.name, last_call) < (operation.follow_s or 0):
                 continue
             done[operation.name] = now
             pipeline.answers.refresh(operation)

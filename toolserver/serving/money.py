@@ -2,34 +2,36 @@
 
 import logging
 import os
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
 
-import anyio
+from anyio.abc import TaskGroup
 
 from toolserver.calls.charge_store import ReceiptedCharges, SqlChargeStore, record_died
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqlIdempotencyStore
 from toolserver.clock import Clock
-from toolserver.core.account_statement import NoStatements, Statements
+from toolserver.core.account_statement import Statements
 from toolserver.core.credit_sales import CreditSales, NoCreditSales
 from toolserver.core.metrics import Metrics
 from toolserver.errors import ToolserverError
+from toolserver.money.ledger.client.connect import open_ledger_client
+from toolserver.money.ledger.client.ledger import HttpLedger
 from toolserver.money.ledger.memory import MemoryLedger
-from toolserver.money.ledger.protocol import AllowanceLedger, Ledger
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
 from toolserver.money.purchases.quotes import put_old_quotes_aside
-from toolserver.money.purchases.service import PurchaseService, open_purchases
+from toolserver.money.purchases.remote import open_remote_sales
+from toolserver.money.purchases.service import open_purchases
 from toolserver.money.purchases.sql_store import SqlPurchaseStore
 from toolserver.money.receipts.keys import RECEIPT_KEYS
 from toolserver.money.receipts.service import AccountStatements, ReceiptService
 from toolserver.money.receipts.transparency_log import CLOSE_EVERY_S
 from toolserver.money.x402.service import open_x402
-from toolserver.serving.background_tasks import repeat
+from toolserver.money.x402.settlement import SettlementService
+from toolserver.serving.background_tasks import open_tasks, repeat
 from toolserver.serving.receipts import open_receipts
 from toolserver.serving.shared_database import find_marks, open_shared_ledger
 from toolserver.serving.shared_keys import AGREE_EVERY_S
@@ -37,11 +39,6 @@ from toolserver.settings import Settings
 from toolserver.sql.errors import OtherWorld
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.move_mark import require_not_moved
-
-if TYPE_CHECKING:
-    from toolserver.money.ledger.client.ledger import HttpLedger
-    from toolserver.money.purchases.chain.rpc_pool import ChainServers
-    from toolserver.money.x402.settlement import SettlementService
 
 log = logging.getLogger(__name__)
 
@@ -57,46 +54,40 @@ class OpenToOthers(ToolserverError):
     """Users other than the owner can read the data directory, and that cannot be changed."""
 
 
-OpenedLedger: TypeAlias = "SqlLedger | HttpLedger"
-"""This service's own ledger, or the client of a sister service's ledger."""
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoneyParts:
-    """What a service needs to sell answers. `receipted_charges` and `x402` exist only with an own ledger.
+    """What a service needs to sell answers, as `open_own_money`, `open_followed_money` or `memory_money` makes it.
 
-    `followed` is the same ledger as `ledger` if it belongs to a sister service.
+    Either `own`, the ledger that this service keeps, or `followed`, that of a sister service, is not None. In memory
+    there is no `evidence`. `receipted_charges` and `x402` exist only with an own ledger that is stored.
     """
 
-    ledger: Ledger
+    own: SqlLedger | MemoryLedger | None = None
+    followed: HttpLedger | None = None
     idempotency: Idempotency
     payments: CreditSales
+    statements: Statements
     evidence: ReceiptService | None = None
     receipted_charges: ReceiptedCharges | None = None
-    x402: "SettlementService | None" = None
-    followed: "HttpLedger | None" = None
+    x402: SettlementService | None = None
 
     @property
-    def statements(self) -> Statements:
-        """The source of statements: the own ledger, or the service that sells for the followed ledger."""
-        if isinstance(self.ledger, SqlLedger | MemoryLedger):
-            return AccountStatements(self.ledger, self.evidence)
-        from toolserver.money.purchases.remote import RemotePurchases, RemoteStatements
-
-        return RemoteStatements(self.payments) if isinstance(self.payments, RemotePurchases) else NoStatements()
-
-    @property
-    def allowances(self) -> AllowanceLedger | None:
-        """The keeper of allowances: the own ledger, or that of the followed service."""
-        if isinstance(self.ledger, SqlLedger | MemoryLedger):
-            return self.ledger
+    def ledger(self) -> SqlLedger | MemoryLedger | HttpLedger:
+        """The ledger that tokens are checked against: the own one, or that of the sister service."""
+        if self.own is not None:
+            return self.own
+        assert self.followed is not None
         return self.followed
+
+    @property
+    def file(self) -> GroupCommit | None:
+        """The file of the credits, or of the journal for a sister service's credits; None if in memory."""
+        return self.ledger.file
 
     @property
     def end_allowance(self) -> Callable[[str], Awaitable[bool]] | None:
         """The function that ends an allowance by its token's hash; None if the ledger belongs to another service."""
-        own = self.ledger
-        return partial(own.revoke, reason="") if isinstance(own, SqlLedger | MemoryLedger) else None
+        return None if self.own is None else partial(self.own.revoke, reason="")
 
     def add_gauges(self, metrics: Metrics) -> None:
         """Add gauges for the followed ledger and for signed payments to the metrics, if there are any."""
@@ -104,21 +95,6 @@ class MoneyParts:
             metrics.follow(lambda: ledger.health)
         if self.x402 is not None:
             metrics.watch_payments(self.x402.measure_backlog)
-
-    def count_chain_servers(self) -> "ChainServers | None":
-        """Count the servers from which purchases are read; None if this service watches no chain for purchases."""
-        return self.payments.count_servers() if isinstance(self.payments, PurchaseService) else None
-
-    @property
-    def file(self) -> GroupCommit | None:
-        """The file of the credits, or of the journal for a sister service's credits; None if in memory."""
-        return None if isinstance(self.ledger, MemoryLedger) else getattr(self.ledger, "file", None)
-
-    @property
-    def own(self) -> SqlLedger:
-        """The own ledger of this service. Raises AssertionError if the ledger is followed or in memory."""
-        assert isinstance(self.ledger, SqlLedger)
-        return self.ledger
 
 
 def keeps_books(settings: Settings) -> bool:
@@ -130,7 +106,13 @@ def keeps_books(settings: Settings) -> bool:
 
 def memory_money(clock: Clock) -> MoneyParts:
     """Return a ledger and idempotency that end with the process, without signed receipts or sales."""
-    return MoneyParts(MemoryLedger(clock), Idempotency(MemoryIdempotencyStore(clock)), NoCreditSales())
+    ledger = MemoryLedger(clock)
+    return MoneyParts(
+        own=ledger,
+        idempotency=Idempotency(MemoryIdempotencyStore(clock)),
+        payments=NoCreditSales(),
+        statements=AccountStatements(ledger, None),
+    )
 
 
 @asynccontextmanager
@@ -149,83 +131,95 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
     """
     close_directory(settings.data_dir)
     claim_directory(settings.data_dir, simulated=settings.upstream.via is not None)
-    async with AsyncExitStack() as stack:
-        open_ = stack.enter_async_context
-        ledger = await open_(_open_ledger(settings, clock))
-        await ledger.file.check_rows_at_start()
-        evidence, agree_on_keys = await open_receipts(settings, clock, ledger, base_url=base_url, service=service)
-        idempotency = Idempotency(SqlIdempotencyStore(ledger.file, clock))
-        receipted_charges = x402 = followed = None
-        if isinstance(ledger, SqlLedger):
-            charges = SqlChargeStore(ledger, evidence.log.buckets)
-            if released := await charges.release_undelivered():
-                log.warning("charges for answers that were not sent were released", extra={"count": released})
-            receipted_charges = ReceiptedCharges(charges, evidence, clock)
-            payments = await open_(
-                open_purchases(
-                    settings.payments,
-                    ledger.file,
-                    ledger=ledger,
-                    clock=clock,
-                    host=service,
-                    marks=find_marks(settings),
-                )
-            )
-            x402 = await open_(
-                open_x402(settings.x402, settings.payments, ledger.file, clock=clock, base_url=base_url, host=service)
-            )
-        else:
-            await record_died(ledger.file, evidence.log.buckets, ledger.died, clock.time())
-            followed, payments = ledger, await open_(_open_remote_sales(settings, ledger))
-        upkeep = await open_(anyio.create_task_group())
-        upkeep.start_soon(repeat, "append closed hours to the log", evidence.log.close_hours, CLOSE_EVERY_S)
-        for job in _list_upkeep(settings, clock, ledger, idempotency):
-            upkeep.start_soon(repeat, *job)
-        if isinstance(ledger, SqlLedger) and ledger.file.shared:  # another instance may have crashed
-            upkeep.start_soon(repeat, "release what was not delivered", charges.release_undelivered, SWEEP_S)
-            upkeep.start_soon(repeat, "agree on keys", agree_on_keys, AGREE_EVERY_S)
-        yield MoneyParts(ledger, idempotency, payments, evidence, receipted_charges, x402, followed)
-        upkeep.cancel_scope.cancel()
-
-
-def _list_upkeep(
-    settings: Settings, clock: Clock, ledger: OpenedLedger, idempotency: Idempotency
-) -> Iterator[tuple[str, Callable[[], Awaitable[Any]], float]]:
-    """Yield the repeated jobs while the money parts are open: name, job, and seconds until the next run."""
-    yield "look for rows that others wrote", ledger.file.check_rows, CHECK_S
-    yield "forget old answers", idempotency.sweep, FORGET_S
-    if isinstance(ledger, SqlLedger):
-        yield "void expired reservations", ledger.sweep, SWEEP_S
-        if settings.payments.enabled:
-            aside = partial(
-                put_old_quotes_aside, SqlPurchaseStore(ledger.file), clock, settings.payments.keep_unpaid_days
-            )
-            yield "put old quotes aside", aside, FORGET_S
+    follows = settings.ledger.url is not None and settings.database_url is None
+    opening = open_followed_money if follows else open_own_money
+    async with opening(settings, clock=clock, base_url=base_url, service=service) as money:
+        yield money
 
 
 @asynccontextmanager
-async def _open_ledger(settings: Settings, clock: Clock) -> AsyncIterator[OpenedLedger]:
+async def open_own_money(settings: Settings, *, clock: Clock, base_url: str, service: str) -> AsyncIterator[MoneyParts]:
+    """Open the money of a service that keeps its ledger, in a file or in the database of `database_url`."""
+    async with _open_own_ledger(settings, clock) as ledger:
+        await ledger.file.check_rows_at_start()
+        evidence, agree_on_keys = await open_receipts(
+            settings, clock, ledger.file, base_url=base_url, service=service, find_account=ledger.find_account
+        )
+        idempotency = Idempotency(SqlIdempotencyStore(ledger.file, clock))
+        charges = SqlChargeStore(ledger, evidence.log.buckets)
+        if released := await charges.release_undelivered():
+            log.warning("charges for answers that were not sent were released", extra={"count": released})
+        async with (
+            open_purchases(
+                settings.payments, ledger.file, ledger=ledger, clock=clock, host=service, marks=find_marks(settings)
+            ) as payments,
+            open_x402(
+                settings.x402, settings.payments, ledger.file, clock=clock, base_url=base_url, host=service
+            ) as x402,
+            open_tasks() as upkeep,
+        ):
+            start_upkeep(upkeep, ledger.file, evidence, idempotency)
+            upkeep.start_soon(repeat, "void expired reservations", ledger.sweep, SWEEP_S)
+            if settings.payments.enabled:
+                put_aside = partial(
+                    put_old_quotes_aside, SqlPurchaseStore(ledger.file), clock, settings.payments.keep_unpaid_days
+                )
+                upkeep.start_soon(repeat, "put old quotes aside", put_aside, FORGET_S)
+            if ledger.file.shared:  # another instance may have crashed
+                upkeep.start_soon(repeat, "release what was not delivered", charges.release_undelivered, SWEEP_S)
+                upkeep.start_soon(repeat, "agree on keys", agree_on_keys, AGREE_EVERY_S)
+            yield MoneyParts(
+                own=ledger,
+                idempotency=idempotency,
+                payments=payments,
+                statements=AccountStatements(ledger, evidence),
+                evidence=evidence,
+                receipted_charges=ReceiptedCharges(charges, evidence, clock),
+                x402=x402,
+            )
+
+
+@asynccontextmanager
+async def open_followed_money(
+    settings: Settings, *, clock: Clock, base_url: str, service: str
+) -> AsyncIterator[MoneyParts]:
+    """Open the money of a service whose ledger a sister service keeps: the client, its journal, and own receipts."""
+    require_not_moved(settings.data_dir)
     least_free = settings.storage.least_free_bytes
+    async with open_ledger_client(settings.ledger, settings.data_dir / FILE, clock, least_free=least_free) as ledger:
+        await ledger.file.check_rows_at_start()
+        evidence, _ = await open_receipts(settings, clock, ledger.file, base_url=base_url, service=service)
+        idempotency = Idempotency(SqlIdempotencyStore(ledger.file, clock))
+        await record_died(ledger.file, evidence.log.buckets, ledger.died, clock.time())
+        async with open_remote_sales(settings.ledger, ledger) as payments, open_tasks() as upkeep:
+            start_upkeep(upkeep, ledger.file, evidence, idempotency)
+            yield MoneyParts(
+                followed=ledger,
+                idempotency=idempotency,
+                payments=payments,
+                statements=payments.statements,
+                evidence=evidence,
+            )
+
+
+def start_upkeep(upkeep: TaskGroup, file: GroupCommit, evidence: ReceiptService, idempotency: Idempotency) -> None:
+    """Start what every stored ledger or journal needs while it is open."""
+    upkeep.start_soon(repeat, "append closed hours to the log", evidence.log.close_hours, CLOSE_EVERY_S)
+    upkeep.start_soon(repeat, "look for rows that others wrote", file.check_rows, CHECK_S)
+    upkeep.start_soon(repeat, "forget old answers", idempotency.sweep, FORGET_S)
+
+
+@asynccontextmanager
+async def _open_own_ledger(settings: Settings, clock: Clock) -> AsyncIterator[SqlLedger]:
     if settings.database_url is not None:
         async with open_shared_ledger(settings, clock) as shared:
             yield shared
         return
     require_not_moved(settings.data_dir)
-    if settings.ledger.url is None:
-        refuse_lost_ledger(settings.data_dir)
-        async with open_ledger(settings.data_dir / FILE, clock, least_free=least_free) as ledger:
-            yield ledger
-        return
-    from toolserver.money.ledger.client.connect import open_ledger_client
-
-    async with open_ledger_client(settings.ledger, settings.data_dir / FILE, clock, least_free=least_free) as followed:
-        yield followed
-
-
-def _open_remote_sales(settings: Settings, ledger: "HttpLedger") -> AbstractAsyncContextManager[CreditSales]:
-    from toolserver.money.purchases.remote import open_remote_sales
-
-    return open_remote_sales(settings.ledger, ledger)
+    refuse_lost_ledger(settings.data_dir)
+    least_free = settings.storage.least_free_bytes
+    async with open_ledger(settings.data_dir / FILE, clock, least_free=least_free) as ledger:
+        yield ledger
 
 
 def close_directory(data_dir: Path) -> None:

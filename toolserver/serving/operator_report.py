@@ -11,7 +11,7 @@ import anyio.to_thread
 from toolserver.clock import Clock
 from toolserver.core.models import iso, moment
 from toolserver.errors import BillingUnavailable
-from toolserver.money.ledger.store import FILE, SqlLedger
+from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.log import LogForked
 from toolserver.serving.advice import Advice, give_advice
 from toolserver.serving.money import MoneyParts
@@ -85,9 +85,9 @@ class OperatorReport:
     def _say_why_absent(self) -> str | None:
         if self._money.followed is not None:
             return "The ledger belongs to a sister service, whose operators' page shows the books."
-        if not isinstance(self._money.ledger, SqlLedger):
+        if self._money.file is None:
             return "Nothing is sold here."
-        if self._money.ledger.file.shared:
+        if self._money.file.shared:
             return "The ledger is in a database on a server. This page does not sum up its books yet."
         return None
 
@@ -114,9 +114,9 @@ class OperatorReport:
 
     async def _read_reserved(self) -> dict[str, Any] | None:
         """Return the credits reserved for unfinished calls; None if another service keeps them."""
-        if not isinstance(self._money.ledger, SqlLedger):
+        if self._money.own is None or self._money.own.file is None:
             return None
-        holds = await self._money.ledger.holds(COUNTED)
+        holds = await self._money.own.holds(COUNTED)
         ends = iso(moment(holds[0].expires_at)) if holds else None
         return {"calls": len(holds), "credits": sum(hold.credits for hold in holds), "first_ends_at": ends}
 

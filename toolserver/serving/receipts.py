@@ -3,22 +3,20 @@
 from collections.abc import Awaitable, Callable
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from toolserver.clock import Clock
-from toolserver.money.ledger.store import FILE, SqlLedger
+from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.keys import RECEIPT_KEYS, ReceiptKeysLost, find_key_file
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore, has_receipts
 from toolserver.serving.shared_database import find_marks
 from toolserver.serving.shared_keys import SharedKeys
 from toolserver.settings import Settings
+from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.ledger_place import read_place
 
-if TYPE_CHECKING:
-    from toolserver.money.ledger.client.ledger import HttpLedger
-
 AgreeOnKeys = Callable[[], Awaitable[None]]
+FindAccount = Callable[[str], Awaitable[str | None]]
 
 
 def find_receipt_keys(settings: Settings) -> Path:
@@ -39,28 +37,36 @@ def refuse_lost_keys(settings: Settings) -> None:
 
 
 async def open_receipts(
-    settings: Settings, clock: Clock, ledger: "SqlLedger | HttpLedger", *, base_url: str, service: str
+    settings: Settings,
+    clock: Clock,
+    file: GroupCommit,
+    *,
+    base_url: str,
+    service: str,
+    find_account: FindAccount | None = None,
 ) -> tuple[ReceiptService, AgreeOnKeys]:
     """Return the receipts in a ledger's file or database, and a job that agrees on keys with others every few seconds.
+
+    `find_account` names the account of a token on receipts; a followed ledger names none.
 
     Raises:
         KeysDiffer: instances that share the database have different keys.
         ReceiptKeysLost: there are receipts, but not the file of the keys that signed them.
         KeyFileBroken, StorageFailed.
     """
-    keys = SharedKeys(ledger.file, settings.data_dir, settings.scaling.keys_dir)
+    keys = SharedKeys(file, settings.data_dir, settings.scaling.keys_dir)
     await keys.require_mounted()
     path = find_receipt_keys(settings)
-    if not path.exists() and await ledger.file.read(has_receipts):
+    if not path.exists() and await file.read(has_receipts):
         raise ReceiptKeysLost(path)
     evidence = ReceiptService(
-        SqlReceiptStore(ledger.file),
+        SqlReceiptStore(file),
         settings.data_dir,
         clock=clock,
         base_url=base_url,
         service=service,
         algorithm=settings.payments.receipt_algorithm,
-        find_account=ledger.find_account if isinstance(ledger, SqlLedger) else None,
+        find_account=find_account,
         keys_dir=settings.scaling.keys_dir,
         marks=find_marks(settings),
     )

@@ -81,7 +81,7 @@ class ServiceStatus:
         return {"mode": "own" if written else "memory", "up": all(written)}
 
     def _describe_chain(self) -> dict[str, int] | None:
-        servers = self._money.count_chain_servers()
+        servers = self._money.payments.count_servers()
         return None if servers is None else {"servers": servers.configured, "usable": servers.usable}
 
     def _describe(self, name: str, now: float, changes: list[SourceChange]) -> dict[str, Any]:

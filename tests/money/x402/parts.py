@@ -34,7 +34,7 @@ from toolserver.money.purchases.policy import Policy
 from toolserver.money.purchases.service import ClosedPurchases
 from toolserver.money.purchases.sql_review import SqlReview
 from toolserver.money.purchases.units import NETWORK, USDC
-from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.service import AccountStatements, ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.x402 import wire
 from toolserver.money.x402.facilitator import Facilitator
@@ -255,10 +255,11 @@ async def desk(
             ceilings=SalesCeilings(ceilings or Ceilings(), SqlReview(ledger.file), clock),
         )
         money = MoneyParts(
-            ledger,
-            Idempotency(SqlIdempotencyStore(ledger.file, clock)),
-            ClosedPurchases(ledger),
-            evidence,
+            own=ledger,
+            idempotency=Idempotency(SqlIdempotencyStore(ledger.file, clock)),
+            payments=ClosedPurchases(ledger),
+            statements=AccountStatements(ledger, evidence),
+            evidence=evidence,
             x402=settling if on else None,
         )
         facts = SiteFacts(terms.base_url, "data.example")

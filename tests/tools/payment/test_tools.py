@@ -23,11 +23,12 @@ from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.calls.pipeline import Outcome, Pipeline
 from toolserver.core.caller import Caller, token_hash
+from toolserver.core.credit_sales import ChainServers
 from toolserver.errors import CallRejected, InvalidArguments, NotFound, PaymentRequired, RateLimited
-from toolserver.money.purchases.chain.rpc_pool import ChainServers
 from toolserver.money.purchases.reissues import ReissueDraft
 from toolserver.money.purchases.service import ClosedPurchases, PurchaseService
 from toolserver.money.purchases.sql_reissues import SqlReissues
+from toolserver.money.receipts.service import AccountStatements
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.response_schema import answer_schema
 from toolserver.serving.money import MoneyParts
@@ -80,7 +81,12 @@ def money_of(d: Desk, *, closed: bool = False) -> MoneyParts:
     parts["count_servers"] = lambda: ChainServers(1, 1)
     cashier = PurchaseService(d.ledger, **parts, reissues=reissues)
     idempotency = Idempotency(SqlIdempotencyStore(d.ledger.file, d.clock))
-    return MoneyParts(d.ledger, idempotency, ClosedPurchases(d.ledger) if closed else cashier)
+    return MoneyParts(
+        own=d.ledger,
+        idempotency=idempotency,
+        payments=ClosedPurchases(d.ledger) if closed else cashier,
+        statements=AccountStatements(d.ledger, None),
+    )
 
 
 async def bought(s: Shop, usd: float = 5) -> tuple[dict[str, Any], dict[str, Any]]:

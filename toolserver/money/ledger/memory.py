@@ -29,6 +29,8 @@ R = TypeVar("R")
 class MemoryLedger:
     """A `LedgerOwner` whose whole state is one `LedgerState`."""
 
+    file = None  # nothing is stored
+
     def __init__(self, clock: Clock | None = None) -> None:
         self._now = milliseconds(clock or SystemClock())
         self.books = LedgerState(self._now())

@@ -14,8 +14,16 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from toolserver.core.account_statement import CallState, EntryKind, StatementLine, StatementLines, StatementRange
-from toolserver.core.credit_sales import Balance, Claim, CreditedPurchase, CreditSales, NoCreditSales, PurchaseQuote
+from toolserver.core.account_statement import (
+    CallState,
+    EntryKind,
+    NoStatements,
+    StatementLine,
+    StatementLines,
+    StatementRange,
+    Statements,
+)
+from toolserver.core.credit_sales import Balance, Claim, CreditedPurchase, NoCreditSales, PurchaseQuote
 from toolserver.core.http_body import BodyTooLarge, read_body, request_pieces
 from toolserver.core.http_client import HttpAnswer, HttpClient, Transport, Unreachable
 from toolserver.core.models import iso_ms
@@ -107,7 +115,7 @@ class Accounts(Protocol):
 @asynccontextmanager
 async def open_remote_sales(
     settings: Settings, ledger: Accounts, *, transport: Transport | None = None
-) -> AsyncIterator[CreditSales]:
+) -> AsyncIterator["RemoteBalances | RemotePurchases"]:
     """Yield what a follower of a ledger sells: what the owner sells, or nothing where `public_url` is not set."""
     if settings.public_url is None:
         yield RemoteBalances(ledger)
@@ -131,6 +139,8 @@ async def open_remote_purchases(
 class RemoteBalances(NoCreditSales):
     """Sells nothing, and only returns the balance of a token of the ledger that is followed."""
 
+    statements: Statements = NoStatements()
+
     def __init__(self, ledger: Accounts) -> None:
         self._ledger = ledger
 
@@ -144,6 +154,10 @@ class RemotePurchases:
 
     def __init__(self, remote: HttpClient) -> None:
         self._remote = remote
+        self.statements: Statements = RemoteStatements(self)
+
+    def count_servers(self) -> None:
+        """Return None: the owner watches the chain."""
 
     async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
         body = {"amount_usd": float(amount_usd)} | ({"claim_challenge": challenge} if challenge else {})

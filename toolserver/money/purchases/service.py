@@ -12,12 +12,20 @@ import anyio
 
 from toolserver.clock import Clock
 from toolserver.core.credit_price import ATOMIC
-from toolserver.core.credit_sales import Balance, Claim, CreditedPurchase, CreditSales, NoCreditSales, PurchaseQuote
+from toolserver.core.credit_sales import (
+    Balance,
+    ChainServers,
+    Claim,
+    CreditedPurchase,
+    CreditSales,
+    NoCreditSales,
+    PurchaseQuote,
+)
 from toolserver.errors import NotFound, RevokedToken
 from toolserver.money.ledger.operations import AccountStanding, Who
 from toolserver.money.purchases.ceilings import make_ceilings
 from toolserver.money.purchases.chain.reorg_watch import AgreementWatch, ReorgWatch
-from toolserver.money.purchases.chain.rpc_pool import ChainDown, ChainServers, RpcPool, make_rpc_pool
+from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool, make_rpc_pool
 from toolserver.money.purchases.confirm import Confirmations, Rules, unavailable
 from toolserver.money.purchases.deposit import DepositKey
 from toolserver.money.purchases.policy import policy_of
@@ -85,12 +93,15 @@ class PurchaseService(ClosedPurchases):
         count_servers: Callable[[], ChainServers],
     ) -> None:
         super().__init__(ledger, reissues)
-        self.count_servers = count_servers
+        self._count_servers = count_servers
         self._quotes, self._confirmations, self._search, self._ready = quotes, confirmations, search, ready
 
     async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
         await self._ready()
         return await self._quotes.make(amount_usd, challenge)
+
+    def count_servers(self) -> ChainServers:
+        return self._count_servers()
 
     async def confirm(self, claim: Claim) -> CreditedPurchase:
         return await self._confirmations.confirm(claim)

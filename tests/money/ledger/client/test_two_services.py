@@ -102,7 +102,13 @@ async def two(folder, *, follows=FOLLOWS, late_s=0):
                 SqlReceiptStore(ledger.file), folder / "b", clock=clock, base_url=B_URL, service="b.example"
             )
             idempotency = Idempotency(SqlIdempotencyStore(ledger.file, clock))
-            money = MoneyParts(ledger, idempotency, sales, evidence, followed=ledger)
+            money = MoneyParts(
+                followed=ledger,
+                idempotency=idempotency,
+                payments=sales,
+                statements=sales.statements,
+                evidence=evidence,
+            )
             facts = SiteFacts(B_URL, "b.example")
             async with (
                 engine(REGISTRY, clock=clock, money=money, facts=facts, data_dir=folder / "b") as e,

@@ -4,12 +4,13 @@ import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import anyio
 import anyio.to_thread
 
 from toolserver.clock import Clock
+from toolserver.core.credit_sales import ChainServers
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.policy import ObservedTransaction
 from toolserver.money.purchases.units import CHAIN_ID, DECIMALS
@@ -25,15 +26,6 @@ BATCH = 500  # balances in one request: nodes limit the result (EIP-170: 24,576 
 
 class ChainDown(ToolserverError):
     """Too few servers gave a usable response."""
-
-
-class ChainServers(NamedTuple):
-    """The number of RPC servers, and how many of them are usable: they are known to be on the right chain, and they are
-    not resting after failures.
-    """
-
-    configured: int
-    usable: int
 
 
 class RpcServer(Protocol):

@@ -8,10 +8,18 @@ import httpx
 import pytest
 
 from tests.arranged import arrange_service
-from tests.calls.parts import START, number_source
+from tests.calls.parts import RICH, START, funded_money, number_source
 from tests.calls.toy import REGISTRY
 from tests.served import all_tools
-from toolserver.app import Service, ServiceParts
+from toolserver.app import (
+    Service,
+    ServiceParts,
+    open_answers,
+    open_fetcher,
+    open_shared_memory,
+    restore_history,
+    unlist_unavailable,
+)
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.core.data_point import DataPoint
@@ -19,16 +27,7 @@ from toolserver.core.metrics import Metrics
 from toolserver.core.usage_stats import Usage
 from toolserver.errors import RateLimited
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.serving.assembly import (
-    describe_service,
-    open_allowances,
-    open_fetcher,
-    open_shared_memory,
-    open_store,
-    open_tasks,
-    restore_history,
-    unlist_topups,
-)
+from toolserver.serving.background_tasks import open_tasks
 from toolserver.serving.money import memory_money
 from toolserver.settings import LedgerSettings, LimitSettings, ProbeSettings, Settings, SourceSettings
 from toolserver.upstream.size_guard import EVERY_S, LEAST, SERIES, SizeGuard
@@ -40,16 +39,16 @@ FACTS = SiteFacts("https://data.example", "data.example", contact="ops@data.exam
 
 
 async def test_what_waits_to_be_written_is_written_before_the_store_is_closed(tmp_path):
-    settings, clock = Settings(data_dir=tmp_path), ManualClock(START)
+    clock = ManualClock(START)
     usage = Usage(clock.now)
-    async with open_store(settings, clock) as store:
+    async with open_answers(tmp_path, clock) as store:
         store.save_usage([(int(clock.time() // 3600), "curl", 3)])
         store.save_point("prices", "BTC", DataPoint(START, 7.0), 3600)
         SourceHistory(clock, store).count("A", "good", "ok")
         for number in range(LEAST):
             at = START - timedelta(seconds=EVERY_S * (LEAST - number))
             SizeGuard(store.save_point).check(number_source(), "fires", [7] * 50, at)
-    async with open_store(settings, clock) as store:
+    async with open_answers(tmp_path, clock) as store:
         history, sources, sizes = await restore_history(store, usage, clock)
         sources.count("A", "failed", "timeout")
     assert history.last("prices", "BTC") == DataPoint(START, 7.0)
@@ -61,7 +60,7 @@ async def test_what_waits_to_be_written_is_written_before_the_store_is_closed(tm
 
 def fetcher(handler, settings=None, facts=FACTS):
     transport = httpx.MockTransport(handler)
-    return open_fetcher(settings or Settings(), facts, ManualClock(START), Metrics(), transport)
+    return open_fetcher(settings or Settings(), facts, clock=ManualClock(START), metrics=Metrics(), transport=transport)
 
 
 @pytest.mark.parametrize(("contact", "named"), [("ops@data.example", "; ops@data.example"), (None, "")])
@@ -103,14 +102,17 @@ async def test_tasks_end_with_the_block():
     assert ended.is_set()
 
 
-def test_tools_see_the_probe_targets_and_the_money_of_this_service(tmp_path):
-    clock = ManualClock(START)
-    money, usage = memory_money(clock), Usage(clock.now)
-    settings = Settings(data_dir=tmp_path, probes=ProbeSettings(targets={"Here": "127.0.0.1"}), onchain={"blocks": 7})
-    info = describe_service(settings, clock, usage, money)
-
-    assert (info.probe_targets, info.blocks, info.data_dir) == ({"Here": "127.0.0.1"}, 7, tmp_path)
-    assert (info.usage, info.payments, info.evidence) == (usage, money.payments, None)
+async def test_tools_see_the_probe_targets_and_the_money_of_this_service(tmp_path):
+    probes = ProbeSettings(targets={"Here": "127.0.0.1"})
+    settings = Settings(data_dir=tmp_path, probes=probes, onchain={"blocks": 7})
+    async with arrange_service(
+        REGISTRY, ManualClock(START), money=funded_money(ManualClock(START)), whole=settings
+    ) as service:
+        info, money = service.info, service.money
+        assert (info.probe_targets, info.blocks, info.data_dir) == ({"Here": "127.0.0.1"}, 7, tmp_path)
+        assert (info.payments, info.statements, info.evidence) == (money.payments, money.statements, None)
+        assert info.usage is service.pipeline.usage
+        assert await info.allowances.list_all(RICH) == []
 
 
 async def limited(limits, calls, pause_s=0):
@@ -139,36 +141,32 @@ async def test_the_limits_of_the_settings_are_those_of_the_pipeline():
     assert await limited(LimitSettings(enabled=False, daily=1), 3) == (3, None)
 
 
-@pytest.mark.parametrize(("keeps", "listed"), [(True, True), (False, False)])
-async def test_tools_of_allowances_are_listed_where_the_followed_ledger_has_some(keeps, listed):
+@pytest.mark.parametrize("keeps", [True, False])
+async def test_tools_of_allowances_are_listed_where_the_followed_ledger_has_some(keeps):
     class Followed:
         async def keeps_allowances(self):
             return keeps
 
-    clock, registry = ManualClock(START), all_tools()
-    money = replace(memory_money(clock), followed=Followed())
-    info = describe_service(Settings(), clock, Usage(clock.now), money)
-    found = await open_allowances(registry, money, clock, info)
+    registry = all_tools()
+    money = replace(memory_money(ManualClock(START)), own=None, followed=Followed())
+    listed = await unlist_unavailable(registry, Settings(), money)
 
-    assert ("allowance_list" in {o.name for o in found.chosen(toolset="all")}) is listed
-    assert found.get("allowance_list") is not None
-    assert info.allowances is not None
+    assert ("allowance_list" in {operation.name for operation in listed.chosen(toolset="all")}) is keeps
+    assert listed.get("allowance_list") is not None
 
 
 @pytest.mark.parametrize(
-    ("settings", "listed"),
-    [(Settings(), False), (Settings(ledger=LedgerSettings(public_url="https://owner.example")), True)],
+    ("public_url", "x402", "listed"),
+    [(None, None, False), ("https://owner.example", None, True), (None, object(), True)],
 )
-def test_top_ups_are_listed_where_this_service_or_the_owner_of_its_ledger_may_take_them(settings, listed):
-    clock = ManualClock(START)
-    info = describe_service(settings, clock, Usage(clock.now), memory_money(clock))
+async def test_top_ups_are_listed_where_this_service_or_the_owner_of_its_ledger_may_take_them(public_url, x402, listed):
+    settings = Settings(ledger=LedgerSettings(public_url=public_url))
+    money = replace(memory_money(ManualClock(START)), x402=x402)
     hidden = all_tools().unlist(["allowance_list"])
-    found = {operation.name for operation in unlist_topups(hidden, info, settings).listed}
+    names = {operation.name for operation in (await unlist_unavailable(hidden, settings, money)).listed}
 
-    assert ("payment_topup" in found) is listed
-    assert "allowance_list" not in found
-    info.x402 = object()
-    assert "payment_topup" in {operation.name for operation in unlist_topups(hidden, info, settings).listed}
+    assert ("payment_topup" in names) is listed
+    assert "allowance_list" not in names
 
 
 async def test_instances_that_share_a_redis_count_limits_together(redis_server):
