@@ -80,10 +80,12 @@ def _only(node: Any, keywords: frozenset[str]) -> Any:
         return [_only(item, keywords) for item in node]
     if not isinstance(node, dict):
         return node
-    kept = {key: value for key, value in node.items() if key in keywords}
-    maps = {key: {name: _only(inner, keywords) for name, inner in kept[key].items()} for key in _MAPS & kept.keys()}
-    plain = {key: _only(value, keywords) for key, value in kept.items() if key not in _MAPS | _VALUES}
-    return {**kept, **plain, **maps}
+    allowed = {key: value for key, value in node.items() if key in keywords}
+    maps = {
+        key: {name: _only(inner, keywords) for name, inner in allowed[key].items()} for key in _MAPS & allowed.keys()
+    }
+    plain = {key: _only(value, keywords) for key, value in allowed.items() if key not in _MAPS | _VALUES}
+    return {**allowed, **plain, **maps}
 
 
 def _named(operation: Operation) -> Definition:

@@ -81,8 +81,11 @@ def _shell(server: Config) -> str:
     return f"claude mcp add-json {SERVICE} {shlex.quote(json.dumps(server))}"
 
 
-def _file(member: str, server: Config, **more: Any) -> str:
-    return json.dumps({member: {SERVICE: server}, **more}, indent=2, ensure_ascii=False)
+def _file(member: str, server: Config, *, inputs: list[Config] | None = None) -> str:
+    content: Config = {member: {SERVICE: server}}
+    if inputs is not None:
+        content["inputs"] = inputs
+    return json.dumps(content, indent=2, ensure_ascii=False)
 
 
 def _cursor_link(server: Config) -> str:
@@ -91,9 +94,9 @@ def _cursor_link(server: Config) -> str:
 
 
 def _vscode(transport: Literal["http", "stdio"], server: Config, linked: Config, token: bool) -> Snippet:
-    asked = {"type": "promptString", "id": "token", "description": "Token (svc_live_…)", "password": True}
-    inputs = {"inputs": [asked]} if token else {}
+    token_prompt = {"type": "promptString", "id": "token", "description": "Token (svc_live_…)", "password": True}
+    inputs = [token_prompt] if token else None
     link = "vscode:mcp/install?" + quote(json.dumps({"name": SERVICE, "type": transport, **linked}), safe="")
     return Snippet(
-        "VS Code", transport, ".vscode/mcp.json", _file("servers", {"type": transport, **server}, **inputs), link
+        "VS Code", transport, ".vscode/mcp.json", _file("servers", {"type": transport, **server}, inputs=inputs), link
     )

@@ -68,46 +68,50 @@ def llm_tools(
 
 
 def answer_query(
-    registry: Registry, facts: SiteFacts, given: Mapping[str, str], *, generated_at: datetime
+    registry: Registry, facts: SiteFacts, parameters: Mapping[str, str], *, generated_at: datetime
 ) -> dict[str, Any]:
     """Return the document for the query parameters of a request.
 
     Raises:
         InvalidArguments: as `llm_tools`, and for an unknown or empty parameter.
     """
-    for name in given:
+    for name in parameters:
         if name not in PARAMETERS:
             raise _unknown_parameter(name)
-    return llm_tools(registry, facts, generated_at=generated_at, **given)
+    return llm_tools(registry, facts, generated_at=generated_at, **parameters)
 
 
 def _unknown_parameter(name: str) -> InvalidArguments:
     near = suggest_name(name[:64], list(PARAMETERS))
     message = f"unknown parameter; the valid ones are {', '.join(PARAMETERS)}"
     error = {"loc": name[:80], "msg": message, "type": "extra_forbidden"}
-    more: dict[str, Any] = {"did_you_mean": [near]} if near else {}
-    return InvalidArguments(f"{name[:40]}: {message}", errors=[error], valid_arguments=list(PARAMETERS), **more)
+    details: dict[str, Any] = {"errors": [error], "valid_arguments": list(PARAMETERS)}
+    if near:
+        details["did_you_mean"] = [near]
+    return InvalidArguments(f"{name[:40]}: {message}", **details)
 
 
 def _choose(registry: Registry, tier: str | None, toolset: str, tools: str | None) -> list[Operation]:
     """Return the chosen operations, in registry order."""
     wanted = None if tier is None else _spell("tier", tier, TOOL_TIERS)
     valid = [operation.name for operation in registry]
-    given = None if tools is None else [name for name in tools.split(",") if name.strip()] or [tools]
-    names = None if given is None else [_spell("tools", name, valid) for name in given]
+    listed = None if tools is None else [name for name in tools.split(",") if name.strip()] or [tools]
+    names = None if listed is None else [_spell("tools", name, valid) for name in listed]
     operations = registry.chosen(toolset=_spell("toolset", toolset, TOOLSETS), tools=names)
     return [operation for operation in operations if wanted in (None, operation.tier)]
 
 
 def _spell(name: str, value: str, valid: Sequence[str]) -> str:
-    found = find_word(value, valid)
-    if found is None:
+    word = find_word(value, valid)
+    if word is None:
         near = find_similar(value.strip().casefold()[:64], valid)
         message = f"must be one of {', '.join(valid)}"
         error = {"loc": name, "msg": message, "type": "enum"}
-        more: dict[str, Any] = {"did_you_mean": near} if near else {}
-        raise InvalidArguments(f"{name} {message}, not {value[:40]!r}", errors=[error], **more)
-    return found
+        details: dict[str, Any] = {"errors": [error]}
+        if near:
+            details["did_you_mean"] = near
+        raise InvalidArguments(f"{name} {message}, not {value[:40]!r}", **details)
+    return word
 
 
 def _auth(facts: SiteFacts, *, paid: bool) -> dict[str, str]:

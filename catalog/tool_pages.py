@@ -120,8 +120,8 @@ def _sources(registry: Registry) -> Iterator[str]:
         named = ", ".join(f"[{o.name}](tools/{o.name}.md)" for o in users)
         terms = _KINDS[source.licence.kind]
         linked = f"[{terms}]({source.licence.terms_url})" if source.licence.terms_url else terms
-        fresh, kept = duration(source.fresh_s), duration(source.keep_s)
-        yield f"| `{source.name}` | {source.licence.attribution} | {linked} | {fresh} | {kept} | {named} |"
+        fresh, usable = duration(source.fresh_s), duration(source.keep_s)
+        yield f"| `{source.name}` | {source.licence.attribution} | {linked} | {fresh} | {usable} | {named} |"
 
 
 def errors_page(problems: Mapping[str, Any]) -> str:
@@ -134,7 +134,7 @@ def errors_page(problems: Mapping[str, Any]) -> str:
 
 def _once(sources: Any) -> list[Source[Any, Any]]:
     """Return sources with each public name once."""
-    found: dict[str, Source[Any, Any]] = {}
+    by_name: dict[str, Source[Any, Any]] = {}
     for source in sources:
-        found.setdefault(source.name, source)
-    return list(found.values())
+        by_name.setdefault(source.name, source)
+    return list(by_name.values())

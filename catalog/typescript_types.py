@@ -39,9 +39,9 @@ def _interface(name: str, fields: list[ModelField]) -> Iterator[str]:
 
 def _tool(tool: ToolTypes) -> str:
     arguments = " ".join(_argument(field) for field in tool.arguments)
-    given = f"{{ {arguments} }}" if arguments else "Record<string, never>"
+    arguments_type = f"{{ {arguments} }}" if arguments else "Record<string, never>"
     described = _comment(tool.operation.description)
-    return f"  {described}{tool.operation.name}: {{ arguments: {given}; payload: {tool.payload} }};"
+    return f"  {described}{tool.operation.name}: {{ arguments: {arguments_type}; payload: {tool.payload} }};"
 
 
 def _argument(field: ModelField) -> str:

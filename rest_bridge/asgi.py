@@ -56,28 +56,28 @@ _FIELDS = {
 
 def parse_request(scope: Scope) -> ParsedRequest:
     """Read the request headers in one pass. Repeated Accept, If-None-Match and X-Forwarded-For are joined."""
-    found = ParsedRequest()
+    request = ParsedRequest()
     for name, value in scope["headers"]:
         attribute = _FIELDS.get(name)
         if attribute is None:
             continue
-        before = getattr(found, attribute)
+        before = getattr(request, attribute)
         if before:
             if name in _ONCE:  # two payment headers are two payments, even if their versions differ
-                found.twice = name
+                request.twice = name
             value = before + b", " + value
-        setattr(found, attribute, value)
-    return found
+        setattr(request, attribute, value)
+    return request
 
 
-async def body_of(receive: Receive, found: ParsedRequest, limit: int) -> bytes:
+async def body_of(receive: Receive, request: ParsedRequest, limit: int) -> bytes:
     """Return the request body.
 
     Raises PayloadTooLarge above the limit, without reading the whole body, and InvalidJson if the client ends the
     connection before the body is complete: an incomplete request is never carried out.
     """
     too_large = PayloadTooLarge(f"The body may have at most {limit} bytes.", limit_bytes=limit)
-    if found.content_length and found.content_length.isdigit() and int(found.content_length[:20]) > limit:
+    if request.content_length and request.content_length.isdigit() and int(request.content_length[:20]) > limit:
         raise too_large
     body: bytes = b""
     while True:

@@ -4,17 +4,17 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from rest_bridge import discovery
-from rest_bridge.openapi import NO_EXAMPLES, openapi
+from rest_bridge.openapi.document import NO_EXAMPLES, openapi
 from rest_bridge.pages.account import account_page
 from rest_bridge.pages.buy import buy_page
 from rest_bridge.pages.changelog import changelog, changelog_markdown
 from rest_bridge.pages.guides import Guides
 from rest_bridge.pages.home import home
 from rest_bridge.pages.payments import payments, payments_markdown
+from rest_bridge.pages.problems import problem_page, problems_page
 from rest_bridge.pages.receipts import receipts_page
 from rest_bridge.pages.reference import reference
 from rest_bridge.pages.tool import tool_page
-from rest_bridge.problems import problem_page, problems_page
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.licence_table import LicenceTable
 from toolserver.registry.registry import Registry
@@ -48,17 +48,17 @@ def documents(
 
     `changes` is CHANGELOG.md, `guides` the documents of docs/ by name.
     """
-    written = Guides(guides, registry, facts)
+    rendered_guides = Guides(guides, registry, facts)
     paid = {}
     if sells(registry):
         page, markdown = payments(registry, facts, licences), payments_markdown(registry, facts, licences)
         paid = {PAYMENTS: page, PAYMENTS_MARKDOWN: markdown}
         paid |= {BUY: buy_page(registry, facts), ACCOUNT: account_page(registry, facts, guide="webhooks" in guides)}
         paid[RECEIPTS] = receipts_page(registry, facts, guide="receipts" in guides)
-    found = {
+    written = {
         "/": home(registry, facts, snippets, examples),
-        "/docs": reference(registry, facts, written.groups),
-        **(written.documents() if guides else {}),
+        "/docs": reference(registry, facts, rendered_guides.groups),
+        **(rendered_guides.documents() if guides else {}),
         **{tool_path(o): tool_page(registry, facts, o, examples.get(o.name)) for o in registry},
         **paid,
         "/problems": problems_page(registry, facts),
@@ -68,6 +68,6 @@ def documents(
         "/openapi.json": discovery.as_json(openapi(registry, facts, examples)),
         **discovery.documents(registry, facts),
     }
-    listed = [path for path, document in found.items() if document.content_type == HTML]
+    listed = [path for path, document in written.items() if document.content_type == HTML]
     listed += [page.path for page in pages(registry) if page.media_type == "text/html" and not page.fixed]
-    return found | {"/sitemap.xml": Document(discovery.site_map(listed, facts).encode(), "application/xml")}
+    return written | {"/sitemap.xml": Document(discovery.site_map(listed, facts).encode(), "application/xml")}

@@ -2,9 +2,10 @@
 
 from typing import TYPE_CHECKING, Protocol
 
-from rest_bridge import receipts, x402
+from rest_bridge import x402
 from rest_bridge.pages.no_charge import no_charge_handler
 from rest_bridge.pages.qr import serve_qr
+from rest_bridge.pages.receipts import receipt_handlers
 from rest_bridge.routes import Handler
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import Clock
@@ -52,13 +53,13 @@ def money_pages(
     addresses: Addresses,
 ) -> dict[str, Handler]:
     """Return handlers by path. Reading receipts counts toward the limit of the payment tools."""
-    found: dict[str, Handler] = {}
+    handlers: dict[str, Handler] = {}
     if sells(registry):
-        found[NO_CHARGE] = no_charge_handler(money.evidence, clock, registry, facts)
+        handlers[NO_CHARGE] = no_charge_handler(money.evidence, clock, registry, facts)
     if facts.sales is not None and facts.sales.transfer:
-        found[QR] = serve_qr
+        handlers[QR] = serve_qr
     if money.evidence is not None:
-        found |= receipts.pages(money.evidence, limits, addresses, money.ledger.balance)
+        handlers |= receipt_handlers(money.evidence, limits, addresses, money.ledger.balance)
     if money.x402 is not None:
-        found |= x402.pages(money.x402.terms, registry)
-    return found
+        handlers |= x402.pages(money.x402.terms, registry)
+    return handlers

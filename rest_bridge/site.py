@@ -33,24 +33,24 @@ class DocumentsOnFirstUse:
     def __getitem__(self, path: str) -> Document:
         return self._written[path]
 
-    async def under(self, scope: Scope, found: ParsedRequest) -> PlainReply:
+    async def under(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Serve a document whose existence is known only when all documents are written."""
         path: str = scope["path"]
         if path not in self._written:
             raise NotFound("There is nothing at this address.")
         if path not in self._served:
             self._served[path] = ServedDocument(self._written[path])
-        return self._served[path].reply(found)
+        return self._served[path].reply(request)
 
     def before(self, handler: Handler) -> Handler:
         """Wrap a handler so that it is called only after the documents are written."""
 
-        async def handle(scope: Scope, found: ParsedRequest) -> PlainReply:
+        async def handle(scope: Scope, request: ParsedRequest) -> PlainReply:
             if not self._written:
                 async with self._writing:
                     if not self._written:
                         self._written.update(await anyio.to_thread.run_sync(self._write))
-            return await handler(scope, found)
+            return await handler(scope, request)
 
         return handle
 

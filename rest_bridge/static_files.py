@@ -31,8 +31,8 @@ _TYPES = {
 @functools.cache
 def read_static_files() -> Mapping[str, Document]:
     """Return every file by its path below the folder `pages/static`."""
-    found = _walk(files("rest_bridge.pages").joinpath("static"), "")
-    return {name: Document(file.read_bytes(), _TYPES[name.rsplit(".", 1)[-1]]) for name, file in sorted(found)}
+    entries = _walk(files("rest_bridge.pages").joinpath("static"), "")
+    return {name: Document(file.read_bytes(), _TYPES[name.rsplit(".", 1)[-1]]) for name, file in sorted(entries)}
 
 
 @functools.cache
@@ -46,7 +46,7 @@ def static_handler() -> Handler:
     """Serve the files. An address with another version's digest gets this version's file, to be revalidated."""
     served: dict[str, ServedDocument] = {}
 
-    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
+    async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
         version, _, name = scope["path"].removeprefix(PREFIX).partition("/")
         document = read_static_files().get(name)
         if document is None:
@@ -54,7 +54,7 @@ def static_handler() -> Handler:
         if name not in served:
             served[name] = ServedDocument(document)
         policy = FOREVER if version == _digest() else b"no-cache"
-        return served[name].reply(found, cache_control=policy)
+        return served[name].reply(request, cache_control=policy)
 
     return handler
 

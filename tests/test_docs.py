@@ -22,7 +22,7 @@ from pydantic import BaseModel
 from rest_bridge import asgi
 from rest_bridge import headers as h
 from rest_bridge.headers import HeaderBook
-from rest_bridge.operators import AS_JSON
+from rest_bridge.pages.operators import AS_JSON
 from tests.calls.parts import RICH
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.served import FACTS, Served, served

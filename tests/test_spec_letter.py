@@ -5,7 +5,7 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from rest_bridge.openapi import openapi
+from rest_bridge.openapi.document import openapi
 from tests.arranged import FACTS
 from tests.served import all_tools, served
 from tests.tools.premium.store import BEARER, FUNDS, T, store

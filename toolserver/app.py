@@ -17,14 +17,14 @@ from anyio.abc import TaskGroup
 
 from catalog import hosts, llms_txt
 from catalog.llm_tools import answer_query
-from rest_bridge import status
-from rest_bridge.buying import mount_buying
 from rest_bridge.discovery import as_json
 from rest_bridge.documents import documents
 from rest_bridge.face import Face
 from rest_bridge.money_pages import money_pages
-from rest_bridge.operators import OperatorsFace
+from rest_bridge.pages.buy import mount_buying
 from rest_bridge.pages.consent import make_consent_page
+from rest_bridge.pages.operators import OperatorsFace
+from rest_bridge.pages.status import status_handlers
 from rest_bridge.site import site_handlers
 from rest_bridge.x402 import forward_topups
 from toolserver import __version__
@@ -557,7 +557,7 @@ def _page_handlers(service: Service) -> dict[str, Any]:
             degraded=service.readiness.list_degraded,
             live=service.live,
         )
-        | status.pages(registry, facts, service.status.read, service.clock)
+        | status_handlers(registry, facts, service.status.read, service.clock)
         | money_pages(
             registry,
             facts,

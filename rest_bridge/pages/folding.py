@@ -34,10 +34,10 @@ def fold_changes(tokens: "Sequence[Token]") -> "list[Token]":
     """
     releases = [at for at in range(len(tokens)) if _begins_release(tokens, at)]
     head, *parts = _split(tokens, releases)
-    found = list(head)
+    folded = list(head)
     for number, release in enumerate(parts):
-        found += _fold_blocks(release, "bullet_list", _fold_list) if number == 0 else _fold_release(release)
-    return found
+        folded += _fold_blocks(release, "bullet_list", _fold_list) if number == 0 else _fold_release(release)
+    return folded
 
 
 def _fold_blocks(

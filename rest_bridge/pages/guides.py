@@ -41,7 +41,7 @@ class Guides:
 
     def documents(self) -> dict[str, Document]:
         """Return every page by its path, its Markdown next to it, and the search index."""
-        found: dict[str, Document] = {}
+        documents: dict[str, Document] = {}
         entries: list[dict[str, str]] = []
         parser = _parser()
         for name, title in (guide for group in self.groups for guide in group.guides):
@@ -49,10 +49,10 @@ class Guides:
             tokens = parser.parse(_COMMENT.sub("", self._sources[name]))
             for heading, slug, text in _sections(tokens):  # before links and headings are changed for the page
                 entries.append({"path": f"{path}#{slug}", "title": title, "heading": heading, "text": text})
-            found[path] = self._page(name, title, self._write(parser, tokens))
-            found[f"{path}.md"] = Document(self._sources[name].encode(), MARKDOWN)
+            documents[path] = self._page(name, title, self._write(parser, tokens))
+            documents[f"{path}.md"] = Document(self._sources[name].encode(), MARKDOWN)
         index = json.dumps([*entries, *self._describe_tools()], ensure_ascii=False, separators=(",", ":"))
-        return found | {SEARCH: Document(index.encode(), JSON)}
+        return documents | {SEARCH: Document(index.encode(), JSON)}
 
     def _group(self, text: str) -> Iterator[GuideGroup]:
         for part in text.split("\n## ")[1:]:
@@ -105,7 +105,7 @@ class Guides:
         if tool is not None and (operation := self._registry.get(tool[1])) is not None:
             return self._facts.href(tool_path(operation))
         name = target.removesuffix(".md")
-        if name not in {known for group in self.groups for known, _ in group.guides}:
+        if name not in {listed for group in self.groups for listed, _ in group.guides}:
             return None
         return self._facts.href(f"/docs/{name}") + (f"#{fragment}" if fragment else "")
 

@@ -57,8 +57,8 @@ def _example(registry: Registry) -> Operation | None:
 
 def _answer(example: Operation | None, examples: Mapping[str, Any]) -> str:
     """Return an example answer of that call, or an empty string."""
-    found = examples.get(example.name) if example else None
-    return json.dumps(found, indent=2, ensure_ascii=False) if found else ""
+    answer = examples.get(example.name) if example else None
+    return json.dumps(answer, indent=2, ensure_ascii=False) if answer else ""
 
 
 def _tiers(registry: Registry) -> list[tuple[str, list[Operation]]]:

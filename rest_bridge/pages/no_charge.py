@@ -47,13 +47,13 @@ def no_charge_page(
 def no_charge_handler(evidence: ReceiptService | None, clock: Clock, registry: Registry, facts: SiteFacts) -> Handler:
     """Serve the page of today or of `?date=`. Raise NotFound if this instance records no uncharged calls."""
 
-    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
+    async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
         if evidence is None:
             raise NotFound("This instance does not record uncharged calls.")
         day = await evidence.no_charge(_asked_day(scope) or clock.now().date())
         signed = await evidence.log.checkpoint()
         page = no_charge_page(registry, facts, day, await evidence.no_charge_days(), signed.note)
-        return ServedDocument(page).reply(found, cache_control=b"public, max-age=5")
+        return ServedDocument(page).reply(request, cache_control=b"public, max-age=5")
 
     return handler
 

@@ -19,7 +19,7 @@ def draw_qr(text: str) -> Markup:
     return Markup(_draw(text, alone=False).decode())  # nosec B704 # segno writes modules, not the text
 
 
-async def serve_qr(scope: Scope, found: ParsedRequest) -> PlainReply:
+async def serve_qr(scope: Scope, request: ParsedRequest) -> PlainReply:
     """Serve the QR code of `?payment=`, an EIP-681 transfer. Raise InvalidArguments for any other text."""
     payment = from_query(scope["query_string"]).get("payment", "")
     if not _PAYMENT.fullmatch(payment):
@@ -27,7 +27,7 @@ async def serve_qr(scope: Scope, found: ParsedRequest) -> PlainReply:
         errors = [{"loc": "payment", "msg": message, "type": "value_error"}]
         raise InvalidArguments(f"payment: {message}", errors=errors)
     picture = Document(_draw(payment, alone=True), "image/svg+xml")
-    return ServedDocument(picture).reply(found, cache_control=b"private, max-age=3600")
+    return ServedDocument(picture).reply(request, cache_control=b"private, max-age=3600")
 
 
 def _draw(text: str, *, alone: bool) -> bytes:

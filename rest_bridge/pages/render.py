@@ -108,7 +108,7 @@ def is_easy(operation: Operation) -> bool:
 def _environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
-    made = Environment(
+    environment = Environment(
         loader=PackageLoader("rest_bridge.pages"),
         autoescape=select_autoescape(["html"], default=False),
         undefined=StrictUndefined,
@@ -116,11 +116,17 @@ def _environment() -> "Environment":
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    made.globals |= {"service": SERVICE, "version": __version__, "api_version": API_VERSION}
-    made.globals |= {"price": price, "auth": auth, "duration": duration, "paragraphs": paragraphs, "is_easy": is_easy}
-    made.globals |= {"tool_path": tool_path, "static_path": static_path, "is_above": _is_above}
-    made.filters |= {"prose": prose_to_html}
-    return made
+    environment.globals |= {"service": SERVICE, "version": __version__, "api_version": API_VERSION}
+    environment.globals |= {
+        "price": price,
+        "auth": auth,
+        "duration": duration,
+        "paragraphs": paragraphs,
+        "is_easy": is_easy,
+    }
+    environment.globals |= {"tool_path": tool_path, "static_path": static_path, "is_above": _is_above}
+    environment.filters |= {"prose": prose_to_html}
+    return environment
 
 
 @functools.cache

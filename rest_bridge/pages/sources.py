@@ -47,11 +47,11 @@ class SourceGroup(NamedTuple):
 def group_sources(sources: Iterable[dict[str, Any]]) -> list[SourceGroup]:
     """Return sources grouped by first letter, sorted without regard to case."""
     in_order = sorted(sources, key=lambda source: source["name"].lower())
-    found = []
+    groups = []
     for letter, group in groupby(in_order, key=lambda source: source["name"][0].upper()):
         rows = list(group)
-        found.append(SourceGroup(letter, list(dict.fromkeys(row["name"].partition(".")[0] for row in rows)), rows))
-    return found
+        groups.append(SourceGroup(letter, list(dict.fromkeys(row["name"].partition(".")[0] for row in rows)), rows))
+    return groups
 
 
 def find_users(registry: Registry) -> dict[str, list[Operation]]:

@@ -89,13 +89,13 @@ def _tell(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
 def _curl(operation: Operation, facts: SiteFacts) -> str:
     """Return the shortest call, for readers without JavaScript."""
     required, example = operation.input_schema.get("required", ()), example_call(operation)["arguments"]
-    given, places = {name: example[name] for name in required}, place_arguments(operation)
-    path = operation.path.format_map({name: value for name, value in given.items() if places[name] == "path"})
-    query = urlencode({name: value for name, value in given.items() if places[name] == "query"})
+    arguments, places = {name: example[name] for name in required}, place_arguments(operation)
+    path = operation.path.format_map({name: value for name, value in arguments.items() if places[name] == "path"})
+    query = urlencode({name: value for name, value in arguments.items() if places[name] == "query"})
     words = ["curl"] + (["-X", operation.method] if operation.method not in ("GET", "POST") else [])
     words.append(facts.url(path) + (f"?{query}" if query else ""))
     if operation.takes_body:
-        body = {name: value for name, value in given.items() if places[name] == "body"}
+        body = {name: value for name, value in arguments.items() if places[name] == "body"}
         words += ["-H", "Content-Type: application/json", "-d", json.dumps(body, ensure_ascii=False)]
     bearer = ' -H "Authorization: Bearer $TOOLSERVER_TOKEN"' if auth(operation) == "bearer" else ""
     return shlex.join(words) + bearer

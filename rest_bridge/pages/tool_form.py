@@ -13,13 +13,13 @@ FieldKind = Literal["choice", "flag", "number", "text", "json"]
 
 @dataclass(frozen=True, slots=True)
 class FormField:
-    """One argument. `given` is the field's initial value, `hint` an example value."""
+    """One argument. `initial` is the field's initial value, `hint` an example value."""
 
     name: str
     kind: FieldKind
     description: str
     required: bool
-    given: str
+    initial: str
     hint: str
     choices: tuple[str, ...] = ()
     minimum: float | None = None
@@ -43,7 +43,7 @@ def _field(name: str, schema: Schema, required: bool) -> FormField:
         kind=kind,
         description=schema.get("description", ""),
         required=required,
-        given=_written(example) if required and example != UNKNOWN else "",
+        initial=_written(example) if required and example != UNKNOWN else "",
         hint=_written(default if default is not None else example),
         choices=tuple("true false".split() if kind == "flag" else map(str, schema.get("enum", ()))),
         minimum=schema.get("minimum"),
@@ -61,8 +61,8 @@ def _kind(schema: Schema) -> FieldKind:
 
 def _example(schema: Schema) -> Any:
     """Return the first example, choice or bound, or a placeholder if there is none."""
-    for found in (*schema.get("examples", ()), *schema.get("enum", ())):
-        return found
+    for value in (*schema.get("examples", ()), *schema.get("enum", ())):
+        return value
     if schema.get("type") in ("integer", "number"):
         return schema.get("default", schema.get("minimum", 1))
     return {"array": [], "object": {}}.get(schema.get("type", ""), UNKNOWN)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote
 
-from rest_bridge.openapi import openapi
+from rest_bridge.openapi.document import openapi
 from tests.money.x402.parts import payload
 from tests.served import all_tools
 from toolserver.registry.site_facts import SiteFacts

@@ -23,7 +23,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
-from rest_bridge.openapi import openapi
+from rest_bridge.openapi.document import openapi
 from tests.live.buying import bought
 from tests.live.processes import Program
 from tests.requirements import proves

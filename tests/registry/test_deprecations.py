@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from rest_bridge.openapi import openapi
+from rest_bridge.openapi.document import openapi
 from rest_bridge.pages.changelog import changelog_markdown
 from toolserver.registry import deprecations
 from toolserver.registry.deprecations import Deprecation, find_deprecations, write_headers, write_table

@@ -8,8 +8,8 @@ import pytest
 
 from catalog import tool_pages
 from catalog.llms_txt import llms_full_txt
-from rest_bridge.openapi import openapi
-from rest_bridge.problems import problem_page, problems_page
+from rest_bridge.openapi.document import openapi
+from rest_bridge.pages.problems import problem_page, problems_page
 from tests.catalog.tiny import FACTS, TINY
 from tests.requirements import proves
 from toolserver.errors import CallRejected, InvalidJson, PaymentRequired

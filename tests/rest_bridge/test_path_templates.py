@@ -1,4 +1,4 @@
-from rest_bridge.path_templates import PathTemplates
+from rest_bridge.routes import PathTemplates
 
 TEMPLATES = PathTemplates(["/a/{id}", "/a/{id}/b", "/a", "/x.y/{one}/{two}"])
 

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 import anyio
 import pytest
 
-from rest_bridge import status
 from rest_bridge.asgi import parse_request
+from rest_bridge.pages.status import status_handlers
 from rest_bridge.site import document_paths, site_handlers
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.made import made
@@ -109,7 +109,7 @@ async def test_tool_definitions_are_made_from_the_query():
 @pytest.mark.parametrize("registry", [TINY, FREE], ids=["tiny", "free"])
 def test_every_listed_page_has_a_handler_and_every_document_a_path(registry):
     found, _ = handlers(registry)
-    found |= status.pages(registry, FACTS, None, None)
+    found |= status_handlers(registry, FACTS, None, None)
     assert {page.path for page in pages(registry)} - found.keys() - {"/no-charge"} == {"/api/mcp"}
     assert made(registry, FACTS).keys() | {"/llms.txt", "/llms-full.txt"} == found.keys() - {
         "/api/llm-tools",

@@ -7,7 +7,7 @@ import click
 
 from catalog.mcpb import write_bundle
 from catalog.server_json import server_json as compose_server_json
-from rest_bridge.openapi import openapi as compose_openapi
+from rest_bridge.openapi.document import openapi as compose_openapi
 from toolserver.cli.bridge import origin_of
 from toolserver.cli.load_settings import settings_from
 from toolserver.registry.registry import Registry

@@ -21,8 +21,8 @@ def test_each_argument_has_a_field_of_its_kind():
 
 
 def test_an_example_is_filled_in_and_an_address_of_the_caller_is_not():
-    assert fields("webhook_subscribe", PROJECT)["endpoint"].given == "world-deltas"
-    assert fields("webhook_subscribe", PROJECT)["webhook_url"].given == ""
+    assert fields("webhook_subscribe", PROJECT)["endpoint"].initial == "world-deltas"
+    assert fields("webhook_subscribe", PROJECT)["webhook_url"].initial == ""
 
 
 def test_whole_numbers_step_by_one_and_what_has_no_simple_form_is_json():
@@ -40,17 +40,17 @@ def test_every_argument_of_the_project_has_a_field_that_says_what_it_is_for():
 
 def test_a_required_number_is_given_its_least_value_and_an_optional_one_shows_its_default():
     found = fields("sights")
-    assert (found["lat"].given, found["lat"].hint) == ("-90", "-90")
-    assert (found["kind"].given, found["period"].hint, found["names"].hint) == ("", "", "")
+    assert (found["lat"].initial, found["lat"].hint) == ("-90", "-90")
+    assert (found["kind"].initial, found["period"].hint, found["names"].hint) == ("", "", "")
     bought = fields("payment_buy_credits")["amount_usd"]
-    assert (bought.given, bought.minimum, bought.maximum, bought.step) == ("1", 1, None, "any")
+    assert (bought.initial, bought.minimum, bought.maximum, bought.step) == ("1", 1, None, "any")
 
 
 def test_what_has_no_example_is_asked_for_and_not_filled_in():
     found = fields("webhook_unsubscribe")["id"]
-    assert (found.kind, found.required, found.given, found.hint) == ("text", True, "", "…")
+    assert (found.kind, found.required, found.initial, found.hint) == ("text", True, "", "…")
     url = fields("webhook_subscribe", PROJECT)["webhook_url"]
-    assert (url.given, url.hint) == ("", "…")
+    assert (url.initial, url.hint) == ("", "…")
 
 
 def test_a_default_is_shown_rather_than_an_example():
@@ -61,7 +61,7 @@ def test_a_default_is_shown_rather_than_an_example():
             default = operation.input_schema["properties"][field.name].get("default")
             if default is not None:
                 assert field.hint == (default if isinstance(default, str) else json.dumps(default)), operation.name
-            assert not (field.given and not field.required)
+            assert not (field.initial and not field.required)
 
 
 def test_a_flag_is_chosen_from_two_words():

@@ -2,7 +2,7 @@
 
 import { element, shape } from "./dom.js";
 import { formatNumber, formatTime } from "./format.js";
-import { readPath } from "./pictures.js";
+import { readPath } from "./paths.js";
 import { LAND } from "./world.js";
 
 /** Draw rows with `lat` and `lon` on a map. The size of a mark grows with its figure. Rows without a place are counted. */

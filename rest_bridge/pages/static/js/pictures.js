@@ -3,29 +3,15 @@
 import { bars } from "./chart.js";
 import { element, findAll } from "./dom.js";
 import { formatNumber } from "./format.js";
-
-/** Return the value at a path of a payload, or null. A path is member names and indices joined by dots. */
-export function readPath(payload, path) {
-  let found = payload;
-  for (const part of path ? path.split(".") : []) found = found?.[part];
-  return found ?? null;
-}
-
-/** Return [name, rows] for everything that a path with one `*` leads to. */
-export function readPaths(payload, path) {
-  const [before, after] = path.split("*");
-  if (after === undefined) return [["", readPath(payload, path)]];
-  const members = readPath(payload, before.replace(/\.$/, "")) ?? {};
-  return Object.entries(members).map(([name, member]) => [name, readPath(member, after.replace(/^\./, ""))]);
-}
+import { readPath, readPaths } from "./paths.js";
 
 /** Draw all pictures into a place. Resolves to the number drawn. */
 export async function drawPictures(place, pictures, payload) {
   const drawn = [];
   for (const picture of pictures) {
     for (const [name, rows] of readPaths(payload, picture.rows)) {
-      const made = rows && size(rows) ? await draw(picture, rows) : null;
-      if (made) drawn.push(figure(name ? `${picture.title}: ${name}` : picture.title, made));
+      const drawing = rows && size(rows) ? await draw(picture, rows) : null;
+      if (drawing) drawn.push(figure(name ? `${picture.title}: ${name}` : picture.title, drawing));
     }
   }
   place.replaceChildren(...drawn);

@@ -2,7 +2,7 @@
 
 import { element } from "./dom.js";
 import { formatNumber } from "./format.js";
-import { readPath } from "./pictures.js";
+import { readPath } from "./paths.js";
 
 /** Return an element that shows rows with a time and one or more figures as lines. It is drawn when it is in the page. */
 export function drawSeries({ values, time, unit, title }, rows) {

@@ -2,7 +2,7 @@
 
 from typing import Any, get_args
 
-from rest_bridge.openapi_parts import failure, head, headers
+from rest_bridge.openapi.parts import failure, head, headers
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.placement import Place
@@ -113,7 +113,7 @@ def _item(page: SitePage, registry: Registry) -> Schema:
 
 
 def _get(page: SitePage, registry: Registry) -> Schema:
-    found: Schema = {
+    get: Schema = {
         "operationId": _identifier(page.path),
         "tags": ["service"],
         "summary": page.title,
@@ -121,12 +121,12 @@ def _get(page: SitePage, registry: Registry) -> Schema:
         "responses": {"200": _ok(page), "500": failure(500)},
     }
     if page.path == "/api/llm-tools":
-        found["parameters"] = [_choice("format", TOOL_FORMATS, "both"), _choice("tier", TOOL_TIERS)]
-        found["parameters"] += [_choice("toolset", TOOLSETS, "all"), _names([operation.name for operation in registry])]
-        found["responses"]["400"] = failure(400)
+        get["parameters"] = [_choice("format", TOOL_FORMATS, "both"), _choice("tier", TOOL_TIERS)]
+        get["parameters"] += [_choice("toolset", TOOLSETS, "all"), _names([operation.name for operation in registry])]
+        get["responses"]["400"] = failure(400)
     if page.path == READYZ:
-        found["responses"]["503"] = {**_ok(page), "description": "Not ready"}
-    return found
+        get["responses"]["503"] = {**_ok(page), "description": "Not ready"}
+    return get
 
 
 def _identifier(path: str) -> str:

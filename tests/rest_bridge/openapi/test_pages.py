@@ -2,8 +2,8 @@
 
 import pytest
 
-from rest_bridge.openapi_documents import describe_pages
-from rest_bridge.openapi_parts import failure
+from rest_bridge.openapi.pages import describe_pages
+from rest_bridge.openapi.parts import failure
 from tests.catalog.tiny import FREE, TINY
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.site_facts import TOOL_FORMATS, TOOL_TIERS

@@ -6,8 +6,8 @@ import re
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from rest_bridge.openapi import openapi
-from rest_bridge.openapi_webhooks import describe_deliveries
+from rest_bridge.openapi.document import openapi
+from rest_bridge.openapi.webhooks import describe_deliveries
 from tests.catalog.tiny import FACTS, TINY
 from tests.json_schemas import validate
 from tests.webhooks.receivers import receiving

@@ -4,11 +4,11 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
-from rest_bridge.openapi_documents import describe_pages
-from rest_bridge.openapi_parts import FRAMES, PARAMETERS, anchor_schema, components, failure, head, headers, ref
-from rest_bridge.openapi_receipts import describe_receipt_paths, describe_stored_verdict
-from rest_bridge.openapi_webhooks import describe_deliveries
-from rest_bridge.receipts import VERIFY
+from rest_bridge.openapi.pages import describe_pages
+from rest_bridge.openapi.parts import FRAMES, PARAMETERS, anchor_schema, components, failure, head, headers, ref
+from rest_bridge.openapi.receipts import describe_receipt_paths, describe_stored_verdict
+from rest_bridge.openapi.webhooks import describe_deliveries
+from rest_bridge.pages.receipts import VERIFY
 from toolserver import API_VERSION
 from toolserver.registry.deprecations import find_deprecations
 from toolserver.registry.json_schema import Schema
@@ -121,12 +121,12 @@ def _request(operation: Operation) -> Schema:
     ]
     parameters += [] if operation.personal else [ref("parameters", PARAMETERS["meta"]["name"])]
     parameters += [ref("parameters", name) for name in _request_headers(operation)]
-    found: Schema = {"parameters": parameters} if parameters else {}
+    request: Schema = {"parameters": parameters} if parameters else {}
     if _has_body(operation):
         in_body = set(names_in(placed, "body"))
         schema = ref("schemas", f"{operation.name}.arguments")
-        found["requestBody"] = {"required": bool(set(required) & in_body), "content": {JSON: {"schema": schema}}}
-    return found
+        request["requestBody"] = {"required": bool(set(required) & in_body), "content": {JSON: {"schema": schema}}}
+    return request
 
 
 def _has_body(operation: Operation) -> bool:
@@ -138,9 +138,9 @@ def _has_body(operation: Operation) -> bool:
 def _body_schema(operation: Operation) -> Schema:
     """Return the schema of the arguments in the body."""
     schema, in_body = operation.input_schema, names_in(place_arguments(operation), "body")
-    kept = {name: schema["properties"][name] for name in in_body}
+    properties = {name: schema["properties"][name] for name in in_body}
     required = [name for name in schema.get("required", []) if name in in_body]
-    return {**schema, "properties": kept, **({"required": required} if "required" in schema else {})}
+    return {**schema, "properties": properties, **({"required": required} if "required" in schema else {})}
 
 
 def _request_headers(operation: Operation) -> list[str]:
@@ -188,7 +188,7 @@ def _responses(operation: Operation, examples: Mapping[str, Any]) -> Schema:
     content: Schema = {"schema": ref("schemas", operation.name)}
     if operation.name in examples:
         content["example"] = examples[operation.name]
-    found: Schema = {
+    responses: Schema = {
         str(operation.status): {
             "description": operation.title,
             "headers": headers(_answer_headers(operation)),
@@ -196,8 +196,11 @@ def _responses(operation: Operation, examples: Mapping[str, Any]) -> Schema:
         }
     }
     if _revalidates(operation):
-        found["304"] = {"description": "Not changed since that ETag", "headers": headers([*_FRESHNESS, "X-Request-Id"])}
-    return {**found, **{str(status): failure(status) for status in _failures(operation)}}
+        responses["304"] = {
+            "description": "Not changed since that ETag",
+            "headers": headers([*_FRESHNESS, "X-Request-Id"]),
+        }
+    return {**responses, **{str(status): failure(status) for status in _failures(operation)}}
 
 
 def _failures(operation: Operation) -> list[int]:
@@ -228,10 +231,10 @@ def _schemas(operation: Operation) -> dict[str, Schema]:
     prefix = f"{operation.name}."
     schema = answer_schema(operation, full=True)
     models = {prefix + name: model for name, model in schema.pop("$defs", {}).items() if name not in SHARED}
-    found = {operation.name: _around_payload(operation, schema), **models}
+    schemas = {operation.name: _around_payload(operation, schema), **models}
     if _has_body(operation):
-        found[prefix + "arguments"] = _body_schema(operation)
-    return {name: anchor_schema(model, prefix) for name, model in found.items()}
+        schemas[prefix + "arguments"] = _body_schema(operation)
+    return {name: anchor_schema(model, prefix) for name, model in schemas.items()}
 
 
 def _around_payload(operation: Operation, schema: Schema) -> Schema:

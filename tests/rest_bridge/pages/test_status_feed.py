@@ -3,7 +3,7 @@
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
-from rest_bridge.status_feed import write_feed
+from rest_bridge.pages.status import write_feed
 from tests.catalog.tiny import FACTS, TINY
 from tests.rest_bridge.statuses import CHANGE, status_of
 

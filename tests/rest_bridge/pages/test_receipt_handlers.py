@@ -6,7 +6,7 @@ import json
 import pytest
 
 from rest_bridge.asgi import parse_request
-from rest_bridge.receipts import KEY, KEY_SET, RECEIPT, VERIFY, pages
+from rest_bridge.pages.receipts import KEY, KEY_SET, RECEIPT, VERIFY, receipt_handlers
 from tests.calls.parts import POOR, RICH, START
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import ManualClock
@@ -35,7 +35,7 @@ class Shop:
         self.evidence = ReceiptService(
             MemoryReceiptStore(), folder, clock=clock, base_url="https://data.example", service="data.example"
         )
-        self.pages = pages(self.evidence, **named)
+        self.pages = receipt_handlers(self.evidence, **named)
 
     async def open(self):
         owner = token_hash(RICH).hex()

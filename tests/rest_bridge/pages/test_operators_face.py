@@ -2,7 +2,7 @@
 
 import pytest
 
-from rest_bridge.operators import OperatorsFace
+from rest_bridge.pages.operators import OperatorsFace
 from rest_bridge.static_files import static_path
 from tests.arranged import FACTS, client_of
 from tests.calls.parts import START

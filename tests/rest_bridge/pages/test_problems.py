@@ -3,7 +3,7 @@
 import json
 from urllib.parse import urlsplit
 
-from rest_bridge.problems import problem_page, problems_page
+from rest_bridge.pages.problems import problem_page, problems_page
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.requirements import proves
 from tests.rest_bridge.made import html_pages

@@ -1,6 +1,6 @@
 """Describes the API's paths about receipts: the keys, a receipt by its id, and the log of uncharged calls."""
 
-from rest_bridge.openapi_parts import failure, head, headers
+from rest_bridge.openapi.parts import failure, head, headers
 from toolserver.money.receipts.log import HOUR_SHAPE
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.site_facts import JSON, RECEIPT_KEY, RECEIPT_KEYS
@@ -84,7 +84,7 @@ def describe_stored_verdict() -> dict[str, Schema]:
 def _path(
     name: str, summary: str, schema: Schema, *parameters: Schema, bearer: bool = False, kind: str = JSON
 ) -> dict[str, Schema]:
-    found = {"description": summary, "headers": headers(["Cache-Control", "X-Request-Id"])}
+    response = {"description": summary, "headers": headers(["Cache-Control", "X-Request-Id"])}
     failures = [402] if bearer else []
     failures += [400, 404] if parameters else []
     failures += [429] if "receipt" in name and parameters else []
@@ -94,7 +94,7 @@ def _path(
         "summary": summary,
         "security": [{"bearer": []}] if bearer else [],
         "responses": {
-            "200": {**found, "content": {kind: {"schema": schema}}},
+            "200": {**response, "content": {kind: {"schema": schema}}},
             **{str(status): failure(status) for status in sorted([*failures, 500])},
         },
     }

@@ -5,7 +5,7 @@ from dataclasses import replace
 import jsonschema
 import pytest
 
-from rest_bridge.openapi_parts import FAILURES, anchor_schema, components, failure, head, headers
+from rest_bridge.openapi.parts import FAILURES, anchor_schema, components, failure, head, headers
 from tests.catalog.tiny import FACTS
 from toolserver.mcp.oauth.metadata import describe_server
 from toolserver.registry.error_codes import PROBLEMS, with_status

@@ -60,10 +60,10 @@ def _delivery() -> Schema:
             "name": name,
             "in": "header",
             "required": required,
-            "description": told,
+            "description": meaning,
             "schema": {"type": "string", "pattern": form},
         }
-        for name, (required, told, form) in _HEADERS.items()
+        for name, (required, meaning, form) in _HEADERS.items()
     ]
     body = {
         "type": "object",

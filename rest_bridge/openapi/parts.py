@@ -101,10 +101,10 @@ def _name(status: int) -> str:
 
 def head(get: Schema) -> Schema:
     """Return the HEAD operation for a GET: the same request and headers, no body."""
-    kept: Schema = {key: get[key] for key in ("tags", "security", "parameters") if key in get}
+    shared: Schema = {key: get[key] for key in ("tags", "security", "parameters") if key in get}
     ok = {key: value for key, value in get["responses"]["200"].items() if key != "content"}
     named = {"operationId": f"{get['operationId']}_head", "summary": f"{get['summary']}: headers only"}
-    return {**named, **kept, "responses": {**get["responses"], "200": ok}}
+    return {**named, **shared, "responses": {**get["responses"], "200": ok}}
 
 
 def _describe_sign_in(facts: SiteFacts) -> Schema:
@@ -204,9 +204,9 @@ def anchor_schema(node: Any, prefix: str = "") -> Any:
         return [anchor_schema(item, prefix) for item in node]
     if not isinstance(node, dict):
         return node
-    found = {key: anchor_schema(value, prefix) for key, value in node.items()}
+    anchored = {key: anchor_schema(value, prefix) for key, value in node.items()}
     target = node.get("$ref")
     if isinstance(target, str) and target.startswith("#/$defs/"):
         name = target.rsplit("/", 1)[1]
-        found["$ref"] = f"#/components/schemas/{name if name in SHARED else prefix + name}"
-    return found
+        anchored["$ref"] = f"#/components/schemas/{name if name in SHARED else prefix + name}"
+    return anchored

@@ -2,7 +2,7 @@
 
 import re
 
-from rest_bridge.openapi_receipts import LOG, RECEIPT_ID, describe_receipt_paths, describe_stored_verdict
+from rest_bridge.openapi.receipts import LOG, RECEIPT_ID, describe_receipt_paths, describe_stored_verdict
 from toolserver.money.receipts.log import show_hour
 from toolserver.money.receipts.merkle import tile_at
 from toolserver.money.receipts.service import LOG_PATH

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from rest_bridge.buying import demo_wallet, mount_buying, payment_watch
+from rest_bridge.pages.buy import demo_wallet, mount_buying, payment_watch
 from tests.catalog.tiny import FACTS
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import ManualClock

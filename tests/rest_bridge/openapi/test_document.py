@@ -11,7 +11,7 @@ import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 
 from rest_bridge.documents import documents
-from rest_bridge.openapi import openapi
+from rest_bridge.openapi.document import openapi
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.requirements import proves
 from toolserver.registry import deprecations

@@ -6,7 +6,7 @@ import anyio
 import pytest
 
 from rest_bridge.asgi import parse_request
-from rest_bridge.status import KEEP_S, pages
+from rest_bridge.pages.status import KEEP_S, status_handlers
 from tests.calls.parts import START
 from tests.catalog.tiny import FACTS, TINY
 from tests.rest_bridge.statuses import status_of
@@ -23,7 +23,7 @@ TYPES = {
 class Reading:
     def __init__(self):
         self.clock, self.asked = ManualClock(START), 0
-        self.pages = pages(TINY, FACTS, self.read, self.clock)
+        self.pages = status_handlers(TINY, FACTS, self.read, self.clock)
 
     async def read(self):
         self.asked += 1

@@ -1,0 +1,16 @@
+// Reads the values to which the paths of a declared picture or headline lead.
+
+/** Return the value at a path of a payload, or null. A path is member names and indices joined by dots. */
+export function readPath(payload, path) {
+  let value = payload;
+  for (const part of path ? path.split(".") : []) value = value?.[part];
+  return value ?? null;
+}
+
+/** Return [name, rows] for everything that a path with one `*` leads to. */
+export function readPaths(payload, path) {
+  const [before, after] = path.split("*");
+  if (after === undefined) return [["", readPath(payload, path)]];
+  const members = readPath(payload, before.replace(/\.$/, "")) ?? {};
+  return Object.entries(members).map(([name, member]) => [name, readPath(member, after.replace(/^\./, ""))]);
+}

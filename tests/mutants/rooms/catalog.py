@@ -1,0 +1,27 @@
+"""Faults of what is written for other programs."""
+
+from tests.mutants.faults import fault
+
+FAULTS = (
+    fault(
+        "catalog/llm_tools.py",
+        "tools of every tier are listed, whichever is chosen",
+        "if wanted in (None, operation.tier)]",
+        "if wanted in (wanted, operation.tier)]",
+        "tests/catalog/test_llm_tools.py",
+    ),
+    fault(
+        "catalog/hosts.py",
+        "a host does not ask for the token that its file names",
+        "    if inputs is not None:",
+        "    if inputs is not None and not inputs:",
+        "tests/catalog/test_hosts.py",
+    ),
+    fault(
+        "catalog/tool_pages.py",
+        "a source is listed for every tool that uses it",
+        "by_name.setdefault(source.name, source)",
+        'by_name[f"{source.name} {len(by_name)}"] = source',
+        "tests/catalog/test_tool_pages.py",
+    ),
+)

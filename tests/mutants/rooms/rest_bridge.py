@@ -1,0 +1,34 @@
+"""Faults of the REST face and its pages."""
+
+from tests.mutants.faults import fault
+
+FAULTS = (
+    fault(
+        "rest_bridge/pages/operators.py",
+        "the operators' page answers to any host name",
+        'if name.rpartition(":")[0] not in NAMES and name not in NAMES:',
+        "if not name:",
+        "tests/rest_bridge/pages/test_operators_face.py",
+    ),
+    fault(
+        "rest_bridge/pages/operators.py",
+        "the operators' page is served through a proxy",
+        "if PROXY_MARKS & headers.keys():",
+        "if PROXY_MARKS <= headers.keys():",
+        "tests/rest_bridge/pages/test_operators_face.py",
+    ),
+    fault(
+        "rest_bridge/static_files.py",
+        "a browser keeps a file of another version for a year",
+        'policy = FOREVER if version == _digest() else b"no-cache"',
+        "policy = FOREVER",
+        "tests/rest_bridge/test_static_files.py",
+    ),
+    fault(
+        "rest_bridge/pages/buy.py",
+        "looking for a payment does not count as a call",
+        'limits.take(addresses.client(peer[0], forwarded), "payment")',
+        "addresses.client(peer[0], forwarded)",
+        "tests/rest_bridge/pages/test_buying.py",
+    ),
+)
