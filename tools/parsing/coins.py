@@ -55,7 +55,7 @@ def movers(coins: Sequence[Coin], limit: int = 15) -> list[MovedCoin]:
     Raises:
         SourceChanged: fewer than five coins remain; every real list leaves more.
     """
-    moved = [found for coin in coins if (found := _moved(coin))]
+    moved = [mover for coin in coins if (mover := _moved(coin))]
     if len(moved) < FEWEST_MOVERS:
         raise SourceChanged(f"{len(moved)} of {len(coins)} coins are eligible")
     return sorted(moved, key=lambda m: (-abs(m.change_24h_percent), -(m.coin.market_cap_usd or 0)))[:limit]

@@ -59,8 +59,8 @@ def list_disagreeing(venues: Sequence[VenueFundings]) -> list[VenueFundings]:
     for venue in venues:
         others = [prices[other.venue] for other in venues if other is not venue]
         judged = [_distance(prices[venue.venue], other) for other in others]
-        known = [distance for distance in judged if distance is not None]
-        if known and min(known) > APART:
+        distances = [distance for distance in judged if distance is not None]
+        if distances and min(distances) > APART:
             apart.append(venue)
     return apart
 

@@ -23,33 +23,35 @@ Series: TypeAlias = tuple[Observation, ...]
 
 def series(pairs: Iterable[tuple[dt.date, float | None]]) -> Series:
     """Return the series of (date, value) pairs in any order; a value of None was not published."""
-    known = {date: value for date, value in pairs if value is not None}
-    return tuple(Observation(date, known[date]) for date in sorted(known))
+    values = {date: value for date, value in pairs if value is not None}
+    return tuple(Observation(date, values[date]) for date in sorted(values))
 
 
-def nonzero(found: Series) -> Series:
+def nonzero(observations: Series) -> Series:
     """Return the series. Raises SourceChanged when every value is 0: that is a broken upstream, not a market."""
-    if found and not any(value for _, value in found):
+    if observations and not any(value for _, value in observations):
         raise SourceChanged("every value is 0")
-    return found
+    return observations
 
 
-def newest(found: Series) -> Observation:
+def newest(observations: Series) -> Observation:
     """Return the latest observation. Raises SourceEmpty when there is none."""
-    if not found:
+    if not observations:
         raise SourceEmpty("no observation")
-    return found[-1]
+    return observations[-1]
 
 
-def previous(found: Series) -> Observation | None:
+def previous(observations: Series) -> Observation | None:
     """Return the observation published before the latest one, at any distance in time."""
-    return found[-2] if len(found) > 1 else None
+    return observations[-2] if len(observations) > 1 else None
 
 
-def year_over_year_percent(found: Series) -> float | None:
+def year_over_year_percent(observations: Series) -> float | None:
     """Compare the latest value with the one 12 months earlier; None when that month was not published."""
-    last = newest(found)
-    before = next((o for o in found if (o.date.year + 1, o.date.month) == (last.date.year, last.date.month)), None)
+    last = newest(observations)
+    before = next(
+        (o for o in observations if (o.date.year + 1, o.date.month) == (last.date.year, last.date.month)), None
+    )
     return None if before is None else (last.value / before.value - 1) * 100
 
 
@@ -59,9 +61,9 @@ def spread(minuend: Series, subtrahend: Series) -> Series:
     return series((date, value - other[date]) for date, value in minuend if date in other)
 
 
-def newest_at(*found: Series) -> dt.datetime | None:
+def newest_at(*lists: Series) -> dt.datetime | None:
     """Return the latest date of the series, as the UTC midnight it begins with."""
-    dates = [one[-1].date for one in found if one]
+    dates = [one[-1].date for one in lists if one]
     return midnight(max(dates)) if dates else None
 
 

@@ -30,19 +30,19 @@ Quotes: TypeAlias = Mapping[str, StockQuote]
 
 
 class Symbols(NamedTuple):
-    """The symbols to request. `known` says that all of them exist, so missing ones are the provider's fault."""
+    """The symbols to request. `must_exist` says that all of them exist, so missing ones are the provider's fault."""
 
     names: tuple[str, ...]
-    known: bool = True
+    must_exist: bool = True
 
 
-def require_enough(found: Quotes, query: Symbols) -> Quotes:
+def require_enough(quotes: Quotes, query: Symbols) -> Quotes:
     """Return the quotes. Raises SourceEmpty when too many of the symbols that exist are missing."""
-    if query.known and len(found) < USABLE * len(query.names):
-        raise SourceEmpty(f"{len(found)} of {len(query.names)} quotes")
-    return found
+    if query.must_exist and len(quotes) < USABLE * len(query.names):
+        raise SourceEmpty(f"{len(quotes)} of {len(query.names)} quotes")
+    return quotes
 
 
-def gauged_prices(found: Quotes) -> dict[str, float]:
+def gauged_prices(quotes: Quotes) -> dict[str, float]:
     """Return the prices by which providers are compared."""
-    return {name: quote.price for name, quote in found.items() if name != UNGAUGED}
+    return {name: quote.price for name, quote in quotes.items() if name != UNGAUGED}

@@ -41,7 +41,7 @@ def nearest(areas: Iterable[Area], place: Place, now: datetime) -> Near:
         SourceChanged: its measurement is dated in the future.
     """
     near = min(
-        (Near(area, distance_km(*place, area.lat, area.lon)) for area in areas), key=lambda found: found.distance_km
+        (Near(area, distance_km(*place, area.lat, area.lon)) for area in areas), key=lambda near: near.distance_km
     )
     if near.distance_km > FARTHEST_KM:
         raise SourceEmpty(f"no reporting area within {FARTHEST_KM:g} km")

@@ -43,24 +43,24 @@ EVENTS = frozenset(
 ) | frozenset(_OTHERS.split(", "))
 
 
-def spell_event(given: str) -> str:
+def spell_event(event: str) -> str:
     """Return the event's name as the service spells it; an unknown name as given, without superfluous blanks."""
-    plain = " ".join(given.split())
+    plain = " ".join(event.split())
     return find_word(plain, EVENTS) or plain
 
 
-def find_event(given: str, in_data: Iterable[str]) -> str:
+def find_event(event: str, in_data: Iterable[str]) -> str:
     """Return a name as it is spelled in the data, or in the list.
 
     Raises:
         InvalidArguments: neither has it; the message lists the nearest names.
     """
     named = set(in_data)
-    found = find_word(given, named) or find_word(given, EVENTS)
-    if found is not None:
-        return found
+    name = find_word(event, named) or find_word(event, EVENTS)
+    if name is not None:
+        return name
     plain = {name.casefold(): name for name in EVENTS | named}
-    near = [plain[name] for name in find_similar(given.casefold(), list(plain), most=SHOWN, least=0.0)]
+    near = [plain[name] for name in find_similar(event.casefold(), list(plain), most=SHOWN, least=0.0)]
     message = f"no event of the National Weather Service has this name; the nearest are {', '.join(near)}"
     error = {"loc": "event", "msg": message, "type": "unknown_event"}
     raise InvalidArguments(f"event: {message}.", errors=[error], did_you_mean=near)

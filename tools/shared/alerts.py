@@ -85,8 +85,8 @@ def in_force(alerts: Iterable[Alert], now: datetime) -> list[Alert]:
 
 def ranked(listed: AlertList, now: datetime) -> Ranking:
     """Rank alerts by score, newer ones first among equals."""
-    found = sorted(in_force(listed.alerts, now), key=lambda a: a.sent, reverse=True)
-    alerts = sorted((_ranked(alert) for alert in found), key=lambda a: -a.score)
+    newest_first = sorted(in_force(listed.alerts, now), key=lambda a: a.sent, reverse=True)
+    alerts = sorted((_ranked(alert) for alert in newest_first), key=lambda a: -a.score)
     return Ranking(tuple(alerts), classed=True)
 
 
@@ -110,9 +110,9 @@ def _ranked(alert: Alert) -> RankedAlert:
 
 def ranked_map(mapped: AlertMap, now: datetime) -> Ranking:
     """Rank mapped alerts: warnings, watches, advisories, statements; newer ones first within each."""
-    found = [a for a in mapped.alerts if a.action not in _OVER and (a.ends or a.expires) > now]
-    found = sorted(sorted(found, key=lambda a: a.issued, reverse=True), key=_by_significance)
-    return Ranking(tuple(_of_map(alert) for alert in found), classed=False, truncated=mapped.truncated)
+    current = [a for a in mapped.alerts if a.action not in _OVER and (a.ends or a.expires) > now]
+    current = sorted(sorted(current, key=lambda a: a.issued, reverse=True), key=_by_significance)
+    return Ranking(tuple(_of_map(alert) for alert in current), classed=False, truncated=mapped.truncated)
 
 
 def _by_significance(alert: MappedAlert) -> int:

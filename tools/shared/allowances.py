@@ -12,15 +12,15 @@ MOST_LISTED, MOST_CREDITS = 200, 10**9
 NEVER = datetime.max.replace(tzinfo=UTC)
 
 
-def _as_end(given: Any) -> Any:
+def _as_end(end: Any) -> Any:
     """Read a time with a zone, or the word that removes the end. Numbers are refused, though some parsers take them for
     times.
     """
-    if not isinstance(given, str):
+    if not isinstance(end, str):
         raise ValueError("must be a time such as 2027-01-15T08:00:00Z, or never")
-    if given == "never":
+    if end == "never":
         return NEVER
-    return add_zone(given)
+    return add_zone(end)
 
 
 AllowanceId = Annotated[
@@ -58,10 +58,10 @@ class AllowanceRecord(Payload):
 
 def allowances_of(ctx: ToolContext) -> Any:
     """Return the allowances of this service. Raises NotFound where there are none."""
-    found = getattr(ctx.host, "allowances", None)
-    if found is None:
+    allowances = getattr(ctx.host, "allowances", None)
+    if allowances is None:
         raise NotFound("This server keeps no allowances.")
-    return found
+    return allowances
 
 
 def allowance_fields(details: AllowanceDetails) -> dict[str, Any]:

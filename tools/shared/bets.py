@@ -37,10 +37,10 @@ def by_volume(bets: Iterable[Bet]) -> tuple[Bet, ...]:
     """Return the markets that count, largest first. Raises SourceEmpty when there are none, which does not happen in
     practice.
     """
-    found = sorted((bet for bet in bets if counts(bet)), key=lambda bet: bet.volume_24h_usd, reverse=True)
-    if not found:
+    ranked = sorted((bet for bet in bets if counts(bet)), key=lambda bet: bet.volume_24h_usd, reverse=True)
+    if not ranked:
         raise SourceEmpty("no open yes/no market")
-    return tuple(found)
+    return tuple(ranked)
 
 
 def counts(bet: Bet) -> bool:

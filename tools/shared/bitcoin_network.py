@@ -56,21 +56,21 @@ def network_chains(section: str) -> dict[str, tuple[Fallback[Any], ...]]:
         f"{section}.block_height": delay_second(via(mempool.HEIGHT), via(blockstream.HEIGHT), PATIENCE_S),
         f"{section}.fees_sat_per_vb": delay_second(via(mempool.FEES), via(blockstream.FEES), PATIENCE_S),
         f"{section}.hashrate": delay_second(
-            via(mempool.POWER), via(STATS, None, lambda found: found.power), PATIENCE_S
+            via(mempool.POWER), via(STATS, None, lambda stats: stats.power), PATIENCE_S
         ),
         f"{section}.mempool": delay_second(via(mempool.BACKLOG), via(blockstream.BACKLOG), PATIENCE_S),
     }
 
 
-def network(found: Sections, section: str) -> BitcoinNetwork | None:
+def network(sections: Sections, section: str) -> BitcoinNetwork | None:
     """Return the parts that are known, or None when all are missing."""
-    made = BitcoinNetwork(
-        block_height=found.get(f"{section}.block_height", int),
-        fees_sat_per_vb=found.get(f"{section}.fees_sat_per_vb", fee_rates),
-        hashrate=found.get(f"{section}.hashrate", hashrate),
-        mempool=found.get(f"{section}.mempool", waiting),
+    parts = BitcoinNetwork(
+        block_height=sections.get(f"{section}.block_height", int),
+        fees_sat_per_vb=sections.get(f"{section}.fees_sat_per_vb", fee_rates),
+        hashrate=sections.get(f"{section}.hashrate", hashrate),
+        mempool=sections.get(f"{section}.mempool", waiting),
     )
-    return made if any(part is not None for _, part in made) else None
+    return parts if any(part is not None for _, part in parts) else None
 
 
 def fee_rates(fees: Fees) -> FeeRates:

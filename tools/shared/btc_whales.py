@@ -73,8 +73,8 @@ def remember(history: TimeSeriesStore, seen: Iterable[SeenTransaction], now: dat
     """Add the transactions just seen to the known ones, each once, and return the window over all of them."""
     ring: Ring[SeenTransaction] = history.ring("btc_seen", keep_s=KEEP_S, most=MOST)
     for each in seen:
-        known = ring.get(each.hash)
-        if known is None or (each.change_removed and not known.change_removed):
+        previous = ring.get(each.hash)
+        if previous is None or (each.change_removed and not previous.change_removed):
             ring.put(each.hash, each, each.first_seen)
     rows = ring.rows(now)
     whales = sorted((row for row in rows if row.moved_sat >= LEAST_SAT), key=lambda row: (-row.moved_sat, row.hash))

@@ -44,10 +44,10 @@ def _fallback(
         candles = await reading.read(source, query)
         fetched_at = reading.notes[-1].fetched_at
         assert fetched_at is not None
-        found = completed(candles, span, count, fetched_at)
-        if not found:
+        finished = completed(candles, span, count, fetched_at)
+        if not finished:
             raise SourceEmpty("no candle of the requested time")
-        return found
+        return finished
 
     return fallback
 

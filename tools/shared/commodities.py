@@ -53,8 +53,8 @@ def gold_fallbacks() -> tuple[Fallback[Gold], ...]:
     )
 
 
-def _from_spot(found: GoldPrice) -> Gold:
-    return Gold(found.usd_per_ounce, found.updated_at, "goldapi:XAU", "spot")
+def _from_spot(price: GoldPrice) -> Gold:
+    return Gold(price.usd_per_ounce, price.updated_at, "goldapi:XAU", "spot")
 
 
 async def _from_token(reading: FallbackReader) -> Gold:
@@ -65,8 +65,8 @@ async def _from_token(reading: FallbackReader) -> Gold:
     return Gold(within(ticker.last, *GOLD_RANGE), fetched_at, "paxg/kraken", "token")
 
 
-def _from_oracle(found: Round) -> Gold:
-    return Gold(within(found.price, *GOLD_RANGE), found.updated_at, "chainlink:XAU-USD", "spot")
+def _from_oracle(oracle: Round) -> Gold:
+    return Gold(within(oracle.price, *GOLD_RANGE), oracle.updated_at, "chainlink:XAU-USD", "spot")
 
 
 def _from_future(chart: yahoo.Chart) -> Gold:
@@ -83,8 +83,8 @@ def fred_daily(series_id: str, today: dt.date) -> tuple[Fallback[Sourced], ...]:
     late.
     """
 
-    def named(found: Charts) -> Sourced:
-        return name_source(require_young(found[series_id], today, OLDEST.days), f"fred:{series_id}")
+    def named(charts: Charts) -> Sourced:
+        return name_source(require_young(charts[series_id], today, OLDEST.days), f"fred:{series_id}")
 
     return (
         via(OBSERVATIONS, ObservationsQuery(series_id), named),
@@ -100,7 +100,8 @@ def oil_series_fallbacks(today: dt.date) -> tuple[Fallback[Sourced], ...]:
 def oil_fallbacks(today: dt.date) -> tuple[Fallback[Priced], ...]:
     """Return the fallbacks for the newest spot price of oil; the nearest future when no provider has it."""
     spot = tuple(
-        convert_fallback(fallback, lambda found: _newest(found, OIL_RANGE)) for fallback in oil_series_fallbacks(today)
+        convert_fallback(fallback, lambda sourced: _newest(sourced, OIL_RANGE))
+        for fallback in oil_series_fallbacks(today)
     )
     return *spot, _future("CL=F", OIL_RANGE)
 
@@ -110,18 +111,18 @@ def gas_fallbacks(today: dt.date) -> tuple[Fallback[Priced], ...]:
     has it.
     """
     daily = (*fred_daily("DHHNGSP", today), _mirror(HENRY_HUB_DAILY, "eia:RNGWHHD"))
-    return *(convert_fallback(fallback, lambda found: _newest(found, GAS_RANGE)) for fallback in daily), _future(
+    return *(convert_fallback(fallback, lambda sourced: _newest(sourced, GAS_RANGE)) for fallback in daily), _future(
         "NG=F", GAS_RANGE
     )
 
 
 def _mirror(source: Source[None, Series], name: str) -> Fallback[Sourced]:
-    return via(source, None, lambda found: name_source(found, name))
+    return via(source, None, lambda observations: name_source(observations, name))
 
 
-def _newest(found: Sourced, plausible: tuple[float, float]) -> Priced:
-    last = newest(found.series)
-    return Priced(within(last.value, *plausible), last.date, found.source, "spot")
+def _newest(sourced: Sourced, plausible: tuple[float, float]) -> Priced:
+    last = newest(sourced.series)
+    return Priced(within(last.value, *plausible), last.date, sourced.source, "spot")
 
 
 def _future(symbol: str, plausible: tuple[float, float]) -> Fallback[Priced]:

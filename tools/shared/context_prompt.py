@@ -138,8 +138,8 @@ def _vix(vix: VixNow, clock: _Clock) -> str:
 
 
 def _fed(rate: FedRateNow, clock: _Clock) -> str:
-    known = rate.target_from is not None and rate.target_to is not None
-    target = f" (target {rate.target_from:.2f}-{rate.target_to:.2f} %)" if known else ""
+    has_target = rate.target_from is not None and rate.target_to is not None
+    target = f" (target {rate.target_from:.2f}-{rate.target_to:.2f} %)" if has_target else ""
     return f"Fed funds rate {rate.value:.2f} %{target}, as of {clock.day(rate.as_of)}"
 
 
@@ -149,21 +149,23 @@ def _forex(forex: ForexNow, clock: _Clock) -> str:
     return f"1 USD = {said}, as of {clock.day(forex.date)}"
 
 
-def _quakes(found: Sequence[QuakeNews] | None, flagged: bool, clock: _Clock, room: Room) -> Iterable[str]:
-    if found is None:
+def _quakes(quakes: Sequence[QuakeNews] | None, flagged: bool, clock: _Clock, room: Room) -> Iterable[str]:
+    if quakes is None:
         return ["Earthquake data unavailable."]
-    if not found:
+    if not quakes:
         return [NO_QUAKES if flagged else NO_LARGE_QUAKES]
     return [
         f"Earthquake M{q.magnitude:.1f} {quoted(q.place, room.name)}, {clock.instant(q.time)}"
-        for q in found[: room.quakes]
+        for q in quakes[: room.quakes]
     ]
 
 
-def _launches(found: Sequence[LaunchNews] | None, clock: _Clock, room: Room) -> Iterable[str]:
-    if found is None:
+def _launches(launches: Sequence[LaunchNews] | None, clock: _Clock, room: Room) -> Iterable[str]:
+    if launches is None:
         return ["Launch data unavailable."]
-    return [_launch(launch, clock, room.name) for launch in found[: room.launches]] or ["No upcoming launch is listed."]
+    return [_launch(launch, clock, room.name) for launch in launches[: room.launches]] or [
+        "No upcoming launch is listed."
+    ]
 
 
 def _launch(launch: LaunchNews, clock: _Clock, cap: int) -> str:
@@ -181,18 +183,18 @@ def _net(launch: LaunchNews, clock: _Clock) -> str:
     return clock.day(launch.net) if launch.time_precision == "day" else clock.instant(launch.net)
 
 
-def _stories(found: Sequence[StoryNews] | None, room: Room) -> Iterable[str]:
-    if found is None:
+def _stories(stories: Sequence[StoryNews] | None, room: Room) -> Iterable[str]:
+    if stories is None:
         return ["News unavailable."]
-    return [f"{quoted(s.title, room.title)} ({s.points} points)" for s in found[: room.stories]]
+    return [f"{quoted(s.title, room.title)} ({s.points} points)" for s in stories[: room.stories]]
 
 
-def _bets(found: Sequence[MarketNews] | None, room: Room) -> Iterable[str]:
-    if found is None:
+def _bets(bets: Sequence[MarketNews] | None, room: Room) -> Iterable[str]:
+    if bets is None:
         return ["Prediction market data unavailable."]
     return [
         f"{quoted(m.question, room.title)} {100 * m.yes_probability:.1f} % yes, {amount(m.volume_24h)} USD in 24 h"
-        for m in found[: room.markets]
+        for m in bets[: room.markets]
     ]
 
 

@@ -63,8 +63,8 @@ def btc(spot: Spot, as_of: dt.datetime) -> BtcNow:
     )
 
 
-def mood(found: Mood) -> MoodNow:
-    return MoodNow(value=found.value, label=found.label, source=found.index_name, as_of=found.as_of)
+def mood(index: Mood) -> MoodNow:
+    return MoodNow(value=index.value, label=index.label, source=index.index_name, as_of=index.as_of)
 
 
 def vix(quote: IndexQuote) -> VixNow:
@@ -77,28 +77,28 @@ def vix(quote: IndexQuote) -> VixNow:
     )
 
 
-def fed_rate(found: FundsRate) -> FedRateNow:
+def fed_rate(funds: FundsRate) -> FedRateNow:
     """Return the effective rate and the range that the Fed targets."""
-    rate = _rate(found.percent)
-    return rate.model_copy(update={"target_from": found.target_from_percent, "target_to": found.target_to_percent})
+    rate = _rate(funds.percent)
+    return rate.model_copy(update={"target_from": funds.target_from_percent, "target_to": funds.target_to_percent})
 
 
-def other_fed_rate(found: Sourced) -> FedRateNow:
+def other_fed_rate(sourced: Sourced) -> FedRateNow:
     """Return the effective rate from a provider that does not publish the range."""
-    return _rate(found.series)
+    return _rate(sourced.series)
 
 
-def _rate(found: Series) -> FedRateNow:
-    last = newest(found)
+def _rate(observations: Series) -> FedRateNow:
+    last = newest(observations)
     return FedRateNow(value=significant(last.value), as_of=last.date, target_from=None, target_to=None)
 
 
 def forex(rates: FxRates) -> ForexNow:
     """Return the four currencies of the newest day. Raises LookupError when none of them is quoted."""
-    known = {code: rates.newest.per_usd.get(code) for code in ("EUR", "JPY", "GBP", "CHF")}
-    if not any(known.values()):
+    per_usd = {code: rates.newest.per_usd.get(code) for code in ("EUR", "JPY", "GBP", "CHF")}
+    if not any(per_usd.values()):
         raise LookupError("none of the four currencies")
-    shown = {code: None if rate is None else significant(rate) for code, rate in known.items()}
+    shown = {code: None if rate is None else significant(rate) for code, rate in per_usd.items()}
     return ForexNow(**shown, date=rates.newest.date, kind=rates.kind)
 
 
@@ -123,11 +123,11 @@ def launches(upcoming: Sequence[Launch]) -> list[LaunchNews]:
     ]
 
 
-def stories(found: tuple[StoryItem, ...]) -> list[StoryNews]:
-    return [StoryNews(title=s.title, points=s.score, comments=s.comments, url=s.url) for s in found[:5]]
+def stories(items: tuple[StoryItem, ...]) -> list[StoryNews]:
+    return [StoryNews(title=s.title, points=s.score, comments=s.comments, url=s.url) for s in items[:5]]
 
 
-def markets(found: tuple[Bet, ...]) -> list[MarketNews]:
+def markets(bets: tuple[Bet, ...]) -> list[MarketNews]:
     return [
         MarketNews(
             question=bet.question,
@@ -135,7 +135,7 @@ def markets(found: tuple[Bet, ...]) -> list[MarketNews]:
             volume_24h=round(bet.volume_24h_usd, 2),
             url=bet.url,
         )
-        for bet in found[:3]
+        for bet in bets[:3]
     ]
 
 

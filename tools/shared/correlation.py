@@ -42,9 +42,9 @@ def difference(before: float, value: float) -> float:
     return value - before
 
 
-def since(found: Series, day: dt.date) -> Series:
+def since(observations: Series, day: dt.date) -> Series:
     """Return the observations from that day on."""
-    return tuple(observation for observation in found if observation.date >= day)
+    return tuple(observation for observation in observations if observation.date >= day)
 
 
 def align(one: Series, other: Series) -> Aligned:
@@ -64,13 +64,13 @@ def steps(pair: Aligned, first: Step = simple_return, second: Step = simple_retu
     )
 
 
-def pearson(found: Steps) -> float | None:
+def pearson(steps: Steps) -> float | None:
     """Return r with 4 decimals; None for fewer than ten steps, and where one of the series is constant."""
-    if len(found.dates) < LEAST:
+    if len(steps.dates) < LEAST:
         return None
-    if min(statistics.pstdev(found.first), statistics.pstdev(found.second)) < FLAT:
+    if min(statistics.pstdev(steps.first), statistics.pstdev(steps.second)) < FLAT:
         return None
-    return round(max(-1.0, min(1.0, statistics.correlation(found.first, found.second))), 4) + 0.0
+    return round(max(-1.0, min(1.0, statistics.correlation(steps.first, steps.second))), 4) + 0.0
 
 
 def relationship(r: float) -> Relationship:

@@ -118,7 +118,7 @@ def find_new_stories(history: TimeSeriesStore, page: FrontPageState, now: dateti
     at = min(page.at, now)  # it may have been fetched a moment after the composition began
     last = history.last(LOOKS, "")
     watched = last is not None and at - last.at <= HOUR
-    found = []
+    new = []
     for story in page.stories:
         key = str(story.id)
         if history.first(STORIES, key) is None:
@@ -126,9 +126,9 @@ def find_new_stories(history: TimeSeriesStore, page: FrontPageState, now: dateti
         first = history.first(STORIES, key)
         came = first is not None and (first.value == ENTERED or story.created_at > now - HOUR)
         if first is not None and came and now - HOUR < first.at <= now:
-            found.append(SeenStory(story, first.at))
+            new.append(SeenStory(story, first.at))
     history.note(LOOKS, "", len(page.stories), at, keep_s=3600)
-    return found
+    return new
 
 
 def story_severity(points: int) -> Severity:
@@ -154,10 +154,10 @@ def price_fallbacks() -> tuple[Fallback[Prices], ...]:
 
 def yes_or_no(bets: Iterable[Bet], at: datetime) -> Prices:
     """Keep yes/no questions with prices. Raises SourceEmpty when there are none, which does not happen in practice."""
-    found = tuple(bet for bet in bets if tuple(name.lower() for name in bet.outcomes) == ("yes", "no") and bet.prices)
-    if not found:
+    binary = tuple(bet for bet in bets if tuple(name.lower() for name in bet.outcomes) == ("yes", "no") and bet.prices)
+    if not binary:
         raise SourceEmpty("no open yes/no market")
-    return Prices(found, at)
+    return Prices(binary, at)
 
 
 class Moves(NamedTuple):
@@ -173,7 +173,7 @@ def moves(history: TimeSeriesStore, prices: Prices, now: datetime) -> Moves:
     since, at = now - HOUR, min(prices.at, now)
     if at <= since:
         return Moves([], 0, 0)
-    found, unknown, traded = [], 0, 0
+    moved, unknown, traded = [], 0, 0
     for bet in prices.bets:
         if bet.volume_24h_usd < VOLUME_USD:
             continue
@@ -184,8 +184,8 @@ def moves(history: TimeSeriesStore, prices: Prices, now: datetime) -> Moves:
         traded += 1
         unknown += change is None and not opened
         if updated and (opened or (change is not None and abs(change) >= MOVE)):
-            found.append(MovedMarket(bet, change, at))
-    return Moves(found, unknown, traded)
+            moved.append(MovedMarket(bet, change, at))
+    return Moves(moved, unknown, traded)
 
 
 def _change(history: TimeSeriesStore, bet: Bet, at: datetime) -> float | None:
@@ -210,8 +210,8 @@ def move_severity(change: float | None) -> Severity:
 
 def launches(listed: Iterable[Launch], now: datetime) -> list[tuple[Launch, datetime]]:
     """Return the launches from an hour ago to twelve hours ahead whose time is known to the hour or better."""
-    found = {launch.id: (launch, launch.net) for launch in listed if launch.net and _timed(launch)}
-    return [(launch, net) for launch, net in found.values() if now - HOUR <= net <= now + AHEAD]
+    timed = {launch.id: (launch, launch.net) for launch in listed if launch.net and _timed(launch)}
+    return [(launch, net) for launch, net in timed.values() if now - HOUR <= net <= now + AHEAD]
 
 
 def _timed(launch: Launch) -> bool:

@@ -34,22 +34,24 @@ def gdacs_fallbacks(now: datetime) -> tuple[Fallback[tuple[Disaster, ...]], ...]
         grave = EventQuery("EQ;TC;FL;VO;WF;DR", "Orange;Red", today - timedelta(days=30), today)
         green = EventQuery("TC;FL;VO;WF;DR", "Green", today - timedelta(days=5), today)
         worst = require_living(await reading.read(EVENT_LIST, grave), now, GRAVE_SEEN)
-        found = [*worst, *await reading.read(GREEN_LIST, green)]
-        return require_living(tuple({(d.kind, d.id): d for d in reversed(found)}.values())[::-1], now)
+        disasters = [*worst, *await reading.read(GREEN_LIST, green)]
+        return require_living(tuple({(d.kind, d.id): d for d in reversed(disasters)}.values())[::-1], now)
 
-    return event_list, via(RSS, None, lambda found: require_living(found, now))
+    return event_list, via(RSS, None, lambda disasters: require_living(disasters, now))
 
 
-def require_living(found: tuple[Disaster, ...], now: datetime, within: timedelta = SEEN) -> tuple[Disaster, ...]:
+def require_living(disasters: tuple[Disaster, ...], now: datetime, within: timedelta = SEEN) -> tuple[Disaster, ...]:
     """Return the disasters. Raises SourceFrozen when none was seen within that time: some are always ongoing.
 
     A forecast end does not count, since it does not show when it was written.
     """
-    times = [time for disaster in found for time in (disaster.started_at, disaster.ended_at) if time and time <= now]
+    times = [
+        time for disaster in disasters for time in (disaster.started_at, disaster.ended_at) if time and time <= now
+    ]
     seen = max(times, default=None)
     if seen is None or now - seen > within:
         raise SourceFrozen(f"nothing was seen since {seen:%Y-%m-%d %H:%M}" if seen else "nothing was seen")
-    return found
+    return disasters
 
 
 def kind_of(event: NaturalEvent) -> str | None:

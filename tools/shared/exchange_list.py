@@ -131,11 +131,11 @@ def kraken_pairs(tickers: Iterable[kraken.KrakenTicker], named: Mapping[str, kra
 
     The tickers lack the price of 24 hours ago, so the change is None.
     """
-    known = [(named[ticker.name], ticker) for ticker in tickers if ticker.name in named]
-    worth = in_usd(known)
+    traded = [(named[ticker.name], ticker) for ticker in tickers if ticker.name in named]
+    worth = in_usd(traded)
     volumes: dict[str, float] = defaultdict(float)
     left_out: Counter[str] = Counter()
-    for (base, quote), ticker in known:
+    for (base, quote), ticker in traded:
         if quote in worth:
             volumes[base] += ticker.quote_volume * worth[quote]
         else:
@@ -153,15 +153,15 @@ def kraken_pairs(tickers: Iterable[kraken.KrakenTicker], named: Mapping[str, kra
             venue="kraken",
             left_out=left_out[base],
         )
-        for (base, quote), ticker in known
+        for (base, quote), ticker in traded
         if quote in (QUOTE, "USD")
     ]
 
 
-def in_usd(known: Iterable[tuple[kraken.AssetPair, kraken.KrakenTicker]]) -> dict[str, float]:
+def in_usd(traded: Iterable[tuple[kraken.AssetPair, kraken.KrakenTicker]]) -> dict[str, float]:
     """Return the worth in USD of one unit of each currency and stable coin that a pair prices."""
     worth = {"USD": 1.0}
-    for (base, quote), ticker in known:
+    for (base, quote), ticker in traded:
         if quote == "USD" and base in MONEY:
             worth[base] = ticker.last
         elif base == "USD" and quote in MONEY:

@@ -63,18 +63,18 @@ def _searched_at(reading: FallbackReader) -> datetime | None:
 
 def require_one_page(ids: Sequence[int], stories: Iterable[Story]) -> None:
     """Raise SourceUnproved when the site and search do not show the same page: one of them is behind."""
-    known = {story.id for story in stories}
-    require_given(ids, known)
-    if is_behind(ids, known):
+    story_ids = {story.id for story in stories}
+    require_given(ids, story_ids)
+    if is_behind(ids, story_ids):
         raise SourceUnproved(f"{TOP_IDS.name} lacks the newest of {FRONT_PAGE.name}")
-    if len(known.intersection(ids[:ON_TOP])) < LEAST or len(known.intersection(ids[:FIRST])) < KNOWN:
+    if len(story_ids.intersection(ids[:ON_TOP])) < LEAST or len(story_ids.intersection(ids[:FIRST])) < KNOWN:
         raise SourceUnproved(f"{FRONT_PAGE.name} and {TOP_IDS.name} do not show the same page")
 
 
-def require_given(ids: Sequence[int], known: Iterable[int]) -> None:
+def require_given(ids: Sequence[int], story_ids: Iterable[int]) -> None:
     """Raise SourceChanged when search names ids that the site cannot have given to a story yet."""
     newest = max(ids)
-    if any(story > newest * FAR for story in known):
+    if any(story > newest * FAR for story in story_ids):
         raise SourceChanged(f"{FRONT_PAGE.name} names ids far above those of {TOP_IDS.name}")
 
 
@@ -99,10 +99,10 @@ async def search_alone(reading: FallbackReader) -> tuple[StoryItem, ...]:
     return by_points(require_young(stories, fetched_at))
 
 
-def is_behind(ids: Sequence[int], known: Iterable[int]) -> bool:
+def is_behind(ids: Sequence[int], story_ids: Iterable[int]) -> bool:
     """Return True if search knows more than one story newer than the site's whole page: ids only grow."""
     newest = max(ids[:ON_TOP])
-    return sum(newest < story <= newest * FAR for story in known) > 1
+    return sum(newest < story <= newest * FAR for story in story_ids) > 1
 
 
 async def found_and_ordered(reading: FallbackReader) -> tuple[StoryItem, ...]:
@@ -123,7 +123,7 @@ async def item_by_item(reading: FallbackReader) -> tuple[StoryItem, ...]:
     if searched and is_behind(ids, (story.id for story in searched[0])):
         raise SourceUnproved(f"the page is older than that of {FRONT_PAGE.name}")
     ids = ids[:SHOWN]
-    found: list[Story] = []
+    stories: list[Story] = []
     errors: list[SourceError] = []
     turn = anyio.Semaphore(PARALLEL)
 
@@ -135,14 +135,14 @@ async def item_by_item(reading: FallbackReader) -> tuple[StoryItem, ...]:
                 errors.append(error)
                 return
         if story:
-            found.append(story)
+            stories.append(story)
 
     async with anyio.create_task_group() as tasks:
         for item in ids:
             tasks.start_soon(read, item)
     with suppress(SourceEmpty):
-        return in_order(ids, require_young(tuple(found), fetched_at))
-    raise errors[0] if errors else SourceEmpty(f"{len(found)} stories")
+        return in_order(ids, require_young(tuple(stories), fetched_at))
+    raise errors[0] if errors else SourceEmpty(f"{len(stories)} stories")
 
 
 def in_order(ids: Iterable[int], stories: Iterable[Story]) -> tuple[StoryItem, ...]:

@@ -41,16 +41,16 @@ async def _of_history(reading: FallbackReader) -> GasPrice:
 
 async def _of_blockscout(reading: FallbackReader) -> GasPrice:
     said = await reading.read(GAS_PRICES)
-    prices = (said.slow_gwei, said.average_gwei, said.fast_gwei)
-    return sound(GasPrice(*prices, None, None, said.updated_at, "explorer"))
+    return sound(GasPrice(said.slow_gwei, said.average_gwei, said.fast_gwei, None, None, said.updated_at, "explorer"))
 
 
 async def _of_etherscan(reading: FallbackReader) -> GasPrice:
     said = await reading.read(GAS_ORACLE)
     header = await reading.read(LATEST_HEADER)
     as_of = living(time_of(said.block, header), _obtained_at(reading))
-    prices = (said.safe_gwei, said.propose_gwei, said.fast_gwei, said.base_fee_gwei)
-    return sound(GasPrice(*prices, said.block, as_of, "explorer"))
+    return sound(
+        GasPrice(said.safe_gwei, said.propose_gwei, said.fast_gwei, said.base_fee_gwei, said.block, as_of, "explorer")
+    )
 
 
 def time_of(block: int, header: Header) -> datetime:
@@ -61,18 +61,18 @@ def time_of(block: int, header: Header) -> datetime:
     return header.time + (block - header.number) * SLOT
 
 
-def living(made: datetime, now: datetime) -> datetime:
+def living(mined_at: datetime, now: datetime) -> datetime:
     """Return the block's time if the block is recent enough to be the newest.
 
     Raises:
         SourceFrozen: the block is too old.
         SourceChanged: its time is in the future.
     """
-    if made - now > AHEAD:
-        raise SourceChanged(f"the newest block is dated {made:%Y-%m-%d %H:%M}, in the future")
-    if now - made > OLDEST:
-        raise SourceFrozen(f"the newest block is dated {made:%Y-%m-%d %H:%M}")
-    return min(made, now)
+    if mined_at - now > AHEAD:
+        raise SourceChanged(f"the newest block is dated {mined_at:%Y-%m-%d %H:%M}, in the future")
+    if now - mined_at > OLDEST:
+        raise SourceFrozen(f"the newest block is dated {mined_at:%Y-%m-%d %H:%M}")
+    return min(mined_at, now)
 
 
 def _obtained_at(reading: FallbackReader) -> datetime:

@@ -16,7 +16,7 @@ KNOWN = "London"  # a name that every working geocoder knows
 
 PlaceName = Annotated[
     str,
-    AfterValidator(lambda given: " ".join(given.split())),
+    AfterValidator(lambda name: " ".join(name.split())),
     Field(
         min_length=2,
         max_length=80,
@@ -61,13 +61,13 @@ async def locate(ctx: ToolContext, name: str) -> Located:
         SourceError: the geocoder did not answer, or finds no place at all.
     """
     city, *qualifiers = (part.strip() for part in name.split(","))
-    found = await ctx.read(GEOCODING, city, section="data.place")
-    if not found and not await ctx.read(GEOCODING, KNOWN, section="data.place"):
+    places = await ctx.read(GEOCODING, city, section="data.place")
+    if not places and not await ctx.read(GEOCODING, KNOWN, section="data.place"):
         raise SourceUnproved(f"not even {KNOWN} is known")
-    matching = [each for each in found if all(_lies_in(each, qualifier) for qualifier in qualifiers if qualifier)]
+    matching = [each for each in places if all(_lies_in(each, qualifier) for qualifier in qualifiers if qualifier)]
     named = [each for each in matching if fold(each.name) == fold(city)] or matching
     if not named:
-        raise _refuse(f"no place named {name!r} is known; give its name in English, or lat and lon", found)
+        raise _refuse(f"no place named {name!r} is known; give its name in English, or lat and lon", places)
     largest, *others = sorted(named, key=lambda each: -each.population)
     if any(largest.population < LARGER * other.population or not largest.population for other in others):
         raise _refuse("several places have this name; add the region or country after a comma", named)

@@ -167,12 +167,12 @@ def gaps(boards: Iterable[ScoreBoard]) -> list[Gap]:
     """Return the distance between the best and the worst harness for each model that several harnesses ran on a
     benchmark.
     """
-    found = [
+    pairs = [
         Gap(benchmark=board.shown.id, model=model, best=best, worst=worst, delta=round(best.score - worst.score, 2))
         for board in boards
         for model, best, worst in _extremes(board)
     ]
-    return sorted(found, key=lambda gap: (-gap.delta, gap.benchmark, gap.model))
+    return sorted(pairs, key=lambda gap: (-gap.delta, gap.benchmark, gap.model))
 
 
 def _extremes(board: ScoreBoard) -> Iterator[tuple[str, Scored, Scored]]:
@@ -193,7 +193,7 @@ def combine(boards: Sequence[ScoreBoard]) -> list[Combined]:
         best = max(result.score for result in board.shown.results)
         for pair, score in board.pairs.items():
             shares[pair].append(score / best)
-    found = [
+    combined = [
         Combined(
             harness=harness,
             model=model,
@@ -204,7 +204,7 @@ def combine(boards: Sequence[ScoreBoard]) -> list[Combined]:
         for (harness, model), of in shares.items()
         if len(of) >= LEAST_BENCHMARKS
     ]
-    return sorted(found, key=lambda c: (-c.combined_score, c.harness, c.model))
+    return sorted(combined, key=lambda c: (-c.combined_score, c.harness, c.model))
 
 
 def tops(boards: Iterable[ScoreBoard]) -> list[BenchmarkTop]:

@@ -103,36 +103,36 @@ class _Round:
 
         The other boards keep their last answer as long as it is not stale.
         """
-        kept = {board: await self._reading.read_kept(board) for board in reddit.HOT}
-        turn = self._turn(kept)
+        cached = {board: await self._reading.read_kept(board) for board in reddit.HOT}
+        turn = self._turn(cached)
         unasked: SourceError = SourceLimited("boards are asked in turn, ten seconds apart", word="budget")
         if turn is not None:
             failure = await self.ask("reddit", turn, PACED_S)
             if failure is None:
-                del kept[turn]
+                del cached[turn]
             elif isinstance(failure, SourceExcluded):
                 unasked = failure  # an exclusion of one board applies to all
-        for board, known in kept.items():
-            if known is not None:
+        for board, answer in cached.items():
+            if answer is not None:
                 self.errors.pop(board, None)
-                self.take("reddit", board, known[0])
-                self._reading.notes.append(known[1])
+                self.take("reddit", board, answer[0])
+                self._reading.notes.append(answer[1])
             elif board is not turn:
                 self.miss(board, unasked)
 
-    def _turn(self, kept: Mapping[Source[Any, Any], tuple[Any, SourceNote] | None]) -> Source[Any, Any] | None:
+    def _turn(self, cached: Mapping[Source[Any, Any], tuple[Any, SourceNote] | None]) -> Source[Any, Any] | None:
         """Return the board to read now: of those whose answer is growing old, the one read longest ago."""
         now, history = self._ctx.now, self._ctx.history
 
         def due(board: Source[Any, Any]) -> bool:
-            at = known[1].fetched_at if (known := kept[board]) else None
+            at = answer[1].fetched_at if (answer := cached[board]) else None
             return at is None or (now - at).total_seconds() > DUE * board.fresh_s
 
-        def asked(board: Source[Any, Any]) -> float:
+        def last_read_at(board: Source[Any, Any]) -> float:
             last = history.last(TURNS, board.name)
             return last.at.timestamp() if last else 0.0
 
-        turn = min(filter(due, kept), key=asked, default=None)
+        turn = min(filter(due, cached), key=last_read_at, default=None)
         if turn is not None:
             history.note(TURNS, turn.name, 1, now, keep_s=DAY.total_seconds())
         return turn
@@ -179,14 +179,14 @@ def headline_fallbacks(ctx: ToolContext) -> tuple[Fallback[Collected], ...]:
     return (collect,)
 
 
-def items_of(publisher: str, found: Iterable[Any]) -> tuple[Item, ...]:
+def items_of(publisher: str, entries: Iterable[Any]) -> tuple[Item, ...]:
     """Return the headlines or stories of one feed as items."""
-    made = []
-    for each in found:
+    items = []
+    for each in entries:
         url, at = (each.url or _talk(each), each.created_at) if isinstance(each, Story) else (each.url, each.at)
         said = without_publisher(each.title, always=publisher == "google_news")
-        made.append(Item(publisher, each.title, said, url, at))
-    return tuple(made)
+        items.append(Item(publisher, each.title, said, url, at))
+    return tuple(items)
 
 
 def _talk(story: Story) -> str:
@@ -205,14 +205,14 @@ def of_the_day(items: Iterable[Item], now: datetime) -> list[Item]:
     """Return the items of the past 24 hours, oldest first; of several with one address or title, only the first."""
     addresses: set[str] = set()
     titles: set[str] = set()
-    kept = []
+    recent = []
     for item in sorted((item for item in items if now - DAY < item.at <= now), key=lambda item: item.at):
         address, title = canonical(item.url), folded(item.said)
         if address not in addresses and title not in titles:
-            kept.append(item)
+            recent.append(item)
         addresses |= {address} - {""}
         titles |= {title} - {""}
-    return kept
+    return recent
 
 
 @functools.lru_cache(4096)

@@ -93,5 +93,7 @@ def dollar_index_fallbacks(today: dt.date) -> tuple[Fallback[Sourced], ...]:
     """Return the fallbacks for the trade-weighted index against a broad group of currencies: daily values, published
     weekly.
     """
-    release = via(BROAD_DOLLAR_INDEX, None, lambda found: name_source(found, "federalreserve:H10/JRXWTFB_N.B"))
+    release = via(
+        BROAD_DOLLAR_INDEX, None, lambda observations: name_source(observations, "federalreserve:H10/JRXWTFB_N.B")
+    )
     return *fred_daily("DTWEXBGS", today), release

@@ -66,45 +66,47 @@ def new_york_date(now: datetime) -> date:
     return (now - timedelta(hours=5)).date()
 
 
-def name_source(found: Series, source: str) -> Sourced:
+def name_source(observations: Series, source: str) -> Sourced:
     """Return the series with its name. Raises SourceEmpty when it is empty."""
-    newest(found)
-    return Sourced(found, source)
+    newest(observations)
+    return Sourced(observations, source)
 
 
-def require_young(found: Series, today: date, oldest: int) -> Series:
+def require_young(observations: Series, today: date, oldest: int) -> Series:
     """Return the series. Raises SourceFrozen when its newest value is more than `oldest` days old."""
-    last = newest(found).date
+    last = newest(observations).date
     if (today - last).days > oldest:
         raise SourceFrozen(f"it ends on {last}")
-    return found
+    return observations
 
 
 def _fed_rate(today: date) -> Fallbacks:
-    return via(EFFR, None, lambda found: name_source(found.percent, "nyfed:EFFR")), *_fred("DFF", _DAILY, today)
+    return via(EFFR, None, lambda funds: name_source(funds.percent, "nyfed:EFFR")), *_fred("DFF", _DAILY, today)
 
 
 def _labour(name: str, chosen: Callable[[Labour], Series], today: date) -> Fallback[Sourced]:
-    return via(TIMESERIES, Years(today.year - 3, today.year), lambda found: name_source(chosen(found), f"bls:{name}"))
+    return via(TIMESERIES, Years(today.year - 3, today.year), lambda labour: name_source(chosen(labour), f"bls:{name}"))
 
 
 def _cpi(today: date) -> Fallbacks:
-    return _labour(bls.CPI, lambda found: found.cpi, today), *_fred("CPIAUCSL", _MONTHLY, today)
+    return _labour(bls.CPI, lambda labour: labour.cpi, today), *_fred("CPIAUCSL", _MONTHLY, today)
 
 
 def _unemployment(today: date) -> Fallbacks:
-    first = _labour(bls.UNEMPLOYMENT, lambda found: found.unemployment_percent, today)
+    first = _labour(bls.UNEMPLOYMENT, lambda labour: labour.unemployment_percent, today)
     return first, *_fred("UNRATE", _MONTHLY, today)
 
 
 def _gdp_growth(today: date) -> Fallbacks:
     by_key, by_chart = _fred("A191RL1Q225SBEA", _QUARTERLY, today)
-    mirror = via(REAL_GDP_GROWTH, None, lambda found: name_source(found, "dbnomics:BEA/NIPA-T10101/A191RL-Q"))
+    mirror = via(
+        REAL_GDP_GROWTH, None, lambda observations: name_source(observations, "dbnomics:BEA/NIPA-T10101/A191RL-Q")
+    )
     return by_key, mirror, by_chart
 
 
 def _mortgage_30y(today: date) -> Fallbacks:
-    first = via(PMMS_30Y, None, lambda found: name_source(found, "freddiemac:PMMS30"))
+    first = via(PMMS_30Y, None, lambda observations: name_source(observations, "freddiemac:PMMS30"))
     return first, *_fred("MORTGAGE30US", _WEEKLY, today)
 
 
@@ -139,20 +141,20 @@ def _steepness(ten_year: Series, two_year: Series) -> Sourced:
     return name_source(spread(ten_year, two_year), "derived:T10Y2Y")
 
 
-def _fred(series_id: str, charts: _Group, today: date) -> Fallbacks:
+def _fred(series_id: str, group: _Group, today: date) -> Fallbacks:
     """Return the last two fallbacks of most chains: FRED with a key, FRED's chart without."""
 
-    def named(found: Charts) -> Sourced:
-        return name_source(require_young(found[series_id], today, charts.oldest), f"fred:{series_id}")
+    def named(charts: Charts) -> Sourced:
+        return name_source(require_young(charts[series_id], today, group.oldest), f"fred:{series_id}")
 
     return (
         via(OBSERVATIONS, ObservationsQuery(series_id), named),
-        via(GRAPH_CSV, _graph(charts, today), named),
+        via(GRAPH_CSV, _graph(group, today), named),
     )
 
 
-def _graph(charts: _Group, today: date) -> GraphQuery:
-    return GraphQuery(charts.ids, today - timedelta(days=charts.days))
+def _graph(group: _Group, today: date) -> GraphQuery:
+    return GraphQuery(group.ids, today - timedelta(days=group.days))
 
 
 def _treasury(today: date, then: Callable[[YieldCurve], Sourced]) -> Fallback[Sourced]:
@@ -160,8 +162,8 @@ def _treasury(today: date, then: Callable[[YieldCurve], Sourced]) -> Fallback[So
 
     async def fallback(reading: FallbackReader) -> Sourced:
         this, last = YieldYear(today.year), YieldYear(today.year - 1, past=True)
-        questions = [(PAR_YIELDS, this), (PAR_YIELDS, last)] if today.month <= YOUNG_MONTHS else [(PAR_YIELDS, this)]
-        curve, *before = await read_all(reading, *questions)
+        years = (this, last) if today.month <= YOUNG_MONTHS else (this,)
+        curve, *before = await read_all(reading, *((PAR_YIELDS, year) for year in years))
         if not curve.ten_year and today > date(today.year, 1, FIRST_RATES_BY):
             raise SourceEmpty("the year has no rates yet")
         if len(curve.ten_year) < ENOUGH_ROWS:

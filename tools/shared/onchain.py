@@ -54,22 +54,22 @@ async def newest_blocks(reading: FallbackReader, count: int = BLOCKS) -> Chain:
     """Read the newest blocks, three at a time, as a fallback. Raises SourceError when all of them fail."""
     head = await reading.read(BLOCK_NUMBER)
     seats = anyio.CapacityLimiter(AT_ONCE)
-    found: list[Block] = []
+    blocks: list[Block] = []
     failed: list[SourceError] = []
 
     async def one(number: int) -> None:
         async with seats:
             try:
-                found.append(await reading.read(FULL_BLOCK, number))
+                blocks.append(await reading.read(FULL_BLOCK, number))
             except SourceError as error:
                 failed.append(error)
 
     async with anyio.create_task_group() as tasks:
         for number in range(head, head - count, -1):
             tasks.start_soon(one, number)
-    if not found:
+    if not blocks:
         raise failed[0]
-    newest_first = sorted(found, key=lambda block: block.number, reverse=True)
+    newest_first = sorted(blocks, key=lambda block: block.number, reverse=True)
     return Chain(tuple(newest_first), len(failed), failed[0].reason if failed else None)
 
 
@@ -95,7 +95,7 @@ def price_fallbacks(asset: Asset) -> tuple[Fallback[float], ...]:
     return (
         via(coinbase.PRODUCT_STATS, PAIRS[asset], lambda stats: stats.last),
         via(kraken.TICKER, KRAKEN[asset], lambda ticker: ticker.last),
-        via(chainlink.PRICE_FEED, PAIRS[asset], lambda found: found.price),
+        via(chainlink.PRICE_FEED, PAIRS[asset], lambda answer: answer.price),
     )
 
 

@@ -50,8 +50,8 @@ def earthquakes_of(listed: QuakeList, floor: float = FLOOR) -> list[tuple[Quake,
 
     Quarry blasts and events whose magnitude is not published yet are left out.
     """
-    found = [(q, q.magnitude) for q in listed.quakes if q.kind == "earthquake" and q.magnitude is not None]
-    return sorted(((q, m) for q, m in found if m >= floor), key=lambda pair: pair[0].time, reverse=True)
+    measured = [(q, q.magnitude) for q in listed.quakes if q.kind == "earthquake" and q.magnitude is not None]
+    return sorted(((q, m) for q, m in measured if m >= floor), key=lambda pair: pair[0].time, reverse=True)
 
 
 def is_significant(quake: Quake) -> bool:

@@ -69,8 +69,8 @@ async def read_board(ctx: ToolContext, section: str, symbols: tuple[str, ...] = 
     )
     gaps = f"{section}.quotes"
     await ctx.first(gaps, lambda reading: _fill(board, reading, wanted))
-    asked = [(source, error) for source, error in board.failures if not isinstance(error, SourceUnusable)]
-    ctx.notes.add(SourceNote(source, gaps, "error", reason=error.reason) for source, error in asked)
+    failures = [(source, error) for source, error in board.failures if not isinstance(error, SourceUnusable)]
+    ctx.notes.add(SourceNote(source, gaps, "error", reason=error.reason) for source, error in failures)
     return board
 
 
@@ -100,10 +100,10 @@ async def _fill(board: QuoteBoard, reading: FallbackReader, wanted: tuple[str, .
     """Request the missing quotes. Failures are only noted."""
     named = tuple(symbol for symbol in wanted if symbol not in DEFAULTS)
     if named:
-        await _ask(board, reading, QUOTES_ON_DEMAND, Symbols(named, known=False))
+        await _ask(board, reading, QUOTES_ON_DEMAND, Symbols(named, must_exist=False))
     missing = board.missing(wanted)
     for start in range(0, len(missing), yahoo.BATCH):
-        await _ask(board, reading, SPARK, Symbols(tuple(missing[start : start + yahoo.BATCH]), known=False))
+        await _ask(board, reading, SPARK, Symbols(tuple(missing[start : start + yahoo.BATCH]), must_exist=False))
     for source in LACKS:
         await _fill_singly(board, reading, source, wanted)
 
@@ -138,10 +138,12 @@ async def _ask_for_one(
         _take(board, reading, (symbol,), {symbol: quote} if quote else {})
 
 
-def _take(board: QuoteBoard, reading: FallbackReader, asked: tuple[str, ...], found: Mapping[str, StockQuote]) -> None:
+def _take(
+    board: QuoteBoard, reading: FallbackReader, symbols: tuple[str, ...], quotes: Mapping[str, StockQuote]
+) -> None:
     """Put quotes on the board, with the time of the latest answer."""
     fetched_at = reading.notes[-1].fetched_at
     assert fetched_at is not None
-    board.quotes.update(found)
-    board.fetched_at.update(dict.fromkeys(found, fetched_at))
-    board.denied.update(symbol for symbol in asked if symbol not in found)
+    board.quotes.update(quotes)
+    board.fetched_at.update(dict.fromkeys(quotes, fetched_at))
+    board.denied.update(symbol for symbol in symbols if symbol not in quotes)

@@ -80,12 +80,12 @@ def age_days(repo: Repo, now: datetime) -> float:
     return round(max(1.0, (now - repo.created_at) / DAY), 1)
 
 
-def remember(history: TimeSeriesStore, found: Searched) -> None:
+def remember(history: TimeSeriesStore, searched: Searched) -> None:
     """Keep every repository's stars as of the search, about once an hour."""
-    for repo in found.listed.repos:
+    for repo in searched.listed.repos:
         last = history.last(STARS, str(repo.id))
-        if last is None or found.at - last.at >= NEARLY_AN_HOUR:
-            history.note(STARS, str(repo.id), repo.stars, found.at, keep_s=KEEP_S)
+        if last is None or searched.at - last.at >= NEARLY_AN_HOUR:
+            history.note(STARS, str(repo.id), repo.stars, searched.at, keep_s=KEEP_S)
 
 
 def stars_24h(history: TimeSeriesStore, repo: Repo, at: datetime) -> int | None:

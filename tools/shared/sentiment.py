@@ -51,8 +51,8 @@ def talk(items: Iterable[Item]) -> list[Talk]:
         worth = score(item.said) if symbols else 0.0
         for symbol in symbols:
             by_symbol.setdefault(symbol, []).append(Mention(item, worth))
-    found = [Talk(symbol, tuple(mentions), mean(mentions)) for symbol, mentions in by_symbol.items()]
-    return sorted(found, key=lambda each: (-len(each.mentions), -abs(each.score), each.symbol))
+    talks = [Talk(symbol, tuple(mentions), mean(mentions)) for symbol, mentions in by_symbol.items()]
+    return sorted(talks, key=lambda each: (-len(each.mentions), -abs(each.score), each.symbol))
 
 
 def mean(mentions: list[Mention]) -> float:

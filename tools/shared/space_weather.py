@@ -46,5 +46,5 @@ def in_force(bulletins: Iterable[Bulletin], now: datetime) -> list[Bulletin]:
     bulletins = list(bulletins)
     ended = {(b.code, b.ends) for b in bulletins if b.ends is not None}
     standing = [b for b in bulletins if not b.cancels and (b.code, b.serial) not in ended]
-    found = [b for b in standing if (b.valid_to or b.issued_at + LASTING) >= now]
-    return sorted(found, key=lambda b: b.issued_at, reverse=True)
+    valid = [b for b in standing if (b.valid_to or b.issued_at + LASTING) >= now]
+    return sorted(valid, key=lambda b: b.issued_at, reverse=True)

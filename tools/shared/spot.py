@@ -154,10 +154,10 @@ def from_okx(base: str) -> Callable[[Sequence[okx.SpotTicker]], Spot]:
     """Pick the asset quoted in USDT from the list. Raises LookupError without it."""
 
     def pick(tickers: Sequence[okx.SpotTicker]) -> Spot:
-        found = [ticker for ticker in tickers if (ticker.base, ticker.quote) == (base, "USDT")]
-        if not found:
+        matching = [ticker for ticker in tickers if (ticker.base, ticker.quote) == (base, "USDT")]
+        if not matching:
             raise LookupError(f"{base}-USDT is not listed")
-        ticker = found[0]
+        ticker = matching[0]
         return Spot(
             price_usd=ticker.last,
             change_24h_percent=change_percent(ticker.last, ticker.open),
@@ -188,6 +188,6 @@ def from_coins(symbol: str, venue: str) -> Callable[[Sequence[Coin]], Spot]:
     return pick
 
 
-def from_round(found: Round) -> Spot:
+def from_round(answer: Round) -> Spot:
     """Return a spot price without any other figure."""
-    return Spot(found.price, None, None, None, None, "chainlink")
+    return Spot(answer.price, None, None, None, None, "chainlink")

@@ -61,30 +61,30 @@ def webhooks_of(ctx: ToolContext) -> Any:
     return ctx.host.webhooks
 
 
-def show_subscription(found: WebhookSubscription) -> Subscription:
+def show_subscription(subscription: WebhookSubscription) -> Subscription:
     """Return a subscription without its secrets."""
-    return Subscription(**subscription_fields(found))
+    return Subscription(**subscription_fields(subscription))
 
 
-def subscription_fields(found: WebhookSubscription) -> dict[str, Any]:
+def subscription_fields(subscription: WebhookSubscription) -> dict[str, Any]:
     """Return the fields of a subscription as its owner sees them."""
     return {
-        "id": found.id,
-        "endpoint": found.endpoint,
-        "webhook_url": found.url,
-        "state": found.state,
-        "pause_reason": found.pause_reason,
-        "created_at": moment_of(found.created_at),
-        "next_fire_at": moment_of(found.due_at) if found.state == "active" else None,
-        "last_delivered_at": moment_of(found.last_delivered_at),
-        "last_status": found.last_status,
-        "last_error": found.last_error,
-        "consecutive_failures": found.consecutive_failures,
-        "delivered_count": found.delivered_count,
-        "failed_count": found.failed_count,
-        "params": found.given_params,
-        "when": found.given_condition,
-        "description": found.description,
+        "id": subscription.id,
+        "endpoint": subscription.endpoint,
+        "webhook_url": subscription.url,
+        "state": subscription.state,
+        "pause_reason": subscription.pause_reason,
+        "created_at": moment_of(subscription.created_at),
+        "next_fire_at": moment_of(subscription.due_at) if subscription.state == "active" else None,
+        "last_delivered_at": moment_of(subscription.last_delivered_at),
+        "last_status": subscription.last_status,
+        "last_error": subscription.last_error,
+        "consecutive_failures": subscription.consecutive_failures,
+        "delivered_count": subscription.delivered_count,
+        "failed_count": subscription.failed_count,
+        "params": subscription.given_params,
+        "when": subscription.given_condition,
+        "description": subscription.description,
     }
 
 

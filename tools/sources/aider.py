@@ -29,10 +29,10 @@ class PolyglotRun(NamedTuple):
 
 def parse(body: str | None, query: None) -> tuple[PolyglotRun, ...]:
     """Return every run that has a score."""
-    found = read_rows(rows(body or ""), lambda row: _run(row) if row.get("pass_rate_2") else None)
-    if found and not any(run.solved_percent for run in found):
+    runs = read_rows(rows(body or ""), lambda row: _run(row) if row.get("pass_rate_2") else None)
+    if runs and not any(run.solved_percent for run in runs):
         raise SourceChanged("every score is 0")
-    return found
+    return runs
 
 
 def _run(row: dict[str, str]) -> PolyglotRun:

@@ -57,8 +57,8 @@ def parse(body: bytes | None, query: None) -> tuple[Area, ...]:
         raise SourceEmpty(f"{len(rows)} observations")
     areas: dict[tuple[str, str], Area] = {}
     for area in rows:
-        known = areas.setdefault((area.name, area.state), area)
-        if area.aqi > known.aqi:
+        previous = areas.setdefault((area.name, area.state), area)
+        if area.aqi > previous.aqi:
             areas[area.name, area.state] = area
     if not any(area.aqi for area in areas.values()):
         raise SourceChanged("every index is 0")
@@ -107,8 +107,8 @@ def offset(zone: str, lon: float) -> float:
         sign, hours, minutes = written.groups(default="0")
         return (-1 if sign == "-" else 1) * (int(hours) + int(minutes) / 60)
     sun = lon / 15
-    known = [(min(abs(sun - each), 24 - abs(sun - each)), each) for each in ZONES[zone.upper()]]
-    away, best = min(known)
+    distances = [(min(abs(sun - each), 24 - abs(sun - each)), each) for each in ZONES[zone.upper()]]
+    away, best = min(distances)
     if away > OFF:
         raise ValueError(f"{zone} at {lon:g}")
     return best

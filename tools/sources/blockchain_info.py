@@ -63,7 +63,7 @@ def _transaction(row: dict[str, Any]) -> UnconfirmedTx:
         at=from_epoch(row["time"]),
         fee_sat=optional(satoshi, row.get("fee")),
         weight=optional(lambda value: int(positive(value)), row.get("weight")),
-        inputs=frozenset(found for each in spent if (found := clean_or_none(each.get("addr"), ADDRESS))),
+        inputs=frozenset(address for each in spent if (address := clean_or_none(each.get("addr"), ADDRESS))),
         outputs=tuple(Output(clean_or_none(each.get("addr"), ADDRESS), satoshi(each["value"])) for each in row["out"]),
     )
 

@@ -44,25 +44,25 @@ class Labour(NamedTuple):
 
 
 def request(query: Years, keys: Keys) -> Post:
-    asked: dict[str, Any] = {
+    selection: dict[str, Any] = {
         "seriesid": [CPI, UNEMPLOYMENT],
         "startyear": str(query.first),
         "endyear": str(query.last),
     }
     key = keys.get("BLS_API_KEY")
     if key:
-        return Post(f"{API}/v2/timeseries/data/", json=asked | {"registrationkey": key})
-    return Post(f"{API}/v1/timeseries/data/", json=asked)
+        return Post(f"{API}/v2/timeseries/data/", json=selection | {"registrationkey": key})
+    return Post(f"{API}/v1/timeseries/data/", json=selection)
 
 
 def parse(body: Any, query: Years) -> Labour:
     """Return both series, each with at least one month."""
     if body["status"] != "REQUEST_SUCCEEDED":
         raise _refusal(body)
-    found = {row["seriesID"]: _months(row) for row in body["Results"]["series"]}
-    if not found[CPI] or not found[UNEMPLOYMENT]:
+    months = {row["seriesID"]: _months(row) for row in body["Results"]["series"]}
+    if not months[CPI] or not months[UNEMPLOYMENT]:
         raise SourceEmpty("a series without months")
-    return Labour(found[CPI], found[UNEMPLOYMENT])
+    return Labour(months[CPI], months[UNEMPLOYMENT])
 
 
 def _refusal(body: dict[str, Any]) -> Exception:
@@ -97,9 +97,9 @@ TIMESERIES = Source(
     fresh_s=6 * HOUR,
     keep_s=2 * WEEK,
     timeout_s=15,
-    newest=lambda found: newest_at(found.cpi, found.unemployment_percent),
+    newest=lambda labour: newest_at(labour.cpi, labour.unemployment_percent),
     newest_max_s=75 * DAY,
     key=lambda query: "cpi, unemployment",  # the years only limit the size of the answer
-    gauge=Gauge(lambda found: {"cpi": found.cpi[-1].value}, 0.4),
+    gauge=Gauge(lambda labour: {"cpi": labour.cpi[-1].value}, 0.4),
     probe=lambda now: Years(now.year - 3, now.year),
 )

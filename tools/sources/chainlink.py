@@ -60,9 +60,9 @@ def feed(newest_max_s: float) -> Source[Pair, Round]:
         hosts=RPC,
         fresh_s=60,
         timeout_s=6,
-        newest=lambda found: found.updated_at,
+        newest=lambda answer: answer.updated_at,
         newest_max_s=newest_max_s,
-        gauge=Gauge(lambda found: {found.pair: found.price}, JUMP),
+        gauge=Gauge(lambda answer: {answer.pair: answer.price}, JUMP),
         probe="BTC-USD" if newest_max_s < 86400 else "XAU-USD",
     )
 

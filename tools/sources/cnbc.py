@@ -32,8 +32,8 @@ def parse(body: Any, query: Symbols) -> Quotes:
     """Return the rows with a price; a single row may come without a list."""
     rows = body["FormattedQuoteResult"]["FormattedQuote"]
     read = read_rows(rows if isinstance(rows, list) else [rows], _quote)
-    found = {quote.symbol: quote for quote in read if quote.symbol in query.names}
-    return require_enough(found, query)
+    quotes = {quote.symbol: quote for quote in read if quote.symbol in query.names}
+    return require_enough(quotes, query)
 
 
 def _quote(row: dict[str, Any]) -> StockQuote | None:
@@ -66,8 +66,8 @@ def _instant(text: str) -> datetime:
     return from_iso(text)
 
 
-def newest(found: Quotes) -> datetime | None:
-    return max((quote.as_of for quote in found.values() if quote.as_of), default=None)
+def newest(quotes: Quotes) -> datetime | None:
+    return max((quote.as_of for quote in quotes.values() if quote.as_of), default=None)
 
 
 def _quotes(hosts: HostGroup, *, user_input: bool) -> Source[Symbols, Quotes]:

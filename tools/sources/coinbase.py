@@ -64,8 +64,8 @@ def candles_request(query: CandleQuery, keys: Keys) -> Get:
 
 def parse_candles(body: Any, query: CandleQuery) -> tuple[Candle, ...]:
     """Return every row, oldest first (upstream: newest first). The last candle is open; quiet periods are missing."""
-    found = read_rows(body, lambda row: _row(*row[:6]))
-    return tuple(sorted(found, key=lambda each: each.start))
+    candles = read_rows(body, lambda row: _row(*row[:6]))
+    return tuple(sorted(candles, key=lambda each: each.start))
 
 
 def _row(start: Any, low: Any, high: Any, opened: Any, close: Any, volume: Any) -> Candle:

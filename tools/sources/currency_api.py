@@ -38,8 +38,8 @@ def parse(body: Any, query: date | None) -> UsdRates:
     return UsdRates(FxDay(day, rates), past=query is not None)
 
 
-def judged(found: UsdRates) -> datetime | None:
-    return None if found.past else midnight(found.day.date)
+def judged(rates: UsdRates) -> datetime | None:
+    return None if rates.past else midnight(rates.day.date)
 
 
 USD_RATES = Source(
@@ -50,8 +50,8 @@ USD_RATES = Source(
     hosts=RAW,
     fresh_s=HOUR,
     keep_s=WEEK,
-    newest=lambda found: midnight(found.day.date),
+    newest=lambda rates: midnight(rates.day.date),
     stamp=judged,
     newest_max_s=3 * DAY,
-    gauge=Gauge(lambda found: {} if found.past else newest_rates(found.day), 0.4),
+    gauge=Gauge(lambda rates: {} if rates.past else newest_rates(rates.day), 0.4),
 )

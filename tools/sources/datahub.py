@@ -39,7 +39,7 @@ def _daily(name: str, path: str, gauge: str, low: float, high: float) -> Source[
         hosts=RAW,
         conditional=True,
         newest_max_s=21 * DAY,
-        gauge=Gauge(lambda found: {gauge: found[-1].value}, JUMP),
+        gauge=Gauge(lambda prices: {gauge: prices[-1].value}, JUMP),
     )
 
 

@@ -40,10 +40,10 @@ def parse(body: Any, query: None) -> tuple[NaturalEvent, ...]:
     events = body["events"]
     if not isinstance(events, list):
         raise SourceChanged("events is not a list")
-    found = read_rows(events, _event)
-    if found and all(event.lat == event.lon == 0 for event in found):
+    placed = read_rows(events, _event)
+    if placed and all(event.lat == event.lon == 0 for event in placed):
         raise SourceChanged("every coordinate is 0")
-    return found
+    return placed
 
 
 def _event(event: dict[str, Any]) -> NaturalEvent:

@@ -72,13 +72,13 @@ def parse_block(body: Any, query: BlockId) -> Block:
     height = quantity(block["number"])
     if query not in ("latest", height):
         raise SourceChanged(f"block {height} for {query}")
-    found = read_rows(block["transactions"], _transfer)
+    transfers = read_rows(block["transactions"], _transfer)
     return Block(
         number=height,
         hash=clean(block["hash"], 66),
         time=from_epoch(quantity(block["timestamp"])),
         tx_count=len(block["transactions"]),
-        transfers=tuple(each for each in found if each.value_wei >= FLOOR_WEI),
+        transfers=tuple(each for each in transfers if each.value_wei >= FLOOR_WEI),
     )
 
 

@@ -99,5 +99,5 @@ BROAD_DOLLAR_INDEX = series_source(
     max_bytes=4 * MIB,
     newest_max_s=14 * DAY,
     least=250,
-    gauge=Gauge(lambda found: {"dollar_index": found[-1].value}, 0.3),
+    gauge=Gauge(lambda observations: {"dollar_index": observations[-1].value}, 0.3),
 )

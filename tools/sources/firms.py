@@ -82,10 +82,10 @@ def parse(body: str | None, query: object) -> tuple[Detection, ...]:
     rows = list(table)
     if rows and None in rows[-1].values():
         raise SourceChanged("the last row is cut short")
-    found = read_rows(rows, _placed)
-    if found and all(detection.lat == detection.lon == 0 for detection in found):
+    detections = read_rows(rows, _placed)
+    if detections and all(detection.lat == detection.lon == 0 for detection in detections):
         raise SourceChanged("every coordinate is 0")
-    return found
+    return detections
 
 
 def _refusal(text: str) -> SourceRefused | SourceLimited | SourceChanged:
@@ -128,8 +128,8 @@ def _time(date: str, time: str) -> datetime:
     return datetime.strptime(date, "%Y-%m-%d").replace(hour=clock // 100, minute=clock % 100, tzinfo=UTC)
 
 
-def newest(found: tuple[Detection, ...]) -> datetime | None:
-    return max((detection.time for detection in found), default=None)
+def newest(detections: tuple[Detection, ...]) -> datetime | None:
+    return max((detection.time for detection in detections), default=None)
 
 
 def regional(region: Region) -> Source[FireFile, tuple[Detection, ...]]:

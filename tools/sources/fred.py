@@ -48,8 +48,8 @@ def observations_request(query: ObservationsQuery, keys: Keys) -> Get | None:
     key = keys.get("FRED_API_KEY")
     if not key:
         return None
-    asked = {"series_id": query.series_id, "sort_order": "desc", "limit": str(query.limit), "file_type": "json"}
-    return Get(API, params=asked | {"api_key": key})
+    params = {"series_id": query.series_id, "sort_order": "desc", "limit": str(query.limit), "file_type": "json"}
+    return Get(API, params=params | {"api_key": key})
 
 
 def parse_observations(body: Any, query: ObservationsQuery) -> Charts:
@@ -75,11 +75,11 @@ def parse_graph(body: str, query: GraphQuery) -> Charts:
         raise SourceChanged("the last line is cut")
     rows = table(body, *query.ids)
     read = read_rows(rows, lambda row: (_day(row), {name: _value(name, row[name]) for name in query.ids}))
-    found = {name: nonzero(series((day, values[name]) for day, values in read)) for name in query.ids}
-    for name, known in found.items():
-        if not known:
+    charts = {name: nonzero(series((day, values[name]) for day, values in read)) for name in query.ids}
+    for name, observations in charts.items():
+        if not observations:
             raise SourceEmpty(f"no value of {name}")
-    return found
+    return charts
 
 
 def _day(row: dict[str, str]) -> date:
@@ -91,12 +91,12 @@ def _value(series_id: str, text: Any) -> float | None:
     return None if value is None else within(value, *PLAUSIBLE.get(series_id, ANYTHING))
 
 
-def newest(found: Charts) -> datetime | None:
-    return newest_at(*found.values())
+def newest(charts: Charts) -> datetime | None:
+    return newest_at(*charts.values())
 
 
-def _newest_rates(found: Charts) -> dict[str, float]:
-    return {RATES[name]: known[-1].value for name, known in found.items() if name in RATES}
+def _newest_rates(charts: Charts) -> dict[str, float]:
+    return {RATES[name]: observations[-1].value for name, observations in charts.items() if name in RATES}
 
 
 OBSERVATIONS = Source(

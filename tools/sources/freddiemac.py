@@ -33,5 +33,5 @@ PMMS_30Y = series_source(
     hosts=MACRO,
     conditional=True,
     newest_max_s=14 * DAY,
-    gauge=Gauge(lambda found: {"mortgage_30y": found[-1].value}, 3, absolute=True),
+    gauge=Gauge(lambda observations: {"mortgage_30y": observations[-1].value}, 3, absolute=True),
 )

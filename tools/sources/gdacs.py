@@ -94,9 +94,9 @@ def _disaster(feature: dict[str, Any]) -> Disaster:
     )
 
 
-def _severity(given: Any) -> str | None:
+def _severity(severity: Any) -> str | None:
     """Return the description of an event's size, without the meaningless "Magnitude 0" of floods."""
-    text = clean_or_none(given)
+    text = clean_or_none(severity)
     return None if text and _NO_MAGNITUDE.fullmatch(text) else text
 
 
@@ -113,9 +113,9 @@ def _level(colour: object) -> Level | None:
     return cast("Level", lower) if lower in get_args(Level) else None
 
 
-def _flag(given: object) -> bool | None:
+def _flag(flag: object) -> bool | None:
     """Read a flag, which is the word "true" or "false"."""
-    return {"true": True, "false": False}.get(str(given).lower())
+    return {"true": True, "false": False}.get(str(flag).lower())
 
 
 def _consistent(disaster: Disaster) -> Disaster:
@@ -127,10 +127,10 @@ def _consistent(disaster: Disaster) -> Disaster:
 
 
 def _once(disasters: Iterable[Disaster]) -> tuple[Disaster, ...]:
-    found: dict[tuple[str, int], Disaster] = {}
+    distinct: dict[tuple[str, int], Disaster] = {}
     for disaster in disasters:
-        found.setdefault((disaster.kind, disaster.id), disaster)
-    return tuple(found.values())
+        distinct.setdefault((disaster.kind, disaster.id), disaster)
+    return tuple(distinct.values())
 
 
 _NO_MAGNITUDE = re.compile(r"Magnitude 0(\.0+)?", re.IGNORECASE)
@@ -139,10 +139,10 @@ _GDACS, _GEO = "{http://www.gdacs.org}", "{http://www.w3.org/2003/01/geo/wgs84_p
 
 def parse_rss(body: bytes, query: None) -> tuple[Disaster, ...]:
     """Return every event of the feed once."""
-    found = _once(read_rows(rss_items(body), lambda item: _consistent(_of_item(item))))
-    if not found:
+    disasters = _once(read_rows(rss_items(body), lambda item: _consistent(_of_item(item))))
+    if not disasters:
         raise SourceEmpty("no item")
-    return found
+    return disasters
 
 
 def _of_item(item: Element) -> Disaster:

@@ -37,12 +37,12 @@ def _written(time: datetime) -> str:
 def parse(body: Any, query: KpWindow) -> tuple[KpReading, ...]:
     """Return the periods that have a value, oldest first; the latest ones may not be published yet."""
     rows = ((time, kp) for time, kp in zip(body["datetime"], body["Kp"], strict=True) if kp is not None)
-    found = sorted(read_rows(rows, lambda row: KpReading(from_iso(row[0]), within(number(row[1]), 0, 9))))
-    if not found:
+    readings = sorted(read_rows(rows, lambda row: KpReading(from_iso(row[0]), within(number(row[1]), 0, 9))))
+    if not readings:
         raise SourceEmpty("no value yet")
-    if not any(reading.kp for reading in found):
+    if not any(reading.kp for reading in readings):
         raise SourceChanged("every value is 0")
-    return tuple(found)
+    return tuple(readings)
 
 
 KP_INDEX = Source(

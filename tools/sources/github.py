@@ -132,8 +132,8 @@ def _repo(item: dict[str, Any]) -> Repo:
     )
 
 
-def _licence(found: Any) -> str | None:
-    name = clean_or_none(found.get("spdx_id"), 40) if isinstance(found, dict) else None
+def _licence(licence: Any) -> str | None:
+    name = clean_or_none(licence.get("spdx_id"), 40) if isinstance(licence, dict) else None
     return None if name == "NOASSERTION" else name
 
 

@@ -39,7 +39,7 @@ XAU_SPOT = Source(
     hosts=other("gold-api"),
     fresh_s=120,
     timeout_s=6,
-    newest=lambda found: found.updated_at,
+    newest=lambda price: price.updated_at,
     newest_max_s=4 * DAY,  # the market closes over long weekends
-    gauge=Gauge(lambda found: {"XAU-USD": found.usd_per_ounce}, JUMP),
+    gauge=Gauge(lambda price: {"XAU-USD": price.usd_per_ounce}, JUMP),
 )

@@ -42,11 +42,11 @@ def parse_predictions(body: Any, query: None) -> tuple[VenueFundings, ...]:
     """Return the predicted funding of Binance and Bybit contracts at their next settlement, without mark prices."""
     if len(body) < FEWEST_COINS:
         raise SourceEmpty(f"{len(body)} coins")
-    found: dict[Venue, list[Funding]] = {venue: [] for venue in FORECAST.values()}
+    by_venue: dict[Venue, list[Funding]] = {venue: [] for venue in FORECAST.values()}
     for listed in read_rows(body, lambda row: tuple(_forecasts(*row))):
         for venue, funding in listed:
-            found[venue].append(funding)
-    return tuple(VenueFundings(venue, tuple(fundings), predicted=True) for venue, fundings in found.items())
+            by_venue[venue].append(funding)
+    return tuple(VenueFundings(venue, tuple(fundings), predicted=True) for venue, fundings in by_venue.items())
 
 
 def _forecasts(coin: str, forecasts: list[Any]) -> Iterator[tuple[Venue, Funding]]:

@@ -93,9 +93,9 @@ def parse(body: Any, pair: str) -> KrakenTicker:
     [(name, row)] = result.items()
     if name not in (pair, ANSWERED.get(pair)):
         raise SourceChanged(f"{clean(name, 20)} for {pair}")
-    found = _ticker(name, row)
-    within(found.last, traded_price(found.low) / LEEWAY, found.high * LEEWAY)
-    return found
+    ticker = _ticker(name, row)
+    within(ticker.last, traded_price(ticker.low) / LEEWAY, ticker.high * LEEWAY)
+    return ticker
 
 
 def parse_all(body: Any, query: None) -> tuple[KrakenTicker, ...]:

@@ -76,8 +76,8 @@ def _name(value: Any) -> str | None:
 
 
 def _precision(value: Any) -> Precision:
-    found = value.get("abbrev") if isinstance(value, dict) else None
-    return PRECISIONS.get(found, "unknown") if isinstance(found, str) else "unknown"
+    abbreviation = value.get("abbrev") if isinstance(value, dict) else None
+    return PRECISIONS.get(abbreviation, "unknown") if isinstance(abbreviation, str) else "unknown"
 
 
 LAUNCHES = Source(

@@ -44,11 +44,11 @@ def parse(body: Any, query: None) -> AlertMap:
     """Return every hazard once: a hazard that covers several areas may be drawn several times."""
     if "error" in body:
         raise _failure(body["error"])
-    found = read_rows(body["features"], lambda feature: _alert(feature["attributes"]))
-    if not found:
+    alerts = read_rows(body["features"], lambda feature: _alert(feature["attributes"]))
+    if not alerts:
         raise SourceEmpty("no hazard on the map")
     once: dict[str, MappedAlert] = {}
-    for alert in found:
+    for alert in alerts:
         once.setdefault(alert.id, alert)
     return AlertMap(tuple(once.values()), body.get("exceededTransferLimit") is True)
 

@@ -139,9 +139,9 @@ def _states(properties: dict[str, Any]) -> frozenset[str]:
     return frozenset(str(code)[:2] for code in (*codes, *zones))
 
 
-def _word(given: str, known: tuple[W, ...]) -> W:
+def _word(text: str, words: tuple[W, ...]) -> W:
     """Return the word if the class has it, otherwise the class's own Unknown."""
-    return next((word for word in known if word == given), known[-1])
+    return next((word for word in words if word == text), words[-1])
 
 
 def _identifier(reference: dict[str, Any]) -> str:

@@ -49,7 +49,7 @@ EFFR = Source(
     fresh_s=HOUR,
     keep_s=WEEK,
     timeout_s=10,
-    newest=lambda found: newest_at(found.percent),
+    newest=lambda funds: newest_at(funds.percent),
     newest_max_s=6 * DAY,
-    gauge=Gauge(lambda found: {"fed_rate": found.percent[-1].value}, 3, absolute=True),
+    gauge=Gauge(lambda funds: {"fed_rate": funds.percent[-1].value}, 3, absolute=True),
 )

@@ -18,10 +18,10 @@ HOUR_S = 3600
 
 def parse_rates(body: Any, query: None) -> tuple[Funding, ...]:
     """Return every swap against USDT, without mark prices; the period is the time between its next two settlements."""
-    found = read_rows(check_okx_body(body), _funding)
-    if found and not any(funding.period_rate for funding in found):
+    fundings = read_rows(check_okx_body(body), _funding)
+    if fundings and not any(funding.period_rate for funding in fundings):
         raise SourceChanged("every rate is 0")
-    return found
+    return fundings
 
 
 def _funding(row: dict[str, Any]) -> Funding | None:

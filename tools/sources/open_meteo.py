@@ -154,12 +154,12 @@ def parse_air(body: Any, query: Place) -> AirQuality:
     current = body["current"]
     offset = timedelta(seconds=within(number(body["utc_offset_seconds"]), -86400, 86400))
     values = {name: number_or_none(current.get(name)) for name in AIR.split(",")}
-    found = {name: None if value is None else within(value, 0, 100_000) for name, value in values.items()}
-    if found["us_aqi"] is None and found["pm2_5"] is None:
+    amounts = {name: None if value is None else within(value, 0, 100_000) for name, value in values.items()}
+    if amounts["us_aqi"] is None and amounts["pm2_5"] is None:
         raise SourceEmpty("neither us_aqi nor pm2_5")
-    if not any(found.values()):
+    if not any(amounts.values()):
         raise SourceChanged("every value is 0")
-    return AirQuality(from_iso(current["time"]) - offset, **found)
+    return AirQuality(from_iso(current["time"]) - offset, **amounts)
 
 
 def _refuse_error(body: Any) -> None:

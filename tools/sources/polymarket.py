@@ -75,10 +75,10 @@ def _bet(market: dict[str, Any]) -> Bet:
 
 def _inner(value: Any) -> list[Any]:
     """Return the list that is written as JSON inside a string."""
-    found = json.loads(value) if isinstance(value, str) else value
-    if not isinstance(found, list):
-        raise ValueError(f"not a list: {found!r:.40}")
-    return found
+    values = json.loads(value) if isinstance(value, str) else value
+    if not isinstance(values, list):
+        raise ValueError(f"not a list: {values!r:.40}")
+    return values
 
 
 def _outcomes(value: Any) -> tuple[str, ...]:

@@ -73,13 +73,13 @@ PLAYERS = Source(
 
 
 def names_request(query: tuple[int, ...], keys: Keys) -> Get:
-    asked = {
+    selection = {
         "ids": [{"appid": app_id} for app_id in sorted(query)],
         "context": {"language": "english", "country_code": "US"},
         "data_request": {},
     }
     return Get(
-        f"{API}/IStoreBrowseService/GetItems/v1/", params={"input_json": json.dumps(asked, separators=(",", ":"))}
+        f"{API}/IStoreBrowseService/GetItems/v1/", params={"input_json": json.dumps(selection, separators=(",", ":"))}
     )
 
 

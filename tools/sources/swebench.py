@@ -46,12 +46,12 @@ def parse(body: Any, query: None) -> Leaderboards:
 def _board(boards: Mapping[str, Any], name: str) -> tuple[Submission, ...]:
     if name not in boards:
         raise SourceChanged(f"no board {name}")
-    found = read_rows(boards[name], _submission)
-    if not found:
+    submissions = read_rows(boards[name], _submission)
+    if not submissions:
         raise SourceEmpty(f"board {name}")
-    if not any(submission.resolved_percent for submission in found):
+    if not any(submission.resolved_percent for submission in submissions):
         raise SourceChanged("every score is 0")
-    return found
+    return submissions
 
 
 def _submission(row: dict[str, Any]) -> Submission:

@@ -87,10 +87,10 @@ def _estimate(row: dict[str, Any]) -> KpReading | None:
 
 def parse_wind(body: Any, query: None) -> SolarWind:
     """Return the newest row with both numbers, of the active spacecraft where several are listed."""
-    found = _read(body, _wind)
-    if not found:
+    winds = _read(body, _wind)
+    if not winds:
         raise SourceEmpty("no row with speed and density")
-    return max(found)
+    return max(winds)
 
 
 def _wind(row: dict[str, Any]) -> SolarWind | None:
@@ -123,10 +123,10 @@ def _minute(row: dict[str, Any]) -> tuple[float, datetime] | None:
 
 def parse_alerts(body: Any, query: None) -> tuple[Bulletin, ...]:
     """Return the messages of a month, cancellations included, newest first."""
-    told = _read(body, _bulletin)
-    if body and not told:
+    bulletins = _read(body, _bulletin)
+    if body and not bulletins:
         raise SourceChanged("no message states its kind")
-    return tuple(sorted(told, key=lambda bulletin: bulletin.issued_at, reverse=True))
+    return tuple(sorted(bulletins, key=lambda bulletin: bulletin.issued_at, reverse=True))
 
 
 _HEADLINE = re.compile(r"^(?:(CANCEL|EXTENDED|CONTINUED) )?(ALERT|WARNING|WATCH|SUMMARY):(.*)$", re.MULTILINE)
@@ -159,8 +159,8 @@ def _bulletin(row: dict[str, Any]) -> Bulletin | None:
 
 
 def _first(pattern: re.Pattern[str], text: str) -> str | None:
-    found = pattern.search(text)
-    return found[1] if found else None
+    match = pattern.search(text)
+    return match[1] if match else None
 
 
 def _number(digits: str | None) -> int | None:

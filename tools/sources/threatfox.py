@@ -84,9 +84,9 @@ def _percent(value: Any) -> float:
     return within(positive(value), 0, 100)
 
 
-def _tags(given: object) -> Iterable[str]:
+def _tags(tags: object) -> Iterable[str]:
     """Return the tags of `"a,b"`, a list or null."""
-    listed = given.split(",") if isinstance(given, str) else given if isinstance(given, list) else []
+    listed = tags.split(",") if isinstance(tags, str) else tags if isinstance(tags, list) else []
     return (tag for value in listed if (tag := clean_or_none(value, 60)))
 
 

@@ -65,7 +65,7 @@ def judged(curve: YieldCurve) -> datetime | None:
 
 def _newest_yields(curve: YieldCurve) -> dict[str, float]:
     named = {"treasury_2y": curve.two_year, "treasury_10y": curve.ten_year}
-    return {} if curve.past else {name: found[-1].value for name, found in named.items() if found}
+    return {} if curve.past else {name: observations[-1].value for name, observations in named.items() if observations}
 
 
 PAR_YIELDS = Source(

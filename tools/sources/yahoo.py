@@ -49,12 +49,12 @@ def spark_request(query: Symbols, keys: Keys) -> Get:
 def parse_spark(body: Any, query: Symbols) -> Quotes:
     """Return the last close and the one before it, in either of the two forms; a symbol without both is absent."""
     closes = _closes(body)
-    found = {}
+    quotes = {}
     for name in query.names:
-        known = [positive(value) for value in closes.get(to_yahoo_symbol(name), []) if value is not None]
-        if len(known) > 1:
-            found[name] = StockQuote(name, price=known[-1], previous_close=known[-2])
-    return require_enough(found, query)
+        prices = [positive(value) for value in closes.get(to_yahoo_symbol(name), []) if value is not None]
+        if len(prices) > 1:
+            quotes[name] = StockQuote(name, price=prices[-1], previous_close=prices[-2])
+    return require_enough(quotes, query)
 
 
 def _closes(body: dict[str, Any]) -> Mapping[str, list[Any]]:

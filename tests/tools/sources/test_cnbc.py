@@ -29,7 +29,7 @@ ROW = {
 }
 
 
-def parsed(*rows, known=False, names=("SPX", "AAPL")):
+def parsed(*rows, must_exist=False, names=("SPX", "AAPL")):
     listed = list(rows) if len(rows) != 1 else rows[0]
     return parse({"FormattedQuoteResult": {"FormattedQuote": listed}}, Symbols(names, known))
 
@@ -127,8 +127,8 @@ def test_the_twin_knows_when_the_market_is_closed():
 
 
 def test_one_symbol_of_a_caller_comes_without_its_list():
-    assert ask(QUOTES_ON_DEMAND, Symbols(("IBM",), known=False), world=OPEN).keys() == {"IBM"}
-    assert ask(QUOTES_ON_DEMAND, Symbols(("NOPE",), known=False), world=OPEN) == {}
+    assert ask(QUOTES_ON_DEMAND, Symbols(("IBM",), must_exist=False), world=OPEN).keys() == {"IBM"}
+    assert ask(QUOTES_ON_DEMAND, Symbols(("NOPE",), must_exist=False), world=OPEN) == {}
 
 
 def test_a_caller_can_cause_one_request_in_fifteen_seconds_at_most():

@@ -45,7 +45,7 @@ def test_the_nested_form_is_read_like_the_flat_one():
 
 
 def test_a_symbol_without_two_closes_is_absent():
-    assert parse_spark(flat(AAPL=[100.0, None]), Symbols(("AAPL", "IBM"), known=False)) == {}
+    assert parse_spark(flat(AAPL=[100.0, None]), Symbols(("AAPL", "IBM"), must_exist=False)) == {}
 
 
 def test_too_few_of_existing_symbols_are_empty():
@@ -58,7 +58,7 @@ def test_too_few_of_existing_symbols_are_empty():
 @given(st.lists(st.none() | st.floats(0.01, 1e6), max_size=8))
 def test_a_spark_never_invents_a_price(closes):
     known = [close for close in closes if close is not None]
-    found = parse_spark(flat(AAPL=closes), Symbols(("AAPL",), known=False))
+    found = parse_spark(flat(AAPL=closes), Symbols(("AAPL",), must_exist=False))
 
     assert [(q.price, q.previous_close) for q in found.values()] == ([(known[-1], known[-2])] if known[1:] else [])
 
@@ -118,8 +118,8 @@ def test_the_twin_of_the_spark_agrees_with_the_world(form):
 
 
 def test_unknown_symbols_are_absent_and_none_at_all_is_an_answer():
-    assert ask(SPARK, Symbols(("AAPL", "NOPE"), known=False), world=OPEN).keys() == {"AAPL"}
-    assert ask(SPARK, Symbols(("NOPE",), known=False), world=OPEN) == {}
+    assert ask(SPARK, Symbols(("AAPL", "NOPE"), must_exist=False), world=OPEN).keys() == {"AAPL"}
+    assert ask(SPARK, Symbols(("NOPE",), must_exist=False), world=OPEN) == {}
 
 
 @pytest.mark.parametrize("symbol", ["CL=F", "NG=F", "GC=F", "^VIX", "AAPL"])
