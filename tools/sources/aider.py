@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from tools.parsing.numbers import number, within
 from tools.parsing.optional import optional
-from tools.parsing.plain_yaml import rows
 from tools.parsing.text import NAME, clean
+from tools.parsing.yaml import read_yaml
 from tools.sources.hosts import DAY, HOUR, RAW
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
@@ -29,7 +29,7 @@ class PolyglotRun(NamedTuple):
 
 def parse(body: str | None, query: None) -> tuple[PolyglotRun, ...]:
     """Return every run that has a score."""
-    runs = read_rows(rows(body or ""), lambda row: _run(row) if row.get("pass_rate_2") else None)
+    runs = read_rows(read_yaml(body or "") or (), lambda row: _run(row) if row.get("pass_rate_2") else None)
     if runs and not any(run.solved_percent for run in runs):
         raise SourceChanged("every score is 0")
     return runs

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 from tools.parsing.numbers import number, within
 from tools.parsing.optional import optional
-from tools.parsing.plain_yaml import tree
 from tools.parsing.text import NAME, clean
+from tools.parsing.yaml import read_yaml
 from tools.sources.hosts import DAY, HOUR, other
 from toolserver import Get, Licence, Source, read_rows
 
@@ -29,7 +29,8 @@ class TimeHorizon(NamedTuple):
 
 def parse(body: str | None, query: None) -> tuple[TimeHorizon, ...]:
     """Return every model that has an estimate."""
-    return read_rows(tree(body or "")["results"].items(), lambda pair: _horizon(*pair))
+    document = read_yaml(body or "") or {}
+    return read_rows((document["results"] or {}).items(), lambda pair: _horizon(*pair))
 
 
 def _horizon(model: str, record: dict[str, Any]) -> TimeHorizon | None:

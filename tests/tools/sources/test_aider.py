@@ -1,4 +1,4 @@
-"""Aider's leaderboard, and the YAML it is written in."""
+"""Aider's leaderboard."""
 
 import re
 from datetime import UTC, date, datetime
@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 import tools.simulated.aider  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask, fetch
-from tools.parsing.plain_yaml import rows, tree
 from tools.simulated.benchmarks import polyglot
 from tools.sources.aider import POLYGLOT, PolyglotRun, newest, parse
 from toolserver.upstream.decode import parse_body
@@ -35,17 +34,6 @@ words = st.text(st.characters(categories=["Lu", "Ll", "Nd"], max_codepoint=127),
 def test_no_run_is_invented_or_dropped(runs):
     text = "\n".join(ROW.format(model=model, score=score) for model, score in runs)
     assert [(run.model, run.solved_percent) for run in parse(text, None)] == runs
-
-
-def test_comments_quotes_and_blank_lines_are_no_values():
-    text = "# head\n\n- a: 1 # one\n  b: \"x # y\"\n  c: 'it: is' # z\n\n  url: https://a.example/#x\n- a: 2\n"
-    assert rows(text) == [{"a": "1", "b": "x # y", "c": "it: is", "url": "https://a.example/#x"}, {"a": "2"}]
-    assert rows("a: 1\nno pair\n") == []
-
-
-def test_mappings_nest_by_indentation_and_lists_are_left_out():
-    text = "a:\n  b:\n    c: 1\n    'd': \"2\" # two\n  - x\n  - y: z\n  e: 3\nf: 4\n"
-    assert tree(text) == {"a": {"b": {"c": "1", "d": "2"}, "e": "3"}, "f": "4"}
 
 
 def test_a_run_without_a_score_is_none_and_one_with_a_wrong_score_is_a_changed_format():

@@ -31,7 +31,7 @@ ROW = {
 
 def parsed(*rows, must_exist=False, names=("SPX", "AAPL")):
     listed = list(rows) if len(rows) != 1 else rows[0]
-    return parse({"FormattedQuoteResult": {"FormattedQuote": listed}}, Symbols(names, known))
+    return parse({"FormattedQuoteResult": {"FormattedQuote": listed}}, Symbols(names, must_exist))
 
 
 def test_all_symbols_are_asked_for_at_once_and_indices_with_a_dot():
@@ -88,7 +88,7 @@ def test_optional_members_may_be_missing():
 
 def test_too_few_of_existing_symbols_are_empty_but_unknown_ones_of_a_caller_are_not():
     with pytest.raises(SourceEmpty):
-        parsed(ROW, known=True)
+        parsed(ROW, must_exist=True)
     assert parsed(ROW, {"symbol": "AAPL", "code": 1}).keys() == {"SPX"}
     with pytest.raises(SourceEmpty):
         ask(QUOTES, ALL, form="empty")
