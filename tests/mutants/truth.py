@@ -134,7 +134,7 @@ TOOLS = (
         f"least=0,\n        {ALIVE}",
         "premium_world_deltas",
     ),
-    lie(GAS, "a block of yesterday is the newest", "if now - made > OLDEST:", NEVER, "gas"),
+    lie(GAS, "a block of yesterday is the newest", "if now - mined_at > OLDEST:", NEVER, "gas"),
     lie(
         GAS,
         "as_of is the time of the read",
