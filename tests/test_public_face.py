@@ -23,8 +23,7 @@ FOR_TYPE_CHECKERS = {
 OURS = [path for path in sorted((ROOT / "tools").rglob("*.py")) if path.parent.name != "simulated"]
 
 
-def test_what_a_type_checker_sees_is_what_is_imported():
-    assert FOR_TYPE_CHECKERS == toolserver._MODULES
+def test_what_a_type_checker_sees_is_listed():
     assert set(dir(toolserver)) >= FOR_TYPE_CHECKERS.keys()
 
 

@@ -30,6 +30,8 @@ A simulated provider also imports `toolserver.world.model`. Every other module i
 Names are loaded on first use, so that `import toolserver` costs nothing.
 """
 
+import functools
+import re
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -104,42 +106,20 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 API_VERSION = "1.15.0"  # the version of the public API, not of this package
 
-_HOME = {
-    "toolserver.calls.allowances": "AllowanceDetails AllowanceWish",
-    "toolserver.context.context": ("Cursor Fallback FallbackReader Sections ToolContext read_sections up_to via"),
-    "toolserver.context.fallback": "convert_fallback delay_second limit_time read_all read_any read_beside",
-    "toolserver.context.provenance": "SourceNote",
-    "toolserver.context.time_series": "Ring TimeSeriesStore",
-    "toolserver.core.account_statement": "StatementLine StatementRange",
-    "toolserver.core.credit_price": "CREDIT_PRICE",
-    "toolserver.core.credit_sales": "Claim",
-    "toolserver.core.models": "Payload Sparse Timestamp TopLevel iso",
-    "toolserver.core.plain_xml": "read_xml",
-    "toolserver.core.public_address": "is_public",
-    "toolserver.core.visible_text": "INVISIBLE",
-    "toolserver.errors": "InvalidArguments NotFound",
-    "toolserver.upstream.source_errors": "SourceChanged SourceDown SourceEmpty SourceError SourceExcluded SourceFrozen "
-    "SourceLimited SourceRefused SourceUnproved SourceUnusable",
-    "toolserver.money.purchases.units": "atomic",
-    "toolserver.registry.display": "CardValue Picture",
-    "toolserver.registry.registry": "FREE_SIBLING Tier tool",
-    "toolserver.core.similar_names": "find_similar",
-    "toolserver.registry.spelling": "find_word",
-    "toolserver.webhooks.conditions": "ConditionInput",
-    "toolserver.webhooks.records": "SubscriptionRequest WebhookFire WebhookSubscription",
-    "toolserver.upstream.proof": "Proof",
-    "toolserver.upstream.rows": "read_rows",
-    "toolserver.upstream.source": "MIB Connect Gauge Get HostGroup Keys Licence Post Source",
-}
-_MODULES = {name: module for module, names in _HOME.items() for name in names.split()}
-
 if not TYPE_CHECKING:  # a type checker must not believe that every name exists
 
+    @functools.cache
+    def _find_modules() -> dict[str, str]:
+        """Return the module of each name that the block for type checkers above imports."""
+        source = __spec__.loader.get_source(__name__)
+        imports = re.findall(r"^    from (toolserver\.[\w.]+) import (\w+) as \2$", source, re.MULTILINE)
+        return {name: module for module, name in imports}
+
     def __getattr__(name: str) -> object:
-        if name not in _MODULES:
+        if name.startswith("__") or name not in _find_modules():
             raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        value = globals()[name] = getattr(import_module(_MODULES[name]), name)
+        value = globals()[name] = getattr(import_module(_find_modules()[name]), name)
         return value
 
     def __dir__() -> list[str]:
-        return sorted([*globals(), *_MODULES])
+        return sorted([*globals(), *_find_modules()])

@@ -9,9 +9,9 @@ from tests.calls.parts import START, Engine, engine
 from tests.internet import Internet
 from tests.redis_server import RedisServer
 from toolserver.clock import ManualClock
-from toolserver.core.settings_groups import ScalingSettings
 from toolserver.core.shared_memory import Script
 from toolserver.registry.registry import Registry
+from toolserver.settings import ScalingSettings
 
 _PREFIXES = (f"instances{number}:" for number in itertools.count())
 _NOTHING = Script("return 1")

@@ -6,11 +6,10 @@ from tests.calls.parts import START
 from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
 from toolserver.clock import ManualClock
-from toolserver.core.settings_groups import ScalingSettings
 from toolserver.money.receipts.keys import RECEIPT_KEYS, ReceiptKeysLost, ensure_keys
 from toolserver.money.receipts.sql_keys import KeysDiffer
 from toolserver.serving.receipts import open_receipts
-from toolserver.settings import Settings
+from toolserver.settings import ScalingSettings, Settings
 
 NAMED = {"base_url": "https://data.example", "service": "data.example"}
 CLOCK = ManualClock(START)

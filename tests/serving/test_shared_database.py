@@ -19,7 +19,6 @@ from toolserver.cli.recover import _list_lost_addresses
 from toolserver.cli.sweep import sweep_plan
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
-from toolserver.core.settings_groups import ScalingSettings
 from toolserver.errors import PaymentRequired, ToolserverError
 from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.log import LogMark
@@ -27,7 +26,7 @@ from toolserver.money.receipts.transparency_log import begin_log
 from toolserver.serving.money import keeps_books, open_money
 from toolserver.serving.readiness import Readiness
 from toolserver.serving.shared_database import NotOnServer, database_terms, find_marks, require_one_place
-from toolserver.settings import LedgerSettings, PaymentSettings, Settings, StorageSettings
+from toolserver.settings import LedgerSettings, PaymentSettings, ScalingSettings, Settings, StorageSettings
 from toolserver.sql.high_water import HighWater
 
 URL = SecretStr("postgresql://me:hunter2@db.example/money")

@@ -13,8 +13,7 @@ from tests.calls import parts
 from tests.calls.parts import START, Number, number_source
 from tests.requirements import proves
 from toolserver.clock import ManualClock
-from toolserver.core.settings_groups import ScalingSettings
-from toolserver.settings import SourceSettings
+from toolserver.settings import ScalingSettings, SourceSettings
 from toolserver.upstream.body_store import NoStore, StoredBody
 from toolserver.upstream.cache import (
     ENTRIES,

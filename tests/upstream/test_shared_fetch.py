@@ -12,9 +12,8 @@ import pytest
 
 from tests.calls.instances import instances_on, until_shared
 from tests.calls.parts import START, number_source
-from toolserver.core.settings_groups import ScalingSettings
 from toolserver.core.shared_memory import hash_name
-from toolserver.settings import SourceSettings
+from toolserver.settings import ScalingSettings, SourceSettings
 from toolserver.upstream import shared_fetch
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.shared_fetch import (

@@ -1,21 +1,16 @@
-"""Define groups of settings: selling credits, x402, OAuth, the ledger, several instances and storage."""
+"""Define the settings of money: selling credits, x402, OAuth and the ledger."""
 
-import ipaddress
 import re
-from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, field_validator, model_validator
+from pydantic import Field, SecretStr, field_validator, model_validator
+
+from toolserver.settings.addresses import is_loopback
+from toolserver.settings.part import SettingsPart
 
 _SERVICE = "^[a-z0-9][a-z0-9._-]{0,31}$"
 Secret = Annotated[SecretStr, Field(min_length=32)]
-
-
-class SettingsPart(BaseModel):
-    """Base of every group of settings: an unknown name is an error."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True)
 
 
 class PaymentSettings(SettingsPart):
@@ -203,76 +198,3 @@ class LedgerSettings(SettingsPart):
         if not all(re.fullmatch(_SERVICE, name) for name in names):
             raise ValueError("the name of a service consists of a-z, 0-9, dot, dash and underscore")
         return self
-
-
-def is_loopback(host: str) -> bool:
-    """Return True if a host name or address is this machine's own."""
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return host == "localhost"
-
-
-def _require_redis(value: SecretStr) -> SecretStr:
-    if urlsplit(value.get_secret_value()).scheme not in ("redis", "rediss", "unix"):
-        raise ValueError("must begin with redis://, rediss:// or unix://")
-    return value
-
-
-RedisUrl = Annotated[SecretStr, AfterValidator(_require_redis)]
-
-
-class ScalingSettings(SettingsPart):
-    """Several instances of one service, which share a Redis or a database."""
-
-    instances: int = Field(
-        1,
-        ge=1,
-        le=10_000,
-        description="Instances that share redis_url; while Redis is lost, each allows its share of the limits",
-    )
-    redis_deadline_s: float = Field(
-        0.5,
-        gt=0,
-        le=5,
-        description="Seconds without an answer after which Redis counts as lost and no call waits for it",
-    )
-    redis_prefix: str = Field(
-        "toolserver:",
-        pattern="^[A-Za-z0-9_.:{}-]{1,64}$",
-        description="Prefix of all keys in Redis; services that share a Redis but no data need different prefixes",
-    )
-    keys_dir: Path | None = Field(
-        None,
-        description="Folder of the keys that all instances with the same database_url share, such as a mounted secret;"
-        " `keys make` writes it. null: keys in data_dir",
-    )
-
-
-class StorageSettings(SettingsPart):
-    """The disk that the data directory is on."""
-
-    least_free_mb: float = Field(
-        4,
-        ge=0,
-        description="Megabytes that must be free on the disk; with less, nothing is sold and /readyz answers 503",
-    )
-
-    statement_cache: int = Field(
-        256,
-        ge=0,
-        le=10_000,
-        description="Prepared statements kept per connection to database_url; 0 behind a pooler in transaction mode",
-    )
-
-    archive_dir: Path | None = Field(
-        None, description="Folder for the archives of closed months; null: archive in data_dir"
-    )
-    keep_months: int | None = Field(
-        None, ge=3, description="Number of whole archived months whose calls stay in the database; null: all stay"
-    )
-
-    @property
-    def least_free_bytes(self) -> int:
-        """The same in bytes."""
-        return int(self.least_free_mb * 1_000_000)

@@ -8,8 +8,7 @@ from pydantic import ValidationError
 
 from tests.money.purchases.wallet import XPUB
 from toolserver.cli.doctor import settings_table
-from toolserver.core.settings_groups import is_loopback
-from toolserver.settings import LedgerSettings, PaymentSettings, Settings, X402Settings
+from toolserver.settings import LedgerSettings, PaymentSettings, Settings, X402Settings, is_loopback
 
 TWO = ["https://one.example/KEY1", "https://two.example/KEY2"]
 ON: dict[str, Any] = {

@@ -1,0 +1,148 @@
+"""Define the settings of serving: limits, MCP, logs, metrics, webhooks, several instances and storage."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+from urllib.parse import urlsplit
+
+from pydantic import AfterValidator, Field, SecretStr
+
+from toolserver.settings.part import SettingsPart
+
+
+class LimitSettings(SettingsPart):
+    """Limits of the free tier and of requests."""
+
+    enabled: bool = Field(True, description="Whether limits apply; switch off for benchmarks only")
+    daily: int = Field(100_000, ge=1, description="Calls per day and client over all free endpoints")
+    spacing_s: float = Field(
+        30, gt=0, description="Seconds between two calls of one client to one endpoint; see spacing_scope"
+    )
+    spacing_scope: Literal["endpoint", "question"] = Field(
+        "endpoint",
+        description="What spacing_s applies to for callers without a token: calls to one endpoint, or calls with the"
+        " same arguments. For callers with a token: calls with the same arguments, at most 12 different ones at a time",
+    )
+    personal_per_minute: int = Field(60, ge=1, description="Payment, receipt and account calls per minute and client")
+    premium_per_minute: int = Field(600, ge=1, description="Premium calls per minute and token")
+    uncharged_per_hour: int = Field(
+        10,
+        ge=1,
+        description="Premium calls per hour, payer (a token with its allowances) and tool that may end uncharged, and"
+        " webhook bodies per hour and payer that may be refused",
+    )
+    trusted_proxies: list[str] = Field([], description="Networks of proxies whose X-Forwarded-For is trusted")
+    body_bytes: int = Field(65_536, ge=1024, description="Largest request body in bytes")
+    connections: int = Field(
+        4096, ge=8, description="Maximum of open connections; the limit of file descriptors may be lower"
+    )
+    connections_per_client: int = Field(
+        256, ge=1, description="Maximum of open connections per client, except for trusted proxies"
+    )
+    head_s: float = Field(10, gt=0, description="Seconds for a request line and its headers to arrive")
+    body_s: float = Field(20, gt=0, description="Seconds for a request body to arrive")
+    idle_s: float = Field(75, gt=0, description="Seconds that a connection stays open between requests")
+    write_s: float = Field(60, gt=0, description="Seconds for a client to read what was sent to it")
+    clients: int = Field(200_000, ge=100, description="Clients counted per limit; beyond that, the oldest is dropped")
+
+
+class McpSettings(SettingsPart):
+    """The MCP endpoint."""
+
+    allowed_hosts: list[str] = Field([], description="Additional Host names that are accepted on loopback")
+    allowed_origins: list[str] = Field([], description="Additional browser origins that are accepted on loopback")
+    strict_versions: bool = Field(
+        False, description="Refuse messages of the modern protocol that carry a legacy version header"
+    )
+
+
+class LogSettings(SettingsPart):
+    """Structured logs on stderr."""
+
+    level: Literal["debug", "info", "warning", "error"] = Field(
+        "info", description="Least severe level that is written"
+    )
+    format: Literal["auto", "json", "text"] = Field("auto", description="auto: text on a terminal, JSON elsewhere")
+
+
+class MetricsSettings(SettingsPart):
+    """Prometheus metrics, on an address of their own."""
+
+    enabled: bool = Field(True, description="Serve /metrics")
+    host: str = Field("127.0.0.1", description="Address for /metrics")
+    port: int = Field(
+        0, ge=0, le=65535, description="Port for /metrics; 0 picks a free one, which the ready line names"
+    )
+
+
+class WebhookSettings(SettingsPart):
+    """Push delivery of premium payloads."""
+
+    enabled: bool = Field(True, description="Accept subscriptions and deliver webhooks")
+    allow_loopback: bool = Field(
+        False, description="For development: also deliver to this machine, at any port and without TLS"
+    )
+
+
+def _require_redis(value: SecretStr) -> SecretStr:
+    if urlsplit(value.get_secret_value()).scheme not in ("redis", "rediss", "unix"):
+        raise ValueError("must begin with redis://, rediss:// or unix://")
+    return value
+
+
+RedisUrl = Annotated[SecretStr, AfterValidator(_require_redis)]
+
+
+class ScalingSettings(SettingsPart):
+    """Several instances of one service, which share a Redis or a database."""
+
+    instances: int = Field(
+        1,
+        ge=1,
+        le=10_000,
+        description="Instances that share redis_url; while Redis is lost, each allows its share of the limits",
+    )
+    redis_deadline_s: float = Field(
+        0.5,
+        gt=0,
+        le=5,
+        description="Seconds without an answer after which Redis counts as lost and no call waits for it",
+    )
+    redis_prefix: str = Field(
+        "toolserver:",
+        pattern="^[A-Za-z0-9_.:{}-]{1,64}$",
+        description="Prefix of all keys in Redis; services that share a Redis but no data need different prefixes",
+    )
+    keys_dir: Path | None = Field(
+        None,
+        description="Folder of the keys that all instances with the same database_url share, such as a mounted secret;"
+        " `keys make` writes it. null: keys in data_dir",
+    )
+
+
+class StorageSettings(SettingsPart):
+    """The disk that the data directory is on."""
+
+    least_free_mb: float = Field(
+        4,
+        ge=0,
+        description="Megabytes that must be free on the disk; with less, nothing is sold and /readyz answers 503",
+    )
+
+    statement_cache: int = Field(
+        256,
+        ge=0,
+        le=10_000,
+        description="Prepared statements kept per connection to database_url; 0 behind a pooler in transaction mode",
+    )
+
+    archive_dir: Path | None = Field(
+        None, description="Folder for the archives of closed months; null: archive in data_dir"
+    )
+    keep_months: int | None = Field(
+        None, ge=3, description="Number of whole archived months whose calls stay in the database; null: all stay"
+    )
+
+    @property
+    def least_free_bytes(self) -> int:
+        """The same in bytes."""
+        return int(self.least_free_mb * 1_000_000)
