@@ -282,8 +282,8 @@ class TookTooLong(StorageUnavailable, abstract=True):
     """A call about purchases, credits or subscriptions that did not finish in time because of load or a slow disk."""
 
     def __init__(self, retry_s: int = 5) -> None:
-        told = "The request timed out. It is not known whether anything was done."
-        super().__init__(told, headers={"Retry-After": str(retry_s)}, retry_after_seconds=retry_s)
+        text = "The request timed out. It is not known whether anything was done."
+        super().__init__(text, headers={"Retry-After": str(retry_s)}, retry_after_seconds=retry_s)
 
 
 class ShuttingDown(CallRejected):

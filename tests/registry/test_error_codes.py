@@ -167,3 +167,10 @@ def test_a_payment_failure_has_the_body_of_the_specification_and_the_others_that
         "request_id": "r1",
         "retry_after_seconds": 30,
     }
+
+
+def test_a_refusal_never_repeats_a_token():
+    token = f"svc_live_{'5' * 64}"
+    problem = body("invalid_arguments", f"no {token}", facts=FACTS, request_id="call_1", errors=[{token: [token]}])
+
+    assert "5" * 64 not in json.dumps(problem)

@@ -126,3 +126,11 @@ def test_a_plain_module_of_tools_is_loaded_without_those_it_imports(monkeypatch)
     monkeypatch.setitem(sys.modules, "sample_tools", module)
 
     assert [operation.name for operation in Registry.load("sample_tools")] == ["own"]
+
+
+def test_tools_stay_unlisted_when_others_are_unlisted_too():
+    first, second, *others = (operation.name for operation in REGISTRY)
+    registry = REGISTRY.unlist([first]).unlist([second])
+
+    assert [operation.name for operation in registry.listed] == others
+    assert registry[first] is REGISTRY[first]

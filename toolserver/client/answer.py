@@ -46,9 +46,9 @@ class ToolAnswer(Generic[T]):
 def read_json(answer: HttpAnswer) -> dict[str, object]:
     """Return the JSON object of a response. Raise Unreachable if an intermediary answered instead of the service."""
     try:
-        found = json.loads(answer.body)
+        content = json.loads(answer.body)
     except ValueError:
-        found = None
-    if not isinstance(found, dict):
+        content = None
+    if not isinstance(content, dict):
         raise Unreachable(f"status {answer.status}, without a JSON object: this answer is not from the service")
-    return found
+    return content

@@ -118,8 +118,8 @@ class ClientSteps:
     def _find_route(self, name: str) -> Steps[dict[str, Any]]:
         if self._routes is None:
             answer = yield from self._repeat(HttpRequest("GET", self.base_url + ROUTES), is_safe=True)
-            found: dict[str, Any] = read_json(answer)
-            self._routes = dict(found["routes"])
+            listing: dict[str, Any] = read_json(answer)
+            self._routes = dict(listing["routes"])
         if name not in self._routes:
             near = difflib.get_close_matches(name, self._routes, n=3)
             meant = f"; did you mean {' or '.join(near)}?" if near else ""

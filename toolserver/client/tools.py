@@ -15,7 +15,7 @@ class _Methods:
             raise AttributeError(name)
 
         def call_tool(**arguments: Any) -> Any:
-            return self.call(name, {given.removesuffix("_"): value for given, value in arguments.items()})
+            return self.call(name, {keyword.removesuffix("_"): value for keyword, value in arguments.items()})
 
         call_tool.__name__ = call_tool.__qualname__ = name
         return call_tool

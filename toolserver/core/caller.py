@@ -65,7 +65,7 @@ def real_token(text: str | None) -> str | None:
 
 def mask_secrets(text: str) -> str:
     """Return a text of the same length without tokens, memos and codes that were put into it by mistake."""
-    return _SECRET.sub(lambda found: found[1] + "x" * len(found[2]), text) if "svc_" in text else text
+    return _SECRET.sub(lambda secret: secret[1] + "x" * len(secret[2]), text) if "svc_" in text else text
 
 
 def well_formed(token: str) -> bool:

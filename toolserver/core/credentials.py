@@ -40,42 +40,42 @@ class CredentialsFile:
     def add(self, origin: str, token: str) -> None:
         """Add a token after the existing ones. Raise CredentialsDamaged, OSError."""
         with self._locked():
-            kept = self._read()
-            tokens = kept.setdefault(origin, [])
+            by_origin = self._read()
+            tokens = by_origin.setdefault(origin, [])
             if token not in tokens:
                 tokens.append(token)
-                self._write(kept)
+                self._write(by_origin)
 
     def set_behind(self, origin: str, token: str) -> None:
         """Move a token to the end: other tokens of the service are spent first. Raise CredentialsDamaged, OSError."""
         with self._locked():
-            kept = self._read()
-            tokens = kept.get(origin, [])
+            by_origin = self._read()
+            tokens = by_origin.get(origin, [])
             if token in tokens[:-1]:
-                kept[origin] = [other for other in tokens if other != token] + [token]
-                self._write(kept)
+                by_origin[origin] = [other for other in tokens if other != token] + [token]
+                self._write(by_origin)
 
     def _read(self) -> dict[str, list[str]]:
         try:
-            found = json.loads(self.path.read_bytes())
+            by_origin = json.loads(self.path.read_bytes())
         except FileNotFoundError:
             return {}
         except ValueError:
             raise self._damaged() from None
-        if not isinstance(found, dict) or not all(_are_tokens(tokens) for tokens in found.values()):
+        if not isinstance(by_origin, dict) or not all(_are_tokens(tokens) for tokens in by_origin.values()):
             raise self._damaged()
         if os.name == "posix" and self.path.stat().st_mode & 0o077:
             self.path.chmod(0o600)
-        return found
+        return by_origin
 
     def _damaged(self) -> CredentialsDamaged:
         return CredentialsDamaged(
             f"{self.path} contains tokens but is not valid JSON of origins and tokens; repair it or move it away"
         )
 
-    def _write(self, kept: dict[str, list[str]]) -> None:
+    def _write(self, by_origin: dict[str, list[str]]) -> None:
         """Replace the whole file atomically: readers see the old or the new file, even after a crash."""
-        write_private(self.path, json.dumps(kept, indent=2))
+        write_private(self.path, json.dumps(by_origin, indent=2))
 
     @contextmanager
     def _locked(self) -> Iterator[None]:

@@ -26,6 +26,6 @@ def call_id() -> str:
     return f"call_{time.time_ns() // 1_000_000:012x}{_random.pop()}"
 
 
-def sane(given: str) -> bool:
+def sane(request_id: str) -> bool:
     """Return True if a caller's own request id may be used unchanged."""
-    return 8 <= len(given) <= 128 and all(c.isalnum() or c in "-_.:" for c in given) and given.isascii()
+    return 8 <= len(request_id) <= 128 and all(c.isalnum() or c in "-_.:" for c in request_id) and request_id.isascii()

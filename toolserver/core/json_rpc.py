@@ -60,14 +60,14 @@ class JsonRpcClient:
         id = next(self._ids)
         body = msgspec.json.encode({"jsonrpc": "2.0", "id": id, "method": method, "params": params})
         try:
-            found = msgspec.json.decode(await self._post(body))
+            answer = msgspec.json.decode(await self._post(body))
         except (msgspec.MsgspecError, ValueError, RecursionError):
             raise RpcUnusable("the body is not JSON") from None
-        if not isinstance(found, dict) or found.get("id") != id:
+        if not isinstance(answer, dict) or answer.get("id") != id:
             raise RpcUnusable("the answer belongs to another request")
-        if "result" not in found and not isinstance(found.get("error"), dict):
+        if "result" not in answer and not isinstance(answer.get("error"), dict):
             raise RpcUnusable("neither a result nor an error")
-        return found
+        return answer
 
     async def aclose(self) -> None:
         session, self._session = self._session, None

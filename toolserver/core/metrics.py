@@ -222,11 +222,11 @@ class Metrics:
 
     def called(self, tool: str, tier: str, outcome: str, seconds: float) -> None:
         key = (tool, tier, outcome)
-        kept = self._counted.get(key)
-        if kept is None:  # finding a labelled child takes longer than counting
-            kept = self._counted[key] = self._calls.labels(*key), self._seconds.labels(tool)
-        kept[0].inc()
-        kept[1].observe(seconds)
+        children = self._counted.get(key)
+        if children is None:  # finding a labelled child takes longer than counting
+            children = self._counted[key] = self._calls.labels(*key), self._seconds.labels(tool)
+        children[0].inc()
+        children[1].observe(seconds)
 
     def fetched(self, source: str, outcome: str, seconds: float, asked: bool) -> None:
         """Count an exchange. If the source was not `asked` (we sent no request), neither its time nor `up` changes."""

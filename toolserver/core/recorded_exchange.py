@@ -55,12 +55,12 @@ class RecordedExchange:
 def write_exchange(folder: Path, number: int, exchange: RecordedExchange) -> None:
     """Write the two files of an exchange into the folder of its source, readable only by their owner."""
     place = folder / exchange.source
-    told = {name: value for name, value in asdict(exchange).items() if name != "body"}
+    facts = {name: value for name, value in asdict(exchange).items() if name != "body"}
     if exchange.status is not None:
         body_file = f"{number:02}.body{_suffix_of(exchange)}"
         write_private_bytes(place / body_file, exchange.body)
-        told |= {"body_file": body_file, "body_bytes": len(exchange.body)}
-    write_private_bytes(place / f"{number:02}.json", json.dumps(told, indent=2, ensure_ascii=False).encode())
+        facts |= {"body_file": body_file, "body_bytes": len(exchange.body)}
+    write_private_bytes(place / f"{number:02}.json", json.dumps(facts, indent=2, ensure_ascii=False).encode())
 
 
 def read_exchanges(folder: Path) -> Iterator[RecordedExchange]:
@@ -69,12 +69,12 @@ def read_exchanges(folder: Path) -> Iterator[RecordedExchange]:
         if ".body" in path.name:
             continue
         try:
-            told = json.loads(path.read_bytes())
-            body_file = told.pop("body_file", None)
-            told.pop("body_bytes", None)
+            facts = json.loads(path.read_bytes())
+            body_file = facts.pop("body_file", None)
+            facts.pop("body_bytes", None)
             body = (path.parent / Path(body_file).name).read_bytes() if body_file else b""
-            headers = [(name, value) for name, value in told.pop("headers")]
-            yield RecordedExchange(**told, headers=headers, body=body)
+            headers = [(name, value) for name, value in facts.pop("headers")]
+            yield RecordedExchange(**facts, headers=headers, body=body)
         except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
             raise NoRecording(f"{path} cannot be read: {type(error).__name__}") from error
 
@@ -82,13 +82,13 @@ def read_exchanges(folder: Path) -> Iterator[RecordedExchange]:
 def read_summary(folder: Path) -> dict[str, Any]:
     """Return the summary of a recording. Raise NoRecording."""
     try:
-        told: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
-        written_as = told["format"]
+        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
+        written_as = summary["format"]
     except (OSError, ValueError, TypeError, LookupError) as error:
         raise NoRecording(f"{folder} is not a recording made by `toolserver doctor --live --record`") from error
     if written_as != FORMAT:
         raise NoRecording(f"{folder} is a recording in format {written_as}; this version reads {FORMAT}")
-    return told
+    return summary
 
 
 def _suffix_of(exchange: RecordedExchange) -> str:

@@ -64,20 +64,20 @@ class SharedUsage:
             for (hour, family), hits in own.items()
             if hour in places and hits > self._added.get((hour, family), 0)
         ]
-        asked = {"known": self._word.decode(), "new": secrets.token_hex(8), "add": new, "keep": KEEP_MS}
+        request = {"known": self._word.decode(), "new": secrets.token_hex(8), "add": new, "keep": KEEP_MS}
         keys = [b"usage", *(b"usage:%d" % hour for hour in hours)]
-        word, is_new, *sums = await self._memory.run(EXCHANGE, keys, [encode(asked)], bulk=True)
+        word, is_new, *sums = await self._memory.run(EXCHANGE, keys, [encode(request)], bulk=True)
         if not sums:
             if self._word or is_new:
                 self._added = {}
             self._word = word
             return False
         self._added = own
-        found = {hour: _read_sums(pairs) for hour, pairs in zip(hours, sums[0], strict=True)}
+        hits_by_family = {hour: _read_sums(pairs) for hour, pairs in zip(hours, sums[0], strict=True)}
         self._usage.take_others(
             {
                 (hour, family): hits - own.get((hour, family), 0)
-                for hour, families in found.items()
+                for hour, families in hits_by_family.items()
                 for family, hits in families.items()
             }
         )
@@ -90,5 +90,5 @@ def _collect(usage: Usage) -> Counts:
 
 def _read_sums(pairs: list[Any]) -> dict[str, int]:
     """Return the hits by family of one hour, without values that are not numbers."""
-    found = zip(pairs[::2], pairs[1::2], strict=True)
-    return {family.decode(errors="replace"): int(hits) for family, hits in found if hits.isdigit()}
+    family_hits = zip(pairs[::2], pairs[1::2], strict=True)
+    return {family.decode(errors="replace"): int(hits) for family, hits in family_hits if hits.isdigit()}

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 LONGEST = 200  # characters of a wrong name that are compared
 
 
-def find_similar(given: str, names: Iterable[str], *, most: int = 3, least: float = 0.6) -> list[str]:
+def find_similar(wrong: str, names: Iterable[str], *, most: int = 3, least: float = 0.6) -> list[str]:
     """Return the names most similar to a wrong one, most similar first. The comparison is case-sensitive.
 
     `least` is the minimum similarity, from 0 to 1: twice the letters that both have in the same order, divided by the
@@ -17,6 +17,6 @@ def find_similar(given: str, names: Iterable[str], *, most: int = 3, least: floa
     """
     from rapidfuzz import fuzz, process
 
-    known = names if isinstance(names, list | tuple) else list(names)
-    found = process.extract(given[:LONGEST], known, scorer=fuzz.ratio, limit=most, score_cutoff=least * 100)
-    return [name for name, _, _ in found]
+    candidates = names if isinstance(names, list | tuple) else list(names)
+    matches = process.extract(wrong[:LONGEST], candidates, scorer=fuzz.ratio, limit=most, score_cutoff=least * 100)
+    return [name for name, _, _ in matches]

@@ -52,15 +52,15 @@ def find_deprecations(operation: Operation) -> list[Deprecation]:
     return [each for each in _in_order() if each.concerns(operation)]
 
 
-def write_headers(found: list[Deprecation]) -> dict[str, str]:
+def write_headers(deprecations: list[Deprecation]) -> dict[str, str]:
     """Return Deprecation (RFC 9745), Sunset (RFC 8594) and X-Service-Deprecation, with the earliest dates found."""
-    if not found:
+    if not deprecations:
         return {}
-    since = min(each.since for each in found)
+    since = min(each.since for each in deprecations)
     return {
         "Deprecation": f"@{int(_midnight(since).timestamp())}",
-        "Sunset": format_datetime(_midnight(found[0].sunset), usegmt=True),
-        "X-Service-Deprecation": ", ".join(each.line for each in found),
+        "Sunset": format_datetime(_midnight(deprecations[0].sunset), usegmt=True),
+        "X-Service-Deprecation": ", ".join(each.line for each in deprecations),
     }
 
 

@@ -36,10 +36,16 @@ def _members(schema: Schema, definitions: dict[str, Schema], prefix: str) -> Ite
         return
     required = schema.get("required", ())
     for name, member in schema.get("properties", {}).items():
-        found = {**_resolved(member, definitions), **{k: v for k, v in member.items() if k != "$ref"}}
+        resolved = {**_resolved(member, definitions), **{k: v for k, v in member.items() if k != "$ref"}}
         path = prefix + name
-        yield Row(path, kind(found, definitions), name in required, found.get("default"), found.get("description", ""))
-        yield from _inside(found, definitions, path)
+        yield Row(
+            path,
+            kind(resolved, definitions),
+            name in required,
+            resolved.get("default"),
+            resolved.get("description", ""),
+        )
+        yield from _inside(resolved, definitions, path)
 
 
 def _inside(schema: Schema, definitions: dict[str, Schema], path: str) -> Iterator[Row]:

@@ -51,10 +51,10 @@ def _null_told_once(schema: Schema) -> Schema:
             node = {"$ref": f"#/$defs/{name}"} | {k: v for k, v in node.items() if k != "anyOf"}
         return {key: told(value) for key, value in node.items()}
 
-    found: Schema = told(schema)
+    folded: Schema = told(schema)
     for name in always:
-        found["$defs"][name]["type"] = [found["$defs"][name]["type"], "null"]
-    return found
+        folded["$defs"][name]["type"] = [folded["$defs"][name]["type"], "null"]
+    return folded
 
 
 def _foldable(definition: Schema) -> bool:

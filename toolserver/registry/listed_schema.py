@@ -71,11 +71,11 @@ class _Shape:
             return self.of(node, depth)
         if "properties" in node:
             return self._object(node, depth)
-        kept: Schema = {name: node[name] for name in ("type", "enum") if name in node} or {"type": "object"}
+        outline: Schema = {name: node[name] for name in ("type", "enum") if name in node} or {"type": "object"}
         inner = "items" if "items" in node else "additionalProperties"
         if isinstance(node.get(inner), dict):
-            kept[inner] = self.of(node[inner], max(0, depth - 1))
-        return kept
+            outline[inner] = self.of(node[inner], max(0, depth - 1))
+        return outline
 
     def _object(self, node: Schema, depth: int) -> Schema:
         if depth > 0:

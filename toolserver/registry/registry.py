@@ -221,13 +221,13 @@ class Registry:
     @classmethod
     def load(cls, *packages: str) -> "Registry":
         """Import every module of the packages' tool groups, and return a registry of the decorated functions."""
-        found: dict[str, Operation] = {}
+        operations: dict[str, Operation] = {}
         for module in (m for package in packages for m in _tool_modules(package)):
             for value in vars(module).values():
                 operation = getattr(value, _MARK, None)
                 if isinstance(operation, Operation) and operation.function.__module__ == module.__name__:
-                    found[operation.name] = operation
-        return cls(found.values())
+                    operations[operation.name] = operation
+        return cls(operations.values())
 
     def _add(self, operation: Operation) -> None:
         taken = [*self._by_name, *self._by_alias]
@@ -268,10 +268,10 @@ class Registry:
         return Registry(self, unlisted=[*self._unlisted, *names])
 
     def __getitem__(self, name: str) -> Operation:
-        found = self.get(name)
-        if found is None:
+        operation = self.get(name)
+        if operation is None:
             raise KeyError(name)
-        return found
+        return operation
 
     def __iter__(self) -> Iterator[Operation]:
         return iter(self._by_name.values())
@@ -282,15 +282,15 @@ class Registry:
     @property
     def sources(self) -> list[Source[Any, Any]]:
         """Return every source that a tool names, each once, by public name."""
-        found = {id(source): source for operation in self for source in operation.sources}
-        return sorted(found.values(), key=lambda source: source.name)
+        by_identity = {id(source): source for operation in self for source in operation.sources}
+        return sorted(by_identity.values(), key=lambda source: source.name)
 
 
 def _tool_modules(package: str) -> Iterator[ModuleType]:
     """Yield the modules of a package's tool groups (`free`, `premium`, …), or of the package if it has none."""
     root = importlib.import_module(package)
-    found = [tier for tier in Tier if _exists(f"{package}.{tier}")]
-    groups = [f"{package}.{tier}" for tier in found] if found else [root.__name__]
+    tiers = [tier for tier in Tier if _exists(f"{package}.{tier}")]
+    groups = [f"{package}.{tier}" for tier in tiers] if tiers else [root.__name__]
     for group in groups:
         module = importlib.import_module(group)
         yield module

@@ -12,10 +12,10 @@ from toolserver.upstream.reading import describe
 def list_sources(registry: Registry) -> list[dict[str, Any]]:
     """Return every source once by public name, with its licence. Several request shapes may share a name."""
     shipped = [source for operation in registry for source in operation.shipped]
-    found = {source.name: source for source in [*shipped, *reversed(registry.sources)]}
+    by_name = {source.name: source for source in [*shipped, *reversed(registry.sources)]}
     return [
         {"name": name, "licence": describe(source), "fresh_s": source.fresh_s, "kept_s": source.keep_s}
-        for name, source in sorted(found.items())
+        for name, source in sorted(by_name.items())
     ]
 
 

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator
 
 
-def find_word(given: str, words: Iterable[str]) -> str | None:
+def find_word(name: str, words: Iterable[str]) -> str | None:
     """Return the word in its standard spelling, or None if there is no such word in any case."""
-    plain = given.strip().casefold()
+    plain = name.strip().casefold()
     return next((word for word in words if word.casefold() == plain), None)
 
 
@@ -19,8 +19,8 @@ def accept_any_case(hint: Any) -> Any:
     if not words:
         return hint
 
-    def spell(given: Any) -> Any:
-        return (find_word(given, words) or given) if isinstance(given, str) else given
+    def spell(word: Any) -> Any:
+        return (find_word(word, words) or word) if isinstance(word, str) else word
 
     return Annotated[hint, BeforeValidator(spell)]
 

@@ -29,13 +29,13 @@ def give_advice(
     `reached` says for each source that was tried whether it could be reached at all. `unwell` names sources whose
     recording needs attention.
     """
-    found = [
+    findings = [
         *_judge_recording(unwell),
         *_judge_running(settings, ready, reached),
         *_judge_exposure(settings),
         *_judge_selling(settings),
     ]
-    return sorted(found, key=lambda advice: not advice.urgent)
+    return sorted(findings, key=lambda advice: not advice.urgent)
 
 
 def describe_verdict(advice: Sequence[Advice]) -> str:
@@ -51,40 +51,44 @@ def _judge_running(settings: Settings, ready: Mapping[str, bool], reached: Seque
         if not well:
             yield Advice("not_ready", True, f"The check {name} fails: calls are refused until this is fixed.")
     if reached and not any(reached):
-        told = "No source can be reached: this machine is offline, or a firewall or a proxy setting blocks it."
-        yield Advice("no_network", True, told)
+        finding = "No source can be reached: this machine is offline, or a firewall or a proxy setting blocks it."
+        yield Advice("no_network", True, finding)
     if settings.upstream.contact is None:
-        told = "Public services want to know who is calling: set upstream.contact to an address that you read."
-        yield Advice("no_contact", False, told)
+        finding = "Public services want to know who is calling: set upstream.contact to an address that you read."
+        yield Advice("no_contact", False, finding)
 
 
 def _judge_recording(unwell: Sequence[str]) -> Iterator[Advice]:
     if unwell:
-        told = f"{len(unwell)} sources did not answer as their parsers expect: {', '.join(unwell)}."
-        yield Advice("sources_unwell", True, f"{told} Their exchanges are in the recording, each source in its folder.")
+        finding = f"{len(unwell)} sources did not answer as their parsers expect: {', '.join(unwell)}."
+        yield Advice(
+            "sources_unwell", True, f"{finding} Their exchanges are in the recording, each source in its folder."
+        )
 
 
 def _judge_exposure(settings: Settings) -> Iterator[Advice]:
     encrypted = (settings.base_url or "").startswith("https:")
     if not settings.loopback and not encrypted:
-        told = "It listens beyond this machine without TLS: tokens can be read in transit. Put a proxy with TLS"
-        yield Advice("no_tls", True, f"{told} in front of it and set base_url to its https address.")
+        finding = "It listens beyond this machine without TLS: tokens can be read in transit. Put a proxy with TLS"
+        yield Advice("no_tls", True, f"{finding} in front of it and set base_url to its https address.")
     peer = read_untrusted_proxy(settings.data_dir)
     if peer is not None and not Addresses(settings.limits.trusted_proxies).is_trusted(peer):
-        told = f"{peer} sends X-Forwarded-For and is not trusted: all callers behind it share one client's limits."
-        yield Advice("untrusted_proxy", True, f"{told} If it is your proxy, name it in limits.trusted_proxies.")
+        finding = f"{peer} sends X-Forwarded-For and is not trusted: all callers behind it share one client's limits."
+        yield Advice("untrusted_proxy", True, f"{finding} If it is your proxy, name it in limits.trusted_proxies.")
 
 
 def _judge_selling(settings: Settings) -> Iterator[Advice]:
     if not (settings.payments.enabled or settings.x402.enabled):
         return
     if "licence_policy" not in settings.sources.model_fields_set:
-        told = "Credits are sold without a decision about source licences: set sources.licence_policy."
-        yield Advice("no_licence_decision", True, told)
+        finding = "Credits are sold without a decision about source licences: set sources.licence_policy."
+        yield Advice("no_licence_decision", True, finding)
     if _on_one_disk(settings.data_dir):
-        told = "Backups are on the same disk as the data directory, so a disk failure loses both: mount another disk at"
+        finding = (
+            "Backups are on the same disk as the data directory, so a disk failure loses both: mount another disk at"
+        )
         yield Advice(
-            "one_disk", False, f"{told} {settings.data_dir / BACKUPS}, or copy with `db backup --to` elsewhere."
+            "one_disk", False, f"{finding} {settings.data_dir / BACKUPS}, or copy with `db backup --to` elsewhere."
         )
 
 

@@ -66,5 +66,5 @@ async def check_place(place: LedgerPlace) -> dict[str, Any]:
     """Return the facts of a ledger, and whether another program wrote rows of its file. Raises StorageFailed."""
     async with open_place(place) as file:
         strange = [Breach(WRITTEN, where) for where in await file.find_rewritten()]
-    found = await anyio.to_thread.run_sync(read_place, place, read_facts)
-    return found._replace(breaches=strange + found.breaches).describe()
+    facts = await anyio.to_thread.run_sync(read_place, place, read_facts)
+    return facts._replace(breaches=strange + facts.breaches).describe()

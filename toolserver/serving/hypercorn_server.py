@@ -65,9 +65,9 @@ class StrictH11Protocol(H11Protocol):
     async def _create_stream(self, request: h11.Request) -> None:
         """Begin a request. No upgrade is offered, so a request for one is ignored, as RFC 9110 allows."""
         if any(name == b"upgrade" for name, _ in request.headers):
-            kept = [(name, value) for name, value in request.headers if name != b"upgrade"]
+            headers = [(name, value) for name, value in request.headers if name != b"upgrade"]
             request = h11.Request(
-                method=request.method, target=request.target, headers=kept, http_version=request.http_version
+                method=request.method, target=request.target, headers=headers, http_version=request.http_version
             )
         self.ours.await_body(request.headers)
         await super()._create_stream(request)

@@ -186,8 +186,8 @@ def metrics_app(metrics: Callable[[], Metrics | None], pages: Callable[[], Asgi 
         if scope["type"] == "http" and not is_metrics and (others := pages()) is not None:
             await others(scope, receive, send)
             return
-        found = metrics() if is_metrics else None
-        status, body = (200, found.text()) if found else (404, b"not here\n")
+        counters = metrics() if is_metrics else None
+        status, body = (200, counters.text()) if counters else (404, b"not here\n")
         kind = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
         await send({"type": "http.response.start", "status": status, "headers": [kind]})
         await send({"type": "http.response.body", "body": body})

@@ -92,16 +92,18 @@ def _bind_beside(host: str, port: int, count: int, setting: str) -> list[socket.
     though the kernel would allow it.
     """
     with bind_socket(host, port, setting=setting) as alone:
-        found = alone.getsockname()[1]
-    return [bind_socket(host, found, setting=setting, beside_others=True) for _ in range(count)]
+        free_port = alone.getsockname()[1]
+    return [bind_socket(host, free_port, setting=setting, beside_others=True) for _ in range(count)]
 
 
 def _adopt_socket(file: int | None) -> socket.socket | None:
     """Return the socket of a file descriptor, of which other processes hold copies."""
     if file is None:
         return None
-    found = socket.socket(fileno=file)
-    family = found.family
-    named = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=found.detach())  # see `bind_socket`
+    inherited = socket.socket(fileno=file)
+    family = inherited.family
+    named = socket.socket(
+        family, socket.SOCK_STREAM, socket.IPPROTO_TCP, fileno=inherited.detach()
+    )  # see `bind_socket`
     named.setblocking(False)
     return named

@@ -63,15 +63,16 @@ class OperatorReport:
 
     def _advise(self, checks: dict[str, bool], money: dict[str, Any], log: dict[str, Any] | None) -> list[Advice]:
         """Return advice that only the running service can give, then the advice of `doctor` without source requests."""
-        found = [
-            Advice("books_disagree", True, f"The books do not agree. {told}.") for told in money.get("problems", ())
+        findings = [
+            Advice("books_disagree", True, f"The books do not agree. {problem}.")
+            for problem in money.get("problems", ())
         ]
         if money.get("cases"):
             many = f"{len(money['cases'])} payments need" if len(money["cases"]) > 1 else "A payment needs"
-            found.append(Advice("payments_in_review", True, f"{many} your decision; see below."))
+            findings.append(Advice("payments_in_review", True, f"{many} your decision; see below."))
         if log is not None and log["trouble"] is not None:
-            found.append(Advice("log_unwell", True, f"The log of uncharged calls: {log['trouble']}"))
-        return [*found, *give_advice(self._settings, checks, [])]
+            findings.append(Advice("log_unwell", True, f"The log of uncharged calls: {log['trouble']}"))
+        return [*findings, *give_advice(self._settings, checks, [])]
 
     async def _read_money(self) -> dict[str, Any]:
         """Return today's books and open items, or under `absent` why there are none here."""

@@ -11,16 +11,16 @@ from toolserver.registry.licence_table import LicenceTable
 def read_changelog() -> str:
     """Read CHANGELOG.md: beside the package if installed, at the project's root in a checkout."""
     here = Path(__file__).resolve().parent.parent
-    found = (folder / "CHANGELOG.md" for folder in (here, here.parent))
-    return next((path.read_text(encoding="utf-8") for path in found if path.is_file()), "# Changelog\n")
+    places = (folder / "CHANGELOG.md" for folder in (here, here.parent))
+    return next((path.read_text(encoding="utf-8") for path in places if path.is_file()), "# Changelog\n")
 
 
 def read_guides() -> dict[str, str]:
     """Read the documents in docs/ by name, beside the package if installed, without the pages of tools."""
     here = Path(__file__).resolve().parent.parent
     folder = next((place for place in (here / "docs", here.parent / "docs") if place.is_dir()), None)
-    found = sorted(folder.glob("*.md")) if folder else []
-    return {path.stem: path.read_text(encoding="utf-8") for path in found}
+    guides = sorted(folder.glob("*.md")) if folder else []
+    return {path.stem: path.read_text(encoding="utf-8") for path in guides}
 
 
 def read_examples() -> dict[str, Any]:

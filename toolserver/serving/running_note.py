@@ -36,8 +36,8 @@ def note_running(folder: Path, metrics_url: str | None) -> Iterator[None]:
 def read_running(folder: Path) -> str | None:
     """Return the metrics address in a data directory's note; None if there is no readable note."""
     try:
-        found = json.loads((folder / FILE).read_bytes())
+        note = json.loads((folder / FILE).read_bytes())
     except (OSError, ValueError):
         return None
-    url = found.get("metrics_url") if isinstance(found, dict) else None
+    url = note.get("metrics_url") if isinstance(note, dict) else None
     return url if isinstance(url, str) else None

@@ -115,14 +115,14 @@ def _judge(last: SourceQuarter | None, circuit: str) -> SourceState:
 
 def _sum_up(rows: list[SourceQuarter]) -> dict[str, Any]:
     """Return the number of exchanges, and the shares that were answered at all and answered with fresh data."""
-    asked, failed = sum(row.asked for row in rows), sum(row.failed for row in rows)
+    exchanges, failed = sum(row.asked for row in rows), sum(row.failed for row in rows)
     old = sum(row.old for row in rows)
     return {
-        "asked": asked,
+        "asked": exchanges,
         "failed": failed,
         "old": old,
-        "available": round((asked - failed) / asked, 4) if asked else None,
-        "fresh": round((asked - failed - old) / asked, 4) if asked else None,
+        "available": round((exchanges - failed) / exchanges, 4) if exchanges else None,
+        "fresh": round((exchanges - failed - old) / exchanges, 4) if exchanges else None,
     }
 
 

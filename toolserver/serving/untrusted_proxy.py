@@ -37,8 +37,8 @@ class UntrustedProxyNote:
 def read_untrusted_proxy(folder: Path) -> str | None:
     """Return the address in a data directory's note; None if there is no readable note."""
     try:
-        found = json.loads((folder / FILE).read_bytes())
+        note = json.loads((folder / FILE).read_bytes())
     except (OSError, ValueError):
         return None
-    peer = found.get("peer") if isinstance(found, dict) else None
+    peer = note.get("peer") if isinstance(note, dict) else None
     return peer if isinstance(peer, str) else None

@@ -173,9 +173,9 @@ async def serve_uvicorn(
     server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]  # signals are ours
 
     def protocol(connection: Connection) -> asyncio.BaseProtocol:
-        made = StrictHttpToolsProtocol(config, server.server_state, server.lifespan.state)
-        made.ours = connection
-        return made
+        http = StrictHttpToolsProtocol(config, server.server_state, server.lifespan.state)
+        http.ours = connection
+        return http
 
     running = asyncio.ensure_future(server.serve(sockets=[]))
     await server.is_up.wait()

@@ -64,16 +64,16 @@ class WorkerProcess:
             with anyio.fail_after(within_s):
                 while not line.endswith(b"\n") and len(line) < LINE_BYTES:
                     line += await self._process.stdout.receive()
-            found = json.loads(line)
+            report = json.loads(line)
         except anyio.EndOfStream:
             raise WorkerFailed(await self._describe_end()) from None
         except TimeoutError:
             raise WorkerFailed(f"worker {self.number} was not ready within {within_s:.0f} seconds") from None
         except ValueError:
             raise WorkerFailed(f"worker {self.number} wrote something other than its ready line to stdout") from None
-        if not isinstance(found, dict):
+        if not isinstance(report, dict):
             raise WorkerFailed(f"worker {self.number} wrote a line to standard output that is not an object")
-        return found
+        return report
 
     async def wait(self) -> int:
         """Wait until the process has ended, and return its exit status, which is negative for a signal."""

@@ -1,0 +1,20 @@
+"""Faults of what several rooms need."""
+
+from tests.mutants.faults import fault
+
+FAULTS = (
+    fault(
+        "toolserver/core/ids.py",
+        "a request id of one character is used",
+        "8 <= len(",
+        "1 <= len(",
+        "tests/core/test_ids.py",
+    ),
+    fault(
+        "toolserver/core/credentials.py",
+        "a spent token is lost",
+        "if other != token] + [token]",
+        "if other != token]",
+        "tests/core/test_credentials.py",
+    ),
+)
