@@ -25,8 +25,7 @@ from bench.month import Books, _hash, _insert, make_month, write_month
 from toolserver.money.receipts.keys import RECEIPT_KEYS, Key, ensure_keys
 from toolserver.money.receipts.log import AppendHour, BookedCall, LogLease, hour_at
 from toolserver.money.receipts.sign import encode, signing_input
-from toolserver.money.receipts.sql_booked import book_calls
-from toolserver.money.receipts.sql_log import append_hour
+from toolserver.money.receipts.sql_store import append_hour, book_calls
 from toolserver.sql.move_mark import MARK_FILE
 from toolserver.sql.row_seal import KEY, RowSeal, read_key
 from toolserver.sql.sqlite import connect

@@ -22,7 +22,7 @@ from toolserver.errors import AlreadyCredited, BelowMinimum, SettlementPending
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.x402.records import BegunPayment
-from toolserver.money.x402.sql_store import SqlPaymentStore
+from toolserver.money.x402.store import SqlPaymentStore
 from toolserver.settings import PREFIX
 from toolserver.sql.high_water import HighWater
 

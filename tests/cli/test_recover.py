@@ -24,6 +24,7 @@ from toolserver.cli.receipts import receipts
 from toolserver.cli.recover import recover
 from toolserver.clock import SystemClock
 from toolserver.core.credit_price import ATOMIC
+from toolserver.money.books.sql_books import read_signed_payment_books
 from toolserver.money.ledger.admin import backup, check, restore_backup
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.matching import AUTHORIZATION_USED
@@ -32,8 +33,7 @@ from toolserver.money.receipts.log import LogForked, UnchargedCall
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.x402.records import ChainTopup, TopupCredit, begin_recovered
-from toolserver.money.x402.sql_books import read_signed_payment_books
-from toolserver.money.x402.sql_store import SqlPaymentStore
+from toolserver.money.x402.store import SqlPaymentStore
 from toolserver.sql.high_water import HighWater
 
 BUYER, OTHER = Account.from_key(private_key(0, 0)), Account.from_key(private_key(1, 0))

@@ -14,7 +14,7 @@ from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.statements import StatementQuery
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.reissues import WAIT_MS, ReissueDraft, ReissueRefused
-from toolserver.money.purchases.sql_reissues import SqlReissues
+from toolserver.money.purchases.sql_refunds import SqlReissues
 from toolserver.sql.sqlite import connect
 
 OLD, NEW, CHILD = (token_hash(token(number)).hex() for number in (1, 2, 3))

@@ -23,7 +23,7 @@ from tests.live.forking import start_program
 from tests.live.processes import ROOT, environment
 from toolserver.clock import ManualClock
 from toolserver.money.ledger.store import FILE, open_ledger
-from toolserver.money.receipts import sql_log
+from toolserver.money.receipts import sql_store
 from toolserver.money.receipts.log import HOUR_S, UnchargedCall
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sql_audit import find_log_differences
@@ -36,13 +36,13 @@ URL = "https://data.example"
 # A step: what is called then, how often it has to be called, and whether the kill comes before or after it.
 STEPS: dict[str, tuple[Any, str, int, bool]] = {
     "before an hour is appended": (SqlReceiptStore, "append", 1, True),
-    "when its leaves are written": (sql_log, "insert", 1, False),
-    "when its nodes are written": (sql_log, "insert", 2, False),
-    "before it is committed": (sql_log, "append_hour", 1, False),
+    "when its leaves are written": (sql_store, "insert", 1, False),
+    "when its nodes are written": (sql_store, "insert", 2, False),
+    "before it is committed": (sql_store, "append_hour", 1, False),
     "between two hours": (SqlReceiptStore, "append", 1, False),
     "when all are appended": (SqlReceiptStore, "append", 2, False),
     "before the log is signed": (SqlReceiptStore, "sign_checkpoint", 1, True),
-    "before the checkpoint is committed": (sql_log, "sign_checkpoint", 1, False),
+    "before the checkpoint is committed": (sql_store, "sign_checkpoint", 1, False),
     "when the checkpoint is stored": (SqlReceiptStore, "sign_checkpoint", 1, False),
     "before it is kept outside the database": (HighWater, "change", 1, True),
     "when it is kept": (HighWater, "change", 1, False),

@@ -36,7 +36,7 @@ from toolserver.money.purchases.chain.reorg_watch import COMPARE_S, MISSING_S, A
 from toolserver.money.purchases.sql_review import read_review_cases
 from toolserver.money.purchases.units import NETWORK, USDC
 from toolserver.money.x402 import wire
-from toolserver.money.x402.sql_confirmations import read_confirmation_cases
+from toolserver.money.x402.store import read_confirmation_cases
 
 DEEPEST, SMALL, LARGE = 10, 5, 150
 SAFE = 16  # blocks on top after which anvil calls a block safe; the simulated chain calls it so after 60

@@ -9,9 +9,7 @@ from tests.money.ledger.ledgers import token
 from tests.money.receipts.stores import append_hours
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.receipts.log import BookedCall
-from toolserver.money.receipts.sql_booked import book_calls
-from toolserver.money.receipts.sql_log import read_log_state
-from toolserver.money.receipts.sql_store import SqlReceiptStore
+from toolserver.money.receipts.sql_store import SqlReceiptStore, book_calls, read_log_state
 from toolserver.serving.database_check import check_place, find_differences, read_facts
 from toolserver.sql.ledger_place import read_place
 

@@ -14,7 +14,7 @@ from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import data_dir_option
 from toolserver.money.receipts import transparency_log
 from toolserver.money.receipts.keys import parse_keys
-from toolserver.money.receipts.sql_log import read_log_state
+from toolserver.money.receipts.sql_store import read_log_state
 from toolserver.money.receipts.verify import verdict
 from toolserver.serving.shared_database import find_marks
 

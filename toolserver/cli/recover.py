@@ -21,9 +21,9 @@ from toolserver.money.purchases.listing import show_usd
 from toolserver.money.purchases.matching import Receipt, UsdcTransfer, transfers
 from toolserver.money.purchases.quotes import ADDRESS_MARK
 from toolserver.money.purchases.sql_refunds import is_known_payment
-from toolserver.money.purchases.sql_store import SqlPurchaseStore
+from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.x402.records import ChainTopup, TopupCredit, begin_recovered, find_topups
-from toolserver.money.x402.sql_store import SqlPaymentStore
+from toolserver.money.x402.store import SqlPaymentStore
 from toolserver.registry.registry import Registry
 from toolserver.serving.shared_database import find_marks
 

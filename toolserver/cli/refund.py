@@ -20,7 +20,7 @@ from toolserver.money.purchases.matching import Receipt, is_authorized_transfer
 from toolserver.money.purchases.offline_key import read_private_key
 from toolserver.money.purchases.refunds import RefundDraft, RefundRefused, StoredRefund, nonce_of, show_refund
 from toolserver.money.purchases.sql_refunds import SqlRefunds
-from toolserver.money.purchases.sql_store import SqlPurchaseStore
+from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.purchases.transfer_authorization import VALID_S, Authorization
 from toolserver.money.purchases.units import CHAIN_ID, USDC
 

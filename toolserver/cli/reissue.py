@@ -23,8 +23,8 @@ from toolserver.money.purchases.reissues import (
     require_due,
     show_reissue,
 )
-from toolserver.money.purchases.sql_reissues import SqlReissues, complete_reissue
-from toolserver.money.purchases.sql_store import ROOM
+from toolserver.money.purchases.sql_refunds import SqlReissues, complete_reissue
+from toolserver.money.purchases.store import ROOM
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.webhooks.sql_tables import SqlTables

@@ -8,7 +8,7 @@ import anyio.to_thread
 from toolserver.money.ledger.admin import WRITTEN
 from toolserver.money.ledger.sql_invariants import Breach, LedgerTotals, find_breaches, read_totals
 from toolserver.money.receipts.log import LogMark
-from toolserver.money.receipts.sql_log import log_state_of
+from toolserver.money.receipts.sql_store import log_state_of
 from toolserver.sql.connection import SqlConnection, is_shared
 from toolserver.sql.kept_tables import CountRows, TableFacts, read_table_facts, sum_accounts
 from toolserver.sql.ledger_place import LedgerPlace, open_place, read_place

@@ -25,7 +25,7 @@ from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
 from toolserver.money.purchases.quotes import put_old_quotes_aside
 from toolserver.money.purchases.remote import open_remote_sales
 from toolserver.money.purchases.service import open_purchases
-from toolserver.money.purchases.sql_store import SqlPurchaseStore
+from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.receipts.keys import RECEIPT_KEYS
 from toolserver.money.receipts.service import AccountStatements, ReceiptService
 from toolserver.money.receipts.transparency_log import CLOSE_EVERY_S

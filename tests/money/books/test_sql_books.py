@@ -6,9 +6,18 @@ from contextlib import closing
 import pytest
 
 from tests.money.ledger.ledgers import token
-from toolserver.money.books.sql_books import EVER, list_transfers, read_books, read_tokens, read_tools
+from toolserver.money.books.sql_books import (
+    EVER,
+    list_transfers,
+    read_books,
+    read_signed_payment_books,
+    read_tokens,
+    read_tools,
+    read_transfer_books,
+)
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.sql.errors import StorageFailed
+from toolserver.sql.migrate import migrate
 
 
 async def test_books_are_read_while_the_ledger_is_open(tmp_path):
@@ -41,3 +50,54 @@ def test_a_file_that_is_no_database_is_said_to_be_one(tmp_path, read):
     (tmp_path / FILE).write_text("no database", encoding="utf-8")
     with pytest.raises(StorageFailed):
         read(tmp_path / FILE, 0, EVER)
+
+
+HASH, OTHER = b"\x01" * 32, b"\x02" * 32
+
+
+@pytest.fixture
+def db():
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db)
+        db.execute("INSERT INTO account(id, kind) VALUES (4, 'token')")
+        db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES (?, 4, 'acct_1', 0)", ("a" * 64,))
+        for number in (1, 2):
+            key = number.to_bytes(32, "big")
+            row = (number, key, key[-20:], number)
+            db.execute("INSERT INTO purchase VALUES (?,?,?,?,5000000,250,NULL,'credited',0,0)", row)
+        cause = f"eip155:8453:0x{OTHER.hex()}:0"
+        db.execute("INSERT INTO transfer VALUES (1, 'posted', 1, 4, 250, NULL, ?, 100)", (cause,))
+        row = (8453, HASH, 1, "a" * 64, 7, HASH, 0, 5_000_000, 250, "[0]", "blocks", 0, 0, 150)
+        db.execute("INSERT INTO tx_credit VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,NULL,NULL,NULL,NULL,NULL,NULL)", row)
+        undone = (1, 8453, OTHER, 2, "a" * 64, 7, OTHER, 5_000_000, 250, 200, 50, 220)
+        db.execute("INSERT INTO tx_reversal VALUES (?,?,?,?,?,?,?,?,?,?,?,?)", undone)
+        for hash in (HASH, OTHER):
+            db.execute("INSERT INTO unapplied_payment VALUES (8453, ?, 1, 3000000, 'second_transfer', 160)", (hash,))
+        yield db
+
+
+def test_a_payment_counts_when_it_was_credited_and_again_when_it_was_undone(db):
+    assert tuple(read_transfer_books(db, 100, 200)) == (2, 10_000_000, 500, 0, 0, 0, 0, 1, 3_000_000)
+    assert tuple(read_transfer_books(db, 200, 300)) == (0, 0, 0, 1, 5_000_000, 200, 50, 0, 0)
+    assert read_transfer_books(db, 101, 200).payments == 1
+
+
+ROWS = [("topup new", 250, 5_000_000), ("topup new", None, 1_000_000), ("GET /api/pro/macro x", None, 40_000)]
+
+
+def test_each_payment_is_a_topup_a_call_or_a_case():
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db)
+        db.execute("INSERT INTO account(id, kind) VALUES (4, 'token')")
+        db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES (?, 4, 'acct_1', 0)", ("a" * 64,))
+        for number, (request, credits, amount) in enumerate(ROWS):
+            key = number.to_bytes(32, "big")
+            row = (key, key[:20], key, amount, request, key, "a" * 64 if credits else None, credits)
+            db.execute(
+                """INSERT INTO x402_payment(payload, authorizer, nonce, amount, request, state, tx_hash, token, credits,
+                valid_before, begun_at, settled_at) VALUES (?,?,?,?,?,'settled',?,?,?,9,90,100)""",
+                row,
+            )
+
+        assert tuple(read_signed_payment_books(db, 100, 101)) == (1, 5_000_000, 250, 1, 40_000, 1, 1_000_000)
+        assert tuple(read_signed_payment_books(db, 0, 100)) == (0,) * 7

@@ -24,9 +24,8 @@ from toolserver.money.purchases.deposit import DepositKey
 from toolserver.money.purchases.matching import TRANSFER, TRANSFER_SELECTOR, Log, Receipt, Transaction, transfers
 from toolserver.money.purchases.policy import ObservedTransaction
 from toolserver.money.purchases.quotes import Quotes, QuoteTerms
-from toolserver.money.purchases.records import PurchaseStore
 from toolserver.money.purchases.sql_review import SqlReview
-from toolserver.money.purchases.sql_store import SqlPurchaseStore
+from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.purchases.units import USDC
 
 NOW = 1_800_000_000
@@ -138,7 +137,7 @@ class Desk:
     """What a test touches."""
 
     ledger: SqlLedger
-    store: PurchaseStore
+    store: SqlPurchaseStore
     clock: ManualClock
     chain: RpcPool
     quotes: Quotes

@@ -6,8 +6,8 @@ from functools import partial
 from tests.calls.parts import START
 from tests.money.purchases.parts import PAYER, TX, TX2, Server, observed, paid, receipt, transfer_log, word
 from toolserver.clock import ManualClock
+from toolserver.money.purchases.chain import audit as chain_audit
 from toolserver.money.purchases.chain.audit import ClaimedMoney, ClaimedTransfer, compare_with_chain
-from toolserver.money.purchases.chain.node import audit as chain_audit
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, Log
 from toolserver.money.purchases.units import USDC

@@ -1,6 +1,7 @@
 """Credits that another service sells: its answers and its refusals as ours, and what is said when it is away."""
 
 import json
+from datetime import UTC, datetime
 from decimal import Decimal
 
 import httpx
@@ -8,6 +9,7 @@ import pytest
 
 from tests.money.purchases.parts import TX
 from tests.money.purchases.test_faces import doors
+from toolserver.core.account_statement import StatementRange
 from toolserver.core.credit_sales import Claim
 from toolserver.errors import (
     CallRejected,
@@ -19,7 +21,7 @@ from toolserver.errors import (
     RevokedToken,
 )
 from toolserver.money.purchases.quotes import challenge_of
-from toolserver.money.purchases.remote import MOST_BYTES, forward_to, open_remote_purchases
+from toolserver.money.purchases.remote import MOST_BYTES, RemoteStatements, forward_to, open_remote_purchases
 
 CLAIM = Claim(f"0x{TX.hex()}", "svc_buy_" + "0" * 32)
 URL = "https://a.example"
@@ -134,3 +136,22 @@ async def test_a_top_up_while_the_other_service_is_away_is_refused():
     answer = await passed(saying(200, httpx.ConnectError("refused"))[0])
     assert (answer.status_code, answer.content, answer.headers["retry-after"]) == (402, b"billing_unavailable", "15")
     assert (await passed(saying(200, {})[0], b"x" * (MOST_BYTES + 1))).status_code == 400
+
+
+AT = datetime(2027, 1, 15, 8, tzinfo=UTC)
+ENTRY = {
+    **{"at": "2027-01-15T08:00:00Z", "kind": "call", "credits": -2, "call_id": "call_1", "endpoint": "/api/pro/x"},
+    **{"state": "posted", "receipt_id": "rcpt_1", "no_charge_reason": None, "transaction": None, "new": 1},
+}
+
+
+async def test_the_owner_is_asked_with_the_callers_token_and_range():
+    transport, asked = saying(200, {"credits": 5, "entries": [ENTRY], "next_cursor": "0" * 16})
+    async with open_remote_purchases(URL, transport=transport) as desk:
+        found = await RemoteStatements(desk).read("svc_live_x", StatementRange(AT, None, "f" * 16, 7))
+
+    assert (found.credits, found.cursor) == (5, "0" * 16)
+    assert found.lines[0][:4] == (AT, "call", -2, "call_1")
+    assert found.lines[0].receipt_id == "rcpt_1"
+    assert asked[0].headers["authorization"] == "Bearer svc_live_x"
+    assert dict(asked[0].url.params) == {"from": "2027-01-15T08:00:00.000Z", "cursor": "f" * 16, "limit": "7"}

@@ -1,4 +1,4 @@
-"""The contract of every store of purchases, over memory, SQLite and PostgreSQL."""
+"""The contract of the store of purchases, over SQLite and PostgreSQL."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,25 +16,27 @@ from tests.postgres import POSTGRES
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import PaymentRequired
-from toolserver.money.ledger.memory import MemoryLedger
-from toolserver.money.ledger.operations import CauseReused
+from toolserver.money.ledger.operations import CauseReused, Mint, Reserve
 from toolserver.money.ledger.protocol import LedgerOwner
+from toolserver.money.ledger.state import LedgerState
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.listing import ListedPurchase
 from toolserver.money.purchases.matching import match_deposit
-from toolserver.money.purchases.memory_store import MemoryPurchaseStore
 from toolserver.money.purchases.records import (
     AddressInUse,
     BlockUpdate,
+    CreditFacts,
     NotCreditable,
     PurchaseDraft,
-    PurchaseStore,
+    TakeBack,
     TransferCredit,
     UnappliedPayment,
+    decide_credit,
+    other_transfers,
 )
-from toolserver.money.purchases.sql_store import SqlPurchaseStore
+from toolserver.money.purchases.store import SqlPurchaseStore
 
-KINDS = ("memory", "sqlite", POSTGRES)
+KINDS = ("sqlite", POSTGRES)
 US, SECOND = bytes([0xD0]) * 20, bytes([0xD1]) * 20
 TOKEN, TOKEN2 = "svc_live_" + "a" * 64, "svc_live_" + "b" * 64
 MS = NOW * 1000
@@ -44,7 +46,7 @@ MS = NOW * 1000
 class Kept:
     """A store, and the ledger beside it."""
 
-    store: PurchaseStore
+    store: SqlPurchaseStore
     ledger: LedgerOwner
 
     async def quote(self, number: int = 0, **changed: Any) -> bytes:
@@ -60,10 +62,6 @@ class Kept:
 @asynccontextmanager
 async def opened(kind: str, folder: Path) -> AsyncIterator[Kept]:
     clock = ManualClock(datetime.fromtimestamp(NOW, UTC))
-    if kind == "memory":
-        ledger = MemoryLedger(clock)
-        yield Kept(MemoryPurchaseStore(ledger.books), ledger)
-        return
     async with opened_ledger(kind, folder, clock) as durable:
         assert isinstance(durable, SqlLedger)
         yield Kept(SqlPurchaseStore(durable.file), durable)
@@ -334,3 +332,66 @@ async def test_money_that_bought_nothing_is_a_case_until_it_is_credited_after_al
     ]
     await kept.store.credit_transfer(credit())
     assert [case.tx for case in await kept.store.list_cases()] == [TX2]
+
+
+HASH = token_hash(TOKEN).hex()
+
+
+def facts(**changed: Any) -> CreditFacts:
+    return CreditFacts("quoted", US, False, 0, 0, {US: 1, SECOND: 2})._replace(**changed)
+
+
+def test_a_payment_mints_its_credits_once_for_its_transaction():
+    decision = decide_credit(credit(), facts())
+    assert (decision.credits, decision.unapplied) == (250, [])
+    assert (decision.mint.key, decision.mint.credits) == (HASH, 250)
+    assert decision.mint.cause == f"eip155:8453:0x{TX.hex()}:0"
+
+
+@pytest.mark.parametrize("changed", [{"state": "credited"}, {"transaction_used": True}, {"lost": 250}, {"lost": 251}])
+def test_what_was_credited_or_spent_before_is_not_credited(changed):
+    with pytest.raises(NotCreditable):
+        decide_credit(credit(), facts(**changed))
+
+
+def test_after_a_reversal_what_was_spent_is_deducted_and_the_cause_is_another():
+    decision = decide_credit(credit(), facts(state="reorged", reversals=2, lost=249))
+    assert (decision.credits, decision.mint.credits) == (1, 1)
+    assert decision.mint.cause.endswith(":2")
+
+
+def test_other_transfers_to_us_are_unapplied_by_purchase_and_those_to_others_are_not_ours():
+    logs = [transfer_log(US, 5, 0), transfer_log(SECOND, 1, 1), transfer_log(SECOND, 2, 2), transfer_log(OTHER, 4, 3)]
+    given = credit(seen=observed(receipt(*logs)))
+    assert [t.log_index for t in other_transfers(given)] == [1, 2, 3]
+    assert decide_credit(given, facts()).unapplied == [(TX, 2, 3_000_000, "transaction_used", MS)]
+
+
+def test_of_a_shared_address_the_rest_belongs_to_the_purchase_that_is_credited():
+    given = credit(seen=observed(receipt(transfer_log(US, 5, 0), transfer_log(US, 2, 1))))
+    given = given._replace(paid=given.paid._replace(indexes=(0,)))
+    assert decide_credit(given, facts(owners={})).unapplied == [(TX, 1, 2_000_000, "transaction_used", MS)]
+
+
+def test_a_transfer_of_nothing_is_not_recorded():
+    given = credit(seen=observed(receipt(transfer_log(US, 5, 0), transfer_log(SECOND, 0, 1))))
+    assert decide_credit(given, facts()).unapplied == []
+
+
+@pytest.mark.parametrize(("spent", "taken"), [(0, 100), (30, 70), (100, 0)])
+def test_taking_back_revokes_the_token_and_never_goes_below_zero(spent, taken):
+    books = LedgerState(MS)
+    Mint(HASH, 100, "test", "acct_1").on(books)
+    if spent:
+        Reserve("call_1", HASH, spent, "/x", "", MS + 1000).on(books)
+    assert TakeBack(HASH, 100, "undone").on(books) == taken
+    token = books.tokens[HASH]
+    assert (token.revoked_at, token.revoke_reason) == (MS, "undone")
+    assert books.accounts[token.account].spendable == 0
+
+
+def test_of_a_token_with_more_only_the_credits_named_are_taken_back():
+    books = LedgerState(MS)
+    Mint(HASH, 100, "test", "acct_1").on(books)
+    assert TakeBack(HASH, 40, "undone").on(books) == 40
+    assert books.accounts[books.tokens[HASH].account].spendable == 60

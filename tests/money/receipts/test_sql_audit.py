@@ -19,7 +19,7 @@ from toolserver.money.receipts.sql_audit import (
     find_receipt_differences,
     find_unlogged,
 )
-from toolserver.money.receipts.sql_log import last_checkpoint
+from toolserver.money.receipts.sql_store import last_checkpoint
 from toolserver.sql.migrate import migrate
 from toolserver.sql.sqlite import snapshot
 

@@ -9,7 +9,8 @@ import pytest
 from tests.money.receipts.test_log_state import HOUR, MS, calls
 from tests.money.receipts.test_sql_log import grow
 from toolserver.money.receipts.log import NOT_YET, AppendHour, LogLease
-from toolserver.money.receipts.sql_booked import (
+from toolserver.money.receipts.sql_store import (
+    append_hour,
     book_calls,
     count_booked,
     find_bucket,
@@ -20,7 +21,6 @@ from toolserver.money.receipts.sql_booked import (
     list_hours,
     read_day,
 )
-from toolserver.money.receipts.sql_log import append_hour
 from toolserver.sql.migrate import migrate
 
 

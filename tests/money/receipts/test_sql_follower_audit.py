@@ -5,8 +5,7 @@ import pytest
 from tests.calls.charging import RICH, open_stand
 from toolserver.core import ids
 from toolserver.money.ledger.store import FILE
-from toolserver.money.receipts.sql_audit import DAY_MS, KEPT_MS
-from toolserver.money.receipts.sql_follower_audit import find_follower_differences, list_calls_of
+from toolserver.money.receipts.sql_audit import DAY_MS, KEPT_MS, find_follower_differences, list_calls_of
 from toolserver.sql.sqlite import snapshot
 
 

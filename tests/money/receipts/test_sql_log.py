@@ -9,15 +9,17 @@ from tests.money.receipts.test_log_state import HOUR, MS, SIGN, calls
 from tests.money.receipts.test_merkle import consistent, mth, root_from_path, unbundled
 from toolserver.money.receipts.log import AppendHour, LogForked, LogLease, LogMark
 from toolserver.money.receipts.merkle import Tile
-from toolserver.money.receipts.sql_booked import book_calls, list_booked, read_day
-from toolserver.money.receipts.sql_log import (
+from toolserver.money.receipts.sql_store import (
     append_hour,
+    book_calls,
     find_leaf,
     last_checkpoint,
+    list_booked,
     log_size,
     log_state_of,
     prove_consistency,
     prove_inclusion,
+    read_day,
     read_tile,
     sign_checkpoint,
 )

@@ -41,8 +41,7 @@ from toolserver.money.x402.facilitator import Facilitator
 from toolserver.money.x402.finality import PaymentFinality
 from toolserver.money.x402.offers import X402Terms
 from toolserver.money.x402.settlement import AuthorisationState, Handover, SettlementService
-from toolserver.money.x402.sql_confirmations import SqlConfirmations
-from toolserver.money.x402.sql_store import SqlPaymentStore
+from toolserver.money.x402.store import SqlPaymentStore
 from toolserver.money.x402.topup import ToppedUp
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.site_facts import SiteFacts
@@ -243,7 +242,7 @@ async def desk(
         )
         pool = RpcPool([partial(_itself, server) for server in servers], monotonic=clock.monotonic)
         finality = PaymentFinality(
-            SqlConfirmations(ledger.file), pool, clock, policy or Policy(), pay_to=PAY_TO, wait_s=0
+            SqlPaymentStore(ledger.file), pool, clock, policy or Policy(), pay_to=PAY_TO, wait_s=0
         )
         settling = SettlementService(
             SqlPaymentStore(ledger.file),

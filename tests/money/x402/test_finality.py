@@ -16,7 +16,7 @@ from toolserver.money.purchases.policy import Policy
 from toolserver.money.purchases.units import USDC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.settlement import SettlementSweep
-from toolserver.money.x402.sql_confirmations import read_confirmation_cases
+from toolserver.money.x402.store import read_confirmation_cases
 
 KEY = "k" * 40
 

@@ -3,11 +3,19 @@
 import httpx
 import pytest
 
-from tests.money.x402.parts import NOW, PAYER_TEXT, REGISTRY, Chain, Script, desk, failed, response_of, signed
+from tests.money.x402.parts import NOW, PAYER_TEXT, REGISTRY, TERMS, Chain, Script, desk, failed, response_of, signed
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import ChainUnavailable, PaymentRequired, PaymentUsed, SettlementPending
 from toolserver.money.x402 import wire
-from toolserver.money.x402.settlement import AuthorisationState
+from toolserver.money.x402.offers import offer_call
+from toolserver.money.x402.settlement import (
+    AuthorisationState,
+    leave_pending,
+    refuse_payment,
+    refuse_unknown_use,
+    say_unavailable,
+)
+from toolserver.money.x402.wire import FacilitatorDown
 
 TX = bytes([9]) * 32
 TWO = 2 * ATOMIC
@@ -279,3 +287,27 @@ async def test_a_chain_that_lags_is_given_some_seconds(tmp_path):
 async def test_when_the_chain_cannot_tell_the_facilitator_is_believed(tmp_path):
     async with desk(tmp_path, chain=Chain(None)) as d:
         assert (await d.topup(signed(TWO))).credits == 100
+
+
+OFFER, PAYMENT = offer_call(TERMS, REGISTRY["premium_report"]), wire.read_payment(signed())
+
+
+def test_a_payment_that_was_not_made_gets_the_reason_and_the_offer_again():
+    refused = refuse_payment(PAYMENT, OFFER, "invalid_payload")
+
+    assert (refused.status, refused.code) == (402, "payment_required")
+    assert response_of(refused)["errorReason"] == "invalid_payload"
+    assert wire.REQUIRED in refused.headers
+
+
+def test_nobody_is_offered_anything_whose_payment_may_have_been_made():
+    for said in (leave_pending(PAYMENT, bytes(32)), refuse_unknown_use(), say_unavailable(FacilitatorDown("away"))):
+        assert wire.REQUIRED not in said.headers
+        assert said.status in (409, 503)
+
+
+def test_a_pending_payment_names_its_transaction_and_when_to_ask_again():
+    said = leave_pending(PAYMENT, bytes([1]) * 32)
+
+    assert response_of(said)["transaction"] == f"0x{'01' * 32}"
+    assert said.headers["Retry-After"] == str(said.extra["retry_after_seconds"])

@@ -155,8 +155,8 @@ async def test_a_payment_that_cannot_be_looked_at_keeps_no_other_one_waiting(tmp
 
 
 async def test_more_payments_than_one_page_holds_are_all_looked_at(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolserver.money.x402.sql_store.MOST_LISTED", 2)
-    monkeypatch.setattr("toolserver.money.x402.sql_store._list_unsettled.__defaults__", (2,))
+    monkeypatch.setattr("toolserver.money.x402.store.MOST_LISTED", 2)
+    monkeypatch.setattr("toolserver.money.x402.store._list_unsettled.__defaults__", (2,))
     async with desk(tmp_path) as d:
         for _ in range(5):
             await pending(d, signed(TWO), key=KEY)

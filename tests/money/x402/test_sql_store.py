@@ -8,13 +8,14 @@ from pathlib import Path
 import pytest
 
 from tests.money.ledger.ledgers import opened as opened_ledger
+from tests.money.x402.parts import desk, signed
 from tests.money.x402.test_store import BEGUN, CREDIT, HASH, HASH2, ID, ID2, MS, TOKEN, TOKEN2, TX, Stored
 from tests.postgres import POSTGRES
 from toolserver.clock import SystemClock
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.x402.records import NonceUsed
-from toolserver.money.x402.sql_store import SqlPaymentStore
-from toolserver.sql.errors import StorageFailed
+from toolserver.money.x402.store import SqlPaymentStore
+from toolserver.sql.errors import DatabaseError, StorageFailed
 
 
 @asynccontextmanager
@@ -105,3 +106,23 @@ async def test_what_was_credited_by_hand_is_not_credited_again(tmp_path, kind):
         with pytest.raises(NonceUsed, match="by hand"):
             await store.credit_recovered(RECOVERED)
         assert await store.find_payment(ID) is None
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "DELETE FROM x402_confirmation",
+        "UPDATE x402_confirmation SET undone_at=NULL, lost=NULL",
+    ],
+)
+async def test_the_database_itself_keeps_what_was_undone(tmp_path, sql):
+    async with desk(tmp_path) as d:
+        await d.buy(signed())
+        store = SqlPaymentStore(d.ledger.file)
+        (watched,) = await store.list_watched()
+        assert await store.undo_payment(watched.payload, 5) == (0, 0)
+        assert await store.is_undone(watched.payload)
+        assert await store.list_watched() == []
+        with pytest.raises(Exception, match=r"never deleted|stays undone") as caught:
+            await d.ledger.file.alone(lambda db: db.execute(sql).rowcount)
+        assert isinstance(caught.value.__cause__, DatabaseError)

@@ -1,4 +1,4 @@
-"""The contract of every store of signed payments, over memory, SQLite and PostgreSQL."""
+"""The contract of every store of signed payments, over SQLite and PostgreSQL."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -13,12 +13,10 @@ from tests.postgres import POSTGRES
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import PaymentRequired
-from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.protocol import LedgerOwner
 from toolserver.money.ledger.store import SqlLedger
-from toolserver.money.x402.memory_store import MemoryPaymentStore
-from toolserver.money.x402.records import MOST_LISTED, BegunPayment, NonceUsed, PaymentStore, TopupCredit
-from toolserver.money.x402.sql_store import SqlPaymentStore
+from toolserver.money.x402.records import MOST_LISTED, BegunPayment, NonceUsed, TopupCredit
+from toolserver.money.x402.store import SqlPaymentStore
 
 NOW = 1_800_000_000
 MS = NOW * 1000
@@ -34,7 +32,7 @@ CREDIT = TopupCredit(ID, TX, HASH, 100, b"box", MS + 900_000, MS + 1)
 class Stored:
     """A store, and the ledger beside it."""
 
-    store: PaymentStore
+    store: SqlPaymentStore
     ledger: LedgerOwner
 
     async def credited(self, **changed: Any) -> None:
@@ -42,13 +40,9 @@ class Stored:
         await self.store.credit_topup(CREDIT._replace(**changed))
 
 
-@pytest.fixture(params=["memory", "sqlite", POSTGRES])
+@pytest.fixture(params=["sqlite", POSTGRES])
 async def stored(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Stored]:
     clock = ManualClock(datetime.fromtimestamp(NOW, UTC))
-    if request.param == "memory":
-        ledger = MemoryLedger(clock)
-        yield Stored(MemoryPaymentStore(ledger.books), ledger)
-        return
     async with opened(request.param, tmp_path, clock) as durable:
         assert isinstance(durable, SqlLedger)
         yield Stored(SqlPaymentStore(durable.file), durable)

@@ -9,7 +9,7 @@ from tests.money.ledger.ledgers import opened
 from tests.money.x402.test_store import BEGUN, CREDIT, HASH, MS, NOW, TOKEN
 from toolserver.clock import ManualClock
 from toolserver.money.x402.records import NonceUsed
-from toolserver.money.x402.sql_confirmations import SqlConfirmations
+from toolserver.money.x402.store import SqlPaymentStore
 
 pytestmark = pytest.mark.live
 
@@ -28,7 +28,7 @@ async def count(ledgers, job):
 
     async def attempt(ledger):
         try:
-            done.append(await job(SqlConfirmations(ledger.file)) or (0, 0))
+            done.append(await job(SqlPaymentStore(ledger.file)) or (0, 0))
         except NonceUsed:
             pass
 
@@ -46,5 +46,5 @@ async def test_a_payment_is_begun_credited_and_undone_once(pair):
     assert [await ledger.balance(TOKEN) for ledger in pair] == [400, 400]
     assert sum(taken for taken, _ in await count(pair, lambda store: store.undo_payment(BEGUN.payload, MS))) == 100
     assert await pair[0].balance(TOKEN) == 300
-    stored = await SqlConfirmations(pair[1].file).find_payment(BEGUN.payload)
+    stored = await SqlPaymentStore(pair[1].file).find_payment(BEGUN.payload)
     assert (stored.token, stored.credits) == (HASH, 100)

@@ -27,7 +27,7 @@ from toolserver.core.credit_sales import ChainServers
 from toolserver.errors import CallRejected, InvalidArguments, NotFound, PaymentRequired, RateLimited
 from toolserver.money.purchases.reissues import ReissueDraft
 from toolserver.money.purchases.service import ClosedPurchases, PurchaseService
-from toolserver.money.purchases.sql_reissues import SqlReissues
+from toolserver.money.purchases.sql_refunds import SqlReissues
 from toolserver.money.receipts.service import AccountStatements
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.response_schema import answer_schema

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolserver.money.books.sql_months import find_closed
 from toolserver.money.ledger.sql_books import (
@@ -19,11 +19,102 @@ from toolserver.money.ledger.sql_books import (
 )
 from toolserver.money.ledger.sql_removed import read_horizon
 from toolserver.money.purchases.listing import show_usd
-from toolserver.money.purchases.sql_books import RefundBooks, TransferBooks, read_refund_books, read_transfer_books
 from toolserver.money.receipts.month_statement import MonthSpan, parse_month
-from toolserver.money.x402.sql_books import SignedPaymentBooks, read_signed_payment_books
-from toolserver.sql.connection import SqlConnection
+from toolserver.sql.connection import SqlConnection, hex_of
 from toolserver.sql.ledger_place import LedgerPlace, iterate_place, read_place
+
+_CREDITED = """WITH credited AS (
+    SELECT amount, credits, credited_at AS at FROM tx_credit
+    UNION ALL
+    SELECT r.amount, r.credits, (SELECT t.at FROM transfer t WHERE t.cause =
+      'eip155:' || r.chain_id || ':0x' || {tx_hash} || ':' ||
+      (SELECT count(*) FROM tx_reversal e WHERE e.purchase = r.purchase AND e.id < r.id))
+    FROM tx_reversal r)
+  SELECT count(*), coalesce(sum(amount), 0), coalesce(sum(credits), 0)
+  FROM credited WHERE at >= :since AND at < :until"""
+_UNDONE = """SELECT count(*), coalesce(sum(amount), 0), coalesce(sum(taken_back), 0), coalesce(sum(lost), 0)
+  FROM tx_reversal WHERE at >= :since AND at < :until"""
+_UNAPPLIED = """SELECT count(*), coalesce(sum(amount), 0) FROM unapplied_payment u
+  WHERE seen_at >= :since AND seen_at < :until
+    AND NOT EXISTS (SELECT 1 FROM tx_credit c WHERE c.tx_hash = u.tx_hash AND c.purchase = u.purchase)"""
+
+
+_BOOKED = "booked_at >= :since AND booked_at < :until"
+_PAID = "state = 'paid' AND ended_at >= :since AND ended_at < :until"
+_REFUNDED = f"""SELECT coalesce(sum(CASE WHEN {_BOOKED} THEN credits END), 0),
+    count(CASE WHEN {_PAID} THEN 1 END), coalesce(sum(CASE WHEN {_PAID} THEN amount END), 0),
+    count(CASE WHEN state IN ('booked', 'sent') THEN 1 END),
+    coalesce(sum(CASE WHEN state IN ('booked', 'sent') THEN amount END), 0)
+  FROM refund"""
+
+
+class RefundBooks(NamedTuple):
+    """The refunds of a span of time: credits that left tokens, and payments in 0.000001 USDC. `open` refunds were
+    booked at any time and are not paid yet.
+    """
+
+    credits: int
+    payments: int
+    amount: int
+    open: int
+    open_amount: int
+
+
+class TransferBooks(NamedTuple):
+    """The transfers of a span of time, in 0.000001 USDC and credits. `undone` transfers are no longer on the chain:
+    some of their credits were taken back, and those that had been spent are lost. `unapplied` transfers bought nothing.
+    """
+
+    payments: int
+    amount: int
+    credits: int
+    undone: int
+    undone_amount: int
+    credits_taken_back: int
+    credits_lost: int
+    unapplied: int
+    unapplied_amount: int
+
+
+def read_transfer_books(db: SqlConnection, since: int, until: int) -> TransferBooks:
+    """Return what came by transfers from `since` to before `until`."""
+    span = {"since": since, "until": until}
+    queries = (_CREDITED.format(tx_hash=hex_of(db, "r.tx_hash")), _UNDONE, _UNAPPLIED)
+    credited, undone, unapplied = (db.execute(sql, span).fetchone() for sql in queries)
+    return TransferBooks(*credited, *undone, *unapplied)
+
+
+def read_refund_books(db: SqlConnection, since: int, until: int) -> RefundBooks:
+    """Return what was paid back from `since` to before `until`."""
+    return RefundBooks(*db.execute(_REFUNDED, {"since": since, "until": until}).fetchone())
+
+
+_SETTLED = """
+  SELECT count(token), coalesce(sum(CASE WHEN token IS NOT NULL THEN amount END), 0), coalesce(sum(credits), 0),
+    count(CASE WHEN request NOT LIKE 'topup %' THEN 1 END),
+    coalesce(sum(CASE WHEN request NOT LIKE 'topup %' THEN amount END), 0),
+    count(CASE WHEN token IS NULL AND request LIKE 'topup %' THEN 1 END),
+    coalesce(sum(CASE WHEN token IS NULL AND request LIKE 'topup %' THEN amount END), 0)
+  FROM x402_payment WHERE state = 'settled' AND settled_at >= :since AND settled_at < :until"""
+
+
+class SignedPaymentBooks(NamedTuple):
+    """The signed payments of a span of time, in 0.000001 USDC: top-ups with their credits, single calls, and top-ups
+    that were paid and not credited, which wait for a person.
+    """
+
+    topups: int
+    topup_amount: int
+    topup_credits: int
+    calls: int
+    call_amount: int
+    uncredited: int
+    uncredited_amount: int
+
+
+def read_signed_payment_books(db: SqlConnection, since: int, until: int) -> SignedPaymentBooks:
+    """Return what came by signed payments from `since` to before `until`."""
+    return SignedPaymentBooks(*db.execute(_SETTLED, {"since": since, "until": until}).fetchone())
 
 
 def read_books(place: LedgerPlace, since: int, until: int) -> dict[str, Any]:

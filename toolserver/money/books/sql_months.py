@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.sql_books import read_credit_books
-from toolserver.money.receipts import sql_booked
+from toolserver.money.receipts import sql_store
 from toolserver.money.receipts.keys import Key
 from toolserver.money.receipts.month_statement import (
     CLOSING,
@@ -29,7 +29,7 @@ from toolserver.money.receipts.month_statement import (
     find_gap,
     parse_month,
 )
-from toolserver.money.receipts.sql_log import log_state_of
+from toolserver.money.receipts.sql_store import log_state_of
 from toolserver.sql.connection import SqlConnection, among, hold_alone, in_order, insert, is_shared, lock_rows
 from toolserver.sql.kept_tables import KeptTable, list_kept_tables, read_pages
 
@@ -163,7 +163,7 @@ def read_figures(db: SqlConnection, span: MonthSpan) -> dict[str, int]:
 def read_log_root(db: SqlConnection, span: MonthSpan) -> LogRoot | None:
     """Return the log root at the end of a month; None while the log lacks hours of the month."""
     end = span.until // HOUR_MS
-    if sql_booked.list_hours(db, end):
+    if sql_store.list_hours(db, end):
         return None
     size = int(db.execute(_LEAVES, (_name_day(span.until), end)).fetchone()[0])
     return LogRoot(size, log_state_of(db, size).root.hex())

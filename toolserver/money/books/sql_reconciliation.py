@@ -16,17 +16,18 @@ from toolserver.money.ledger.sql_removed import read_horizon
 from toolserver.money.purchases.chain.audit import ClaimedMoney, ClaimedTransfer, compare_with_chain
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
 from toolserver.money.purchases.refunds import nonce_of
-from toolserver.money.purchases.sql_sweeps import sum_swept
+from toolserver.money.purchases.store import sum_swept
 from toolserver.money.receipts.keys import Key
 from toolserver.money.receipts.log import LogMark
 from toolserver.money.receipts.sql_audit import (
     count_logged,
     count_receipts,
+    find_follower_differences,
     find_log_differences,
     find_receipt_differences,
     find_unlogged,
+    list_calls_of,
 )
-from toolserver.money.receipts.sql_follower_audit import find_follower_differences, list_calls_of
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.ledger_place import LedgerPlace, read_place

@@ -45,12 +45,12 @@ from toolserver.money.purchases.quotes import MEMO, challenge_of, invalid, memo_
 from toolserver.money.purchases.records import (
     NotCreditable,
     Purchase,
-    PurchaseStore,
     Reason,
     StoredCredit,
     TransferCredit,
     UnappliedPayment,
 )
+from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token, sealing_key
 from toolserver.money.purchases.units import CHAIN_ID, LEAST
 
@@ -98,7 +98,7 @@ class Confirmations:
     """Judges claims and credits the purchases that were paid."""
 
     def __init__(
-        self, store: PurchaseStore, chain: RpcPool, clock: Clock, rules: Rules, ceilings: SalesCeilings | None = None
+        self, store: SqlPurchaseStore, chain: RpcPool, clock: Clock, rules: Rules, ceilings: SalesCeilings | None = None
     ) -> None:
         self._store, self._chain, self._clock, self._rules = store, chain, clock, rules
         self._ceilings, self._one_at_a_time = ceilings, anyio.Lock()

@@ -22,7 +22,8 @@ from toolserver.errors import ChainUnavailable, InvalidArguments, RateLimited
 from toolserver.money.purchases.ceilings import SalesCeilings
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.matching import commitment
-from toolserver.money.purchases.records import AddressInUse, PurchaseDraft, PurchaseStore
+from toolserver.money.purchases.records import AddressInUse, PurchaseDraft
+from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.purchases.units import CHAIN_ID, LEAST, USDC_TEXT, atomic
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.high_water import HighWater
@@ -54,7 +55,7 @@ class Quotes:
 
     def __init__(
         self,
-        store: PurchaseStore,
+        store: SqlPurchaseStore,
         clock: Clock,
         terms: QuoteTerms,
         ceilings: SalesCeilings | None = None,
@@ -138,7 +139,7 @@ class Quotes:
             return address
 
 
-async def put_old_quotes_aside(store: PurchaseStore, clock: Clock, days: float) -> None:
+async def put_old_quotes_aside(store: SqlPurchaseStore, clock: Clock, days: float) -> None:
     """Archive the quotes that expired at least `days` days ago and were not paid, `AT_ONCE` in a transaction."""
     before = int((clock.time() - days * DAY_S) * 1000)
     more = True
@@ -185,7 +186,7 @@ class AddressNumbers:
     Where instances share a database, the block is reserved there as well, so that no two instances get the same one.
     """
 
-    def __init__(self, store: PurchaseStore, first: int = 0, marks: HighWater | None = None) -> None:
+    def __init__(self, store: SqlPurchaseStore, first: int = 0, marks: HighWater | None = None) -> None:
         self._store, self._first, self._marks = store, first, marks
         self._next = self._end = 0
         self._reserving = anyio.Lock()

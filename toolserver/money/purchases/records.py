@@ -8,12 +8,11 @@ always the hex SHA-256 of the token itself.
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, NamedTuple
 
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.operations import ISSUED, LedgerOperation, LedgerState, Mint, Needs, Revoke
 from toolserver.money.ledger.protocol import new_ref
-from toolserver.money.purchases.listing import ListedPurchase, ReviewCase
 from toolserver.money.purchases.matching import MatchedPayment, UsdcTransfer, transfers
 from toolserver.money.purchases.policy import Finality, ObservedTransaction
 from toolserver.money.purchases.units import CHAIN_ID
@@ -128,92 +127,6 @@ class CreditReversal(NamedTuple):
 
     taken_back: int
     lost: int
-
-
-class PurchaseStore(Protocol):
-    """Stores purchases beside the ledger whose tokens they fund. Each call is one transaction, durable on return."""
-
-    async def find_next_index(self) -> int:
-        """Return the first index above those of all stored deposit addresses."""
-        ...
-
-    async def set_aside(self, start: int, count: int) -> int:
-        """Reserve `count` indexes that no other instance gets, from `start` on, and return the first of them."""
-        ...
-
-    async def add_quote(self, draft: PurchaseDraft) -> None:
-        """Store a new purchase. Raises AddressInUse."""
-        ...
-
-    async def find_purchase(self, memo_hash: bytes) -> Purchase | None:
-        """Return the purchase of a memo, given the memo's SHA-256, or None if there is none."""
-        ...
-
-    async def put_quotes_aside(self, before: int, most: int) -> int:
-        """Archive at most `most` quotes that expired before a time and for which no payment came, and return how many.
-
-        Archived quotes are no longer listed. Their addresses stay taken, and a memo still finds its purchase.
-        """
-        ...
-
-    async def find_credit(self, purchase: int) -> StoredCredit | None:
-        """Return the credit of a purchase, or None if it was not credited."""
-        ...
-
-    async def credit_transfer(self, credit: TransferCredit) -> int:
-        """Turn a payment into credits on a new token, and return the number of credits.
-
-        Raises:
-            NotCreditable, CauseReused: nothing was written.
-        """
-        ...
-
-    async def record_unapplied(self, payment: UnappliedPayment) -> None:
-        """Record money that bought nothing. The first record for a transaction and a purchase stays."""
-        ...
-
-    async def is_token_waiting(self, token: str) -> bool:
-        """Return True if the encrypted token is still stored for its buyer."""
-        ...
-
-    async def forget_token(self, token: str) -> None:
-        """Delete the encrypted token: its buyer has shown that it arrived."""
-        ...
-
-    async def forget_old_tokens(self, now: int) -> None:
-        """Delete every encrypted token that was spent from or whose `sealed_until` has passed."""
-        ...
-
-    async def list_watched(self) -> list[StoredCredit]:
-        """Return the credits that the chain could still undo, oldest first."""
-        ...
-
-    async def record_block(self, update: BlockUpdate) -> None:
-        """Record where a credited payment is on the chain, so that it no longer counts as missing."""
-        ...
-
-    async def record_missing(self, tx_hash: bytes, now: int) -> None:
-        """Record that a credited payment was not found on the chain. The first such record stays."""
-        ...
-
-    async def reverse_credit(self, tx_hash: bytes, now: int) -> CreditReversal:
-        """Revoke the token of a payment that is gone, and take back its unspent credits.
-
-        Return (0, 0) if none is credited. The purchase can be credited again if the transaction comes back.
-        """
-        ...
-
-    async def list_deposits(self) -> list[tuple[int, bytes]]:
-        """Return every deposit address that was ever given out, with its index, in the order of the indexes."""
-        ...
-
-    async def list_purchases(self, state: str | None, limit: int) -> list[ListedPurchase]:
-        """Return the newest purchases of one state (None: of any), newest first."""
-        ...
-
-    async def list_cases(self) -> list[ReviewCase]:
-        """Return the cases for a person, oldest first."""
-        ...
 
 
 PAYMENT_UNDONE = "payment undone on the chain"

@@ -30,9 +30,9 @@ from toolserver.money.purchases.confirm import Confirmations, Rules, unavailable
 from toolserver.money.purchases.deposit import DepositKey
 from toolserver.money.purchases.policy import policy_of
 from toolserver.money.purchases.quotes import MEMO, Quotes, QuoteTerms, invalid, memo_hash
-from toolserver.money.purchases.sql_reissues import SqlReissues
+from toolserver.money.purchases.sql_refunds import SqlReissues
 from toolserver.money.purchases.sql_review import SqlReview
-from toolserver.money.purchases.sql_store import SqlPurchaseStore
+from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.settings import PaymentSettings as Settings
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.high_water import HighWater

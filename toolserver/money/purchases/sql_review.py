@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from toolserver.money.purchases.listing import ReviewCase
 from toolserver.money.purchases.records import UnagreedTransfer
-from toolserver.money.purchases.sql_store import ROOM
+from toolserver.money.purchases.store import ROOM
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.leases import LeasedTask
@@ -25,7 +25,7 @@ _CASES = """
 
 
 class SqlReview:
-    """Implements AgreementStore and SalesRecord. Every method raises StorageFailed when the database cannot be used.
+    """The reviews of payments in one database. Every method raises StorageFailed when the database cannot be used.
 
     With a `task`, a write raises LeaseLost if another instance has taken over that task.
     """
@@ -37,12 +37,15 @@ class SqlReview:
         return await self._file.alone(job if self._task is None else self._task.guard(job), room=ROOM)
 
     async def list_unagreed(self) -> list[UnagreedTransfer]:
+        """Return the credited transfers that no second server has confirmed."""
         return await self._file.read(_list_unagreed)
 
     async def record_agreed(self, tx_hash: bytes, now: int) -> None:
+        """Record that a second server reports the same, so that the transfer is no longer a case."""
         await self._write(partial(_note, "agreed_at", tx_hash, now))
 
     async def record_disputed(self, tx_hash: bytes, now: int) -> None:
+        """Record that servers disagree. The first such record stays."""
         await self._write(partial(_note, "disputed_since", tx_hash, now))
 
     async def sum_sold(self, since: int) -> int:
@@ -50,6 +53,7 @@ class SqlReview:
         return await self._file.read(partial(_sum_sold, since))
 
     async def hold_transfer(self, tx_hash: bytes, purchase: int, amount: int, reason: str, now: int) -> bool:
+        """Hold a transfer back until a person approves it. Return True while it waits, False once it is approved."""
         return await self._write(partial(_hold, (tx_hash, purchase, amount, reason, now)))
 
 

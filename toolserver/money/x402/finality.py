@@ -16,7 +16,7 @@ from toolserver.money.purchases.matching import AUTHORIZATION_USED, transfers
 from toolserver.money.purchases.policy import ObservedTransaction, Policy
 from toolserver.money.purchases.units import USDC
 from toolserver.money.x402.records import PaymentPlace, TopupCredit, WatchedPayment, owner_of
-from toolserver.money.x402.sql_confirmations import SqlConfirmations
+from toolserver.money.x402.store import SqlPaymentStore
 from toolserver.money.x402.wire import Payment
 from toolserver.sql.leases import Turn, is_our_turn
 
@@ -30,7 +30,7 @@ class PaymentFinality:
 
     def __init__(
         self,
-        store: SqlConfirmations,
+        store: SqlPaymentStore,
         chain: RpcPool,
         clock: Clock,
         policy: Policy,

@@ -8,7 +8,7 @@ milliseconds, but `valid_before` is in epoch seconds; amounts are in 0.000001 US
 import hashlib
 import hmac
 from collections.abc import Collection
-from typing import Any, Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple
 
 from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import ToolserverError
@@ -146,66 +146,6 @@ class PaymentPlace(NamedTuple):
     block_hash: bytes
     agreed_at: int | None
     final_at: int | None
-
-
-class PaymentStore(Protocol):
-    """Stores signed payments beside the ledger whose tokens they fund. Each call is a durable transaction."""
-
-    async def find_payment(self, payload: bytes) -> StoredPayment | None:
-        """Return a payment, or None if it was never handed on or was certainly not made."""
-        ...
-
-    async def begin_payment(self, payment: BegunPayment) -> None:
-        """Store a payment before it is handed on. Raises NonceUsed if payer and nonce are stored already."""
-        ...
-
-    async def drop_payment(self, payload: bytes) -> None:
-        """Delete a payment that was certainly not made, so that its sender may try again. Settled payments stay."""
-        ...
-
-    async def record_transaction(self, payload: bytes, tx_hash: bytes) -> None:
-        """Record the transaction that the facilitator names for an unsettled payment."""
-        ...
-
-    async def record_settled(self, payload: bytes, tx_hash: bytes, now: int) -> None:
-        """Record that a payment was made. A payment that is settled already stays as it is."""
-        ...
-
-    async def credit_topup(self, credit: TopupCredit) -> None:
-        """Settle a payment and mint its credits, once per payment, in one transaction.
-
-        Raises:
-            NonceUsed: the payment is unknown or was credited before.
-            PaymentRequired: the token was revoked. Nothing was written in either case.
-        """
-        ...
-
-    async def replace_token(self, old: str, credit: TopupCredit) -> None:
-        """Move the credits of a token that its buyer never got to a new one. Raises NonceUsed if it was used."""
-        ...
-
-    async def record_answered(self, payload: bytes, now: int) -> None:
-        """Record that a paid call got its answer. The first such record stays."""
-        ...
-
-    async def forget_old_tokens(self, now: int) -> None:
-        """Delete every encrypted token whose `sealed_until` has passed."""
-        ...
-
-    async def list_unsettled(self, before: int, after: tuple[int, bytes] = FIRST) -> list[UnsettledPayment]:
-        """Return at most MOST_LISTED unsettled payments that were begun before a time (epoch ms), oldest first.
-
-        `after` is the pair of `begun_at` and `payload` of the previous page's last payment.
-        """
-        ...
-
-    async def list_payment_cases(self, now: int) -> list[ReviewCase]:
-        """Return the cases for a person, oldest first: see `toolserver.money.x402.records.judge_case`."""
-        ...
-
-    async def measure_backlog(self, now: int) -> PaymentBacklog:
-        """Count the payments that are unsettled, and those that are cases."""
-        ...
 
 
 OWED_MS = 600_000  # how long after its settlement a payment may have neither credits nor an answer

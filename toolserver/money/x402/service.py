@@ -23,8 +23,7 @@ from toolserver.money.x402.exact import ExactScheme
 from toolserver.money.x402.finality import PaymentFinality
 from toolserver.money.x402.offers import X402Terms
 from toolserver.money.x402.settlement import SettlementService, SettlementSweep
-from toolserver.money.x402.sql_confirmations import SqlConfirmations
-from toolserver.money.x402.sql_store import SqlPaymentStore
+from toolserver.money.x402.store import SqlPaymentStore
 from toolserver.money.x402.topup import Balances, Topups
 from toolserver.money.x402.wire import FacilitatorDown
 from toolserver.settings import PaymentSettings
@@ -58,7 +57,7 @@ async def open_x402(
     watching = LeasedTask(file, "signed payments", clock)
     finality = None
     if payments.rpc_urls:
-        store = SqlConfirmations(file, watching)
+        store = SqlPaymentStore(file, watching)
         finality = PaymentFinality(
             store, servers, clock, policy_of(payments), pay_to=pay_to, wait_s=payments.wait_s, turn=watching
         )

@@ -32,7 +32,6 @@ from toolserver.money.x402.records import (
     BegunPayment,
     NonceUsed,
     PaymentBacklog,
-    PaymentStore,
     StoredPayment,
     TopupCredit,
     UnsettledPayment,
@@ -40,6 +39,7 @@ from toolserver.money.x402.records import (
     owner_of,
     recovered_id,
 )
+from toolserver.money.x402.store import SqlPaymentStore
 from toolserver.money.x402.wire import Accepted, FacilitatorDown, Payment, SettleAnswer
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.leases import Turn, is_our_turn
@@ -89,7 +89,7 @@ class SettlementService:
 
     def __init__(
         self,
-        store: PaymentStore,
+        store: SqlPaymentStore,
         facilitator: "Facilitator",
         terms: X402Terms,
         clock: Clock,

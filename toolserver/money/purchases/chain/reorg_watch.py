@@ -12,8 +12,9 @@ from toolserver.clock import Clock
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
 from toolserver.money.purchases.matching import transfers
 from toolserver.money.purchases.policy import ObservedTransaction, Policy
-from toolserver.money.purchases.records import BlockUpdate, PurchaseStore, StoredCredit, UnagreedTransfer
+from toolserver.money.purchases.records import BlockUpdate, StoredCredit, UnagreedTransfer
 from toolserver.money.purchases.sql_review import SqlReview
+from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.sql.leases import Turn, is_our_turn
 
 log = logging.getLogger(__name__)
@@ -26,7 +27,7 @@ class ReorgWatch:
     """Looks at every credit that is not final, once a minute, on the instance whose `turn` it is."""
 
     def __init__(
-        self, store: PurchaseStore, chain: RpcPool, clock: Clock, policy: Policy, turn: Turn | None = None
+        self, store: SqlPurchaseStore, chain: RpcPool, clock: Clock, policy: Policy, turn: Turn | None = None
     ) -> None:
         self._store, self._chain, self._clock, self._policy, self._turn = store, chain, clock, policy, turn
 

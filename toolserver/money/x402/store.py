@@ -1,4 +1,6 @@
-"""Stores signed payments in the ledger's database, so that a top-up and its credits are one transaction."""
+"""Stores signed payments, and what the chain shows of them, in the ledger's database: a top-up and its credits are one
+transaction.
+"""
 
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -6,17 +8,22 @@ from typing import TypeVar
 
 from toolserver.money.ledger.sql_tables import apply_operation, find_cause
 from toolserver.money.purchases.listing import ReviewCase
+from toolserver.money.purchases.records import PAYMENT_UNDONE, TakeBack
 from toolserver.money.x402.records import (
     FIRST,
     MOST_LISTED,
     BegunPayment,
     NonceUsed,
     PaymentBacklog,
+    PaymentPlace,
     StoredPayment,
     TopupCredit,
     UnsettledPayment,
+    WatchedPayment,
+    describe_request,
     mint_replacement,
     mint_topup,
+    owner_of,
     show_payment_case,
     withdraw_unused,
 )
@@ -38,7 +45,8 @@ _OPEN = "p.state='settling' OR (p.state='settled' AND p.token IS NULL AND p.answ
 
 
 class SqlPaymentStore:
-    """Implements PaymentStore. Every method raises StorageFailed when the database cannot be used.
+    """The signed payments of one database. Each call is a durable transaction. Every method raises
+    StorageFailed when the database cannot be used.
 
     With a `task`, a write raises LeaseLost if another instance has taken over that task.
     """
@@ -50,21 +58,32 @@ class SqlPaymentStore:
         return await self._file.alone(job if self._task is None else self._task.guard(job), room=ROOM)
 
     async def find_payment(self, payload: bytes) -> StoredPayment | None:
+        """Return a payment, or None if it was never handed on or was certainly not made."""
         return await self._file.read(partial(_find_payment, payload))
 
     async def begin_payment(self, payment: BegunPayment) -> None:
+        """Store a payment before it is handed on. Raises NonceUsed if payer and nonce are stored already."""
         await self._write(partial(_begin_payment, payment))
 
     async def drop_payment(self, payload: bytes) -> None:
+        """Delete a payment that was certainly not made, so that its sender may try again. Settled payments stay."""
         await self._write(partial(_drop_payment, payload))
 
     async def record_transaction(self, payload: bytes, tx_hash: bytes) -> None:
+        """Record the transaction that the facilitator names for an unsettled payment."""
         await self._write(partial(_record_transaction, payload, tx_hash))
 
     async def record_settled(self, payload: bytes, tx_hash: bytes, now: int) -> None:
+        """Record that a payment was made. A payment that is settled already stays as it is."""
         await self._write(partial(_record_settled, payload, tx_hash, now))
 
     async def credit_topup(self, credit: TopupCredit) -> None:
+        """Settle a payment and mint its credits, once per payment, in one transaction.
+
+        Raises:
+            NonceUsed: the payment is unknown or was credited before.
+            PaymentRequired: the token was revoked. Nothing was written in either case.
+        """
         await self._write(partial(_credit_topup, credit))
 
     async def credit_recovered(self, topups: Sequence[tuple[BegunPayment, TopupCredit]]) -> None:
@@ -79,22 +98,56 @@ class SqlPaymentStore:
         return await self._file.read(partial(_find_unknown, authorisations))
 
     async def replace_token(self, old: str, credit: TopupCredit) -> None:
+        """Move the credits of a token that its buyer never got to a new one. Raises NonceUsed if it was used."""
         await self._write(partial(_replace_token, old, credit))
 
     async def record_answered(self, payload: bytes, now: int) -> None:
+        """Record that a paid call got its answer. The first such record stays."""
         await self._write(partial(_record_answered, payload, now))
 
     async def forget_old_tokens(self, now: int) -> None:
+        """Delete every encrypted token whose `sealed_until` has passed."""
         await self._write(partial(_forget_old_tokens, now))
 
     async def list_unsettled(self, before: int, after: tuple[int, bytes] = FIRST) -> list[UnsettledPayment]:
+        """Return at most MOST_LISTED unsettled payments that were begun before a time (epoch ms), oldest first.
+
+        `after` is the pair of `begun_at` and `payload` of the previous page's last payment.
+        """
         return await self._file.read(partial(_list_unsettled, before, after))
 
     async def list_payment_cases(self, now: int) -> list[ReviewCase]:
+        """Return the cases for a person, oldest first: see `toolserver.money.x402.records.judge_case`."""
         return await self._file.read(partial(_list_payment_cases, now))
 
     async def measure_backlog(self, now: int) -> PaymentBacklog:
+        """Count the payments that are unsettled, and those that are cases."""
         return await self._file.read(partial(_measure_backlog, now))
+
+    async def list_watched(self) -> list[WatchedPayment]:
+        """Return the payments that are not final or that no second server has confirmed."""
+        return await self._file.read(lambda db: [WatchedPayment(*row) for row in db.execute(_WATCHED)])
+
+    async def record_place(self, place: PaymentPlace) -> None:
+        """Record where a payment is on the chain, so that it no longer counts as missing."""
+        await self._write(partial(_record_place, place))
+
+    async def record_disputed(self, payload: bytes, now: int) -> None:
+        """Record that servers disagree. The first such record stays."""
+        await self._write(partial(_note, "disputed_since", payload, now))
+
+    async def record_missing(self, payload: bytes, now: int) -> None:
+        """Record that no server has the payment. The first such record stays."""
+        await self._write(partial(_note, "missing_since", payload, now))
+
+    async def undo_payment(self, payload: bytes, now: int) -> tuple[int, int]:
+        """Take back what a payment bought. Return the credits taken back, and those lost because they were spent."""
+        return await self._write(partial(_undo, payload, now))
+
+    async def is_undone(self, payload: bytes) -> bool:
+        """Return True if a payment was undone on the chain."""
+        sql = "SELECT 1 FROM x402_confirmation WHERE payload=? AND undone_at IS NOT NULL"
+        return await self._file.read(lambda db: db.execute(sql, (payload,)).fetchone() is not None)
 
 
 def read_pending(place: LedgerPlace) -> list[UnsettledPayment]:
@@ -204,3 +257,54 @@ def _measure_backlog(now: int, db: SqlConnection) -> PaymentBacklog:
     sql = "SELECT count(*), min(begun_at) FROM x402_payment WHERE state='settling'"
     pending, oldest_at = db.execute(sql).fetchone()
     return PaymentBacklog(pending, oldest_at, len(_list_payment_cases(now, db)))
+
+
+_WATCHED = """SELECT p.payload, p.authorizer, p.nonce, p.amount, p.request, coalesce(c.tx_hash, p.tx_hash), p.token,
+  p.settled_at, c.agreed_at, c.disputed_since, c.missing_since
+  FROM x402_confirmation c JOIN x402_payment p USING (payload)
+  WHERE c.final_at IS NULL AND c.undone_at IS NULL ORDER BY p.settled_at"""
+_CASES = """SELECT CASE WHEN c.undone_at IS NULL THEN 'disputed' ELSE 'undone' END,
+  p.tx_hash, p.authorizer, p.amount, p.request, c.lost,
+  coalesce(c.undone_at, c.disputed_since)
+  FROM x402_confirmation c JOIN x402_payment p USING (payload)
+  WHERE c.undone_at IS NOT NULL OR c.disputed_since IS NOT NULL"""
+
+
+def read_confirmation_cases(place: LedgerPlace) -> list[ReviewCase]:
+    """Return the stored cases, even while a service has the database open. Raises StorageFailed."""
+    return read_place(place, _list_cases)
+
+
+def _list_cases(db: SqlConnection) -> list[ReviewCase]:
+    return [ReviewCase(*row)._replace(reason=describe_request(row[4])) for row in db.execute(_CASES)]
+
+
+def _record_place(place: PaymentPlace, db: SqlConnection) -> None:
+    payload, *values = place
+    db.execute(
+        """UPDATE x402_confirmation SET block_number=?1, block_hash=?2, agreed_at=?3, final_at=?4, missing_since=NULL,
+        disputed_since=CASE WHEN CAST(?3 AS bigint) IS NULL OR CAST(?4 AS bigint) IS NULL THEN disputed_since END
+        WHERE payload=?5""",
+        (*values, payload),
+    )
+
+
+def _note(column: str, payload: bytes, now: int, db: SqlConnection) -> None:
+    db.execute(f"UPDATE x402_confirmation SET {column}=coalesce({column}, ?) WHERE payload=?", (now, payload))
+
+
+def _undo(payload: bytes, now: int, db: SqlConnection) -> tuple[int, int]:
+    """Take back only what the payment bought. A token that it did not issue stays valid unless those were spent."""
+    sql = """SELECT p.token, coalesce(p.credits, 0), p.request
+      FROM x402_payment p JOIN x402_confirmation c USING (payload) WHERE payload=? AND c.undone_at IS NULL"""
+    row = db.execute(sql, (payload,)).fetchone()
+    if row is None:  # another instance was first
+        return 0, 0
+    token, credits, request = row
+    withdrawal = TakeBack(token, credits, PAYMENT_UNDONE, spares=owner_of(request) is not None)
+    taken = int(apply_operation(db, withdrawal, now)) if token else 0
+    db.execute(
+        "UPDATE x402_confirmation SET undone_at=?, taken_back=?, lost=? WHERE payload=? AND undone_at IS NULL",
+        (now, taken, credits - taken, payload),
+    )
+    return taken, credits - taken

@@ -7,13 +7,16 @@ import logging
 import pytest
 from aiohttp import web
 
+from tests.money.purchases.anvil import ALICE
 from tests.money.purchases.fake_rpc import fake_rpc
 from tests.money.purchases.parts import NOW, TX, TX2, Server, address_of, desk
 from tests.money.purchases.wrongs import body, hang, only, rpc_error
 from toolserver.errors import ChainUnavailable, NoMatchingTransfer, PaymentPending
-from toolserver.money.purchases.chain.node import MOST_BYTES, ChainNode, NodeDown, NodeFacts
+from toolserver.money.purchases.chain.node import MOST_BYTES, ChainNode, NodeDown, NodeFacts, balances_code
+from toolserver.money.purchases.chain.rpc_pool import BATCH
 from toolserver.money.purchases.confirm import Rules
 from toolserver.money.purchases.matching import match_deposit
+from toolserver.money.purchases.units import USDC
 
 US = bytes([0xD0]) * 20
 TIMEOUT_S = 0.3  # for servers that hang; the others may take as long as a machine under load does
@@ -304,3 +307,23 @@ async def test_a_connection_that_was_closed_meanwhile_is_opened_again_once(drops
             assert await node.observe(TX) is not None
         assert len(dropped) == drops
         await node.aclose()
+
+
+def test_the_code_names_the_token_and_the_place_where_the_addresses_begin():
+    code = balances_code()
+    assert code.count(USDC) == 1
+    assert code.count(bytes([0x60, len(code)])) == 2
+
+
+@pytest.mark.live
+async def test_five_hundred_balances_are_read_in_one_request(anvil):
+    addresses = [bytes([7]) * 18 + number.to_bytes(2) for number in range(BATCH)]
+    paid = {0: 1.5, 7: 2, BATCH - 1: 1000}
+    for number, usd in paid.items():
+        anvil.pay(addresses[number], usd, ALICE)
+    anvil.mine(3)
+    node = ChainNode(anvil.url, timeout_s=15)
+    found = await node.balances(addresses)
+    await node.aclose()
+    assert {number: amount / 1_000_000 for number, amount in enumerate(found) if amount} == paid
+    assert len(found) == BATCH

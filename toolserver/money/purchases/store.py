@@ -1,0 +1,413 @@
+"""Stores purchases in the ledger's database, so that credits, token and purchase change in one transaction.
+
+The functions below the store run inside a transaction that their caller opened. Unpaid quotes are archived long after
+they expired: an archived quote takes half the space and can still be claimed. If a transaction on the chain pays one
+purchase and also sends money to the address of an archived quote, that money is not listed as a case; the operator's
+search of all deposit addresses finds it.
+"""
+
+import json
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeVar
+
+from toolserver.money.ledger.sql_tables import apply_operation
+from toolserver.money.purchases.listing import ListedPurchase, ReviewCase
+from toolserver.money.purchases.records import (
+    PAYMENT_UNDONE,
+    AddressInUse,
+    BlockUpdate,
+    CreditFacts,
+    CreditReversal,
+    Purchase,
+    PurchaseDraft,
+    StoredCredit,
+    TakeBack,
+    TransferCredit,
+    UnappliedPayment,
+    decide_credit,
+    other_transfers,
+)
+from toolserver.money.purchases.transfer_authorization import Authorization
+from toolserver.money.purchases.units import CHAIN_ID
+from toolserver.sql.connection import SqlConnection, insert, is_shared
+from toolserver.sql.errors import ConstraintViolated
+from toolserver.sql.group_commit import GroupCommit
+from toolserver.sql.leases import LeasedTask
+from toolserver.sql.ledger_place import LedgerPlace, read_place
+
+R = TypeVar("R")
+
+ROOM = "purchases"  # writes about purchases: by one instance at a time
+
+
+class SqlPurchaseStore:
+    """The purchases of one database, beside the ledger whose tokens they fund. Each call is one transaction, durable on
+    return. Every method raises StorageFailed when the database cannot be used.
+
+    With a `task`, a write raises LeaseLost if another instance has taken over that task.
+    """
+
+    def __init__(self, file: GroupCommit, task: LeasedTask | None = None) -> None:
+        self._file, self._task = file, task
+
+    async def _write(self, job: Callable[[SqlConnection], R]) -> R:
+        return await self._file.alone(job if self._task is None else self._task.guard(job), room=ROOM)
+
+    async def find_next_index(self) -> int:
+        """Return the first index above those of all stored deposit addresses."""
+        return await self._file.read(find_next_index)
+
+    async def set_aside(self, start: int, count: int) -> int:
+        """Reserve `count` indexes that no other instance gets, from `start` on, and return the first of them."""
+        return await self._write(partial(set_aside, start, count))
+
+    async def add_quote(self, draft: PurchaseDraft) -> None:
+        """Store a new purchase. Raises AddressInUse."""
+        await self._write(partial(add_quote, draft))
+
+    async def find_purchase(self, memo_hash: bytes) -> Purchase | None:
+        """Return the purchase of a memo, given the memo's SHA-256, or None if there is none."""
+        purchase = await self._file.read(partial(find_purchase, memo_hash))
+        if purchase is None and await self._file.read(partial(is_aside, memo_hash)):
+            await self._write(partial(bring_back, memo_hash))
+            purchase = await self._file.read(partial(find_purchase, memo_hash))
+        return purchase
+
+    async def put_quotes_aside(self, before: int, most: int) -> int:
+        """Archive at most `most` quotes that expired before a time and for which no payment came, and return how many.
+
+        Archived quotes are no longer listed. Their addresses stay taken, and a memo still finds its purchase.
+        """
+        return await self._write(partial(put_aside, before, most))
+
+    async def find_credit(self, purchase: int) -> StoredCredit | None:
+        """Return the credit of a purchase, or None if it was not credited."""
+        return await self._file.read(partial(find_credit, purchase))
+
+    async def credit_transfer(self, credit: TransferCredit) -> int:
+        """Turn a payment into credits on a new token, and return the number of credits.
+
+        Raises:
+            NotCreditable, CauseReused: nothing was written.
+        """
+        return await self._write(partial(credit_transfer, credit))
+
+    async def record_unapplied(self, payment: UnappliedPayment) -> None:
+        """Record money that bought nothing. The first record for a transaction and a purchase stays."""
+        await self._write(partial(record_unapplied, payment))
+
+    async def is_token_waiting(self, token: str) -> bool:
+        """Return True if the encrypted token is still stored for its buyer."""
+        return await self._file.read(partial(is_token_waiting, token))
+
+    async def forget_token(self, token: str) -> None:
+        """Delete the encrypted token: its buyer has shown that it arrived."""
+        await self._write(partial(forget_token, token))
+
+    async def forget_old_tokens(self, now: int) -> None:
+        """Delete every encrypted token that was spent from or whose `sealed_until` has passed."""
+        await self._write(partial(forget_old_tokens, now))
+
+    async def list_watched(self) -> list[StoredCredit]:
+        """Return the credits that the chain could still undo, oldest first."""
+        return await self._file.read(list_watched)
+
+    async def record_block(self, update: BlockUpdate) -> None:
+        """Record where a credited payment is on the chain, so that it no longer counts as missing."""
+        await self._write(partial(record_block, update))
+
+    async def record_missing(self, tx_hash: bytes, now: int) -> None:
+        """Record that a credited payment was not found on the chain. The first such record stays."""
+        await self._write(partial(record_missing, tx_hash, now))
+
+    async def reverse_credit(self, tx_hash: bytes, now: int) -> CreditReversal:
+        """Revoke the token of a payment that is gone, and take back its unspent credits.
+
+        Return (0, 0) if none is credited. The purchase can be credited again if the transaction comes back.
+        """
+        return await self._write(partial(reverse_credit, tx_hash, now))
+
+    async def list_deposits(self) -> list[tuple[int, bytes]]:
+        """Return every deposit address that was ever given out, with its index, in the order of the indexes."""
+        return await self._file.read(list_deposits)
+
+    async def list_purchases(self, state: str | None, limit: int) -> list[ListedPurchase]:
+        """Return the newest purchases of one state (None: of any), newest first."""
+        return await self._file.read(partial(list_purchases, state, limit))
+
+    async def list_cases(self) -> list[ReviewCase]:
+        """Return the cases for a person, oldest first."""
+        return await self._file.read(list_cases)
+
+
+def read_purchases(place: LedgerPlace, state: str | None, limit: int) -> list[ListedPurchase]:
+    """Return the newest stored purchases, even while a service has the database open. Raises StorageFailed."""
+    return read_place(place, partial(list_purchases, state, limit))
+
+
+def read_cases(place: LedgerPlace) -> list[ReviewCase]:
+    """Return the stored cases for a person, even while a service has the database open. Raises StorageFailed."""
+    return read_place(place, list_cases)
+
+
+def read_deposits(place: LedgerPlace) -> list[tuple[int, bytes]]:
+    """Return every stored deposit address with its number, even while a service has the database open.
+
+    Raises StorageFailed.
+    """
+    return read_place(place, list_deposits)
+
+
+def read_deposit_states(place: LedgerPlace) -> list[tuple[int, str]]:
+    """Return the number of every stored deposit address and the state of its purchase. Raises StorageFailed."""
+    return read_place(place, list_deposit_states)
+
+
+_CREDIT = """SELECT c.tx_hash, c.purchase, p.address, c.token, c.block_number, c.block_hash, c.amount, c.credits,
+  c.late, c.sealed, c.sealed_until, c.missing_since, a.debits + a.pending > 0
+  FROM tx_credit c JOIN purchase p ON p.id = c.purchase
+  JOIN token t ON t.hash = c.token JOIN account a ON a.id = t.account WHERE """
+_PURCHASES = """
+    SELECT p.id, p.state, coalesce(c.amount, p.amount), coalesce(c.credits, p.credits),
+    p.address, p.created_at, p.expires_at, c.tx_hash
+    FROM purchase p LEFT JOIN tx_credit c ON c.purchase = p.id
+    WHERE CAST(:state AS TEXT) IS NULL OR p.state = :state ORDER BY p.id DESC LIMIT :limit"""
+_CASES = """
+    SELECT 'unapplied', u.tx_hash, p.address, u.amount, u.reason, NULL, u.seen_at AS at
+    FROM unapplied_payment u JOIN purchase p ON p.id = u.purchase
+    WHERE NOT EXISTS (SELECT 1 FROM tx_credit c WHERE c.tx_hash = u.tx_hash AND c.purchase = u.purchase)
+    UNION ALL
+    SELECT 'undone', r.tx_hash, p.address, r.amount, NULL, r.lost, r.at
+    FROM tx_reversal r JOIN purchase p ON p.id = r.purchase
+    ORDER BY at"""
+
+
+def find_next_index(db: SqlConnection) -> int:
+    both = "SELECT max(hd_index) AS most FROM purchase UNION ALL SELECT max(hd_index) FROM old_quote"
+    return int(db.execute(f"SELECT coalesce(max(most) + 1, 0) FROM ({both}) AS used").fetchone()[0])
+
+
+def set_aside(start: int, count: int, db: SqlConnection) -> int:
+    if not is_shared(db):
+        return start
+    sql = """INSERT INTO deposit_number AS mine VALUES(1, CAST(?1 AS bigint) + CAST(?2 AS bigint)) ON CONFLICT(one)
+      DO UPDATE SET next = greatest(mine.next + ?2, excluded.next) RETURNING next"""
+    return int(db.execute(sql, (start, count)).fetchone()[0]) - count
+
+
+def add_quote(draft: PurchaseDraft, db: SqlConnection) -> None:
+    columns = "memo_hash, address, hd_index, amount, credits, challenge, created_at, expires_at"
+    try:
+        db.execute(f"INSERT INTO purchase({columns}, state) VALUES(?,?,?,?,?,?,?,?,'quoted')", draft)
+    except ConstraintViolated as error:
+        raise AddressInUse(f"index {draft.hd_index}") from error
+
+
+def find_purchase(memo_hash: bytes, db: SqlConnection) -> Purchase | None:
+    columns = "id, address, hd_index, amount, challenge, state, created_at, expires_at"
+    row = db.execute(f"SELECT {columns} FROM purchase WHERE memo_hash=?", (memo_hash,)).fetchone()
+    return Purchase(*row) if row else None
+
+
+def find_credit(purchase: int, db: SqlConnection) -> StoredCredit | None:
+    row = db.execute(_CREDIT + "c.purchase=?", (purchase,)).fetchone()
+    return _credit_of(row) if row else None
+
+
+def credit_transfer(credit: TransferCredit, db: SqlConnection) -> int:
+    decision = decide_credit(credit, _load_facts(db, credit))
+    apply_operation(db, decision.mint, credit.credited_at)
+    db.execute("UPDATE purchase SET state='credited' WHERE id=?", (credit.purchase,))
+    _insert_credit(db, credit, decision.credits)
+    for payment in decision.unapplied:
+        record_unapplied(payment, db)
+    return decision.credits
+
+
+def _load_facts(db: SqlConnection, credit: TransferCredit) -> CreditFacts:
+    state, address = db.execute("SELECT state, address FROM purchase WHERE id=?", (credit.purchase,)).fetchone()
+    used = db.execute("SELECT 1 FROM tx_credit WHERE chain_id=? AND tx_hash=?", (CHAIN_ID, credit.tx_hash)).fetchone()
+    reversals, lost = db.execute(
+        "SELECT count(*), coalesce(sum(lost), 0) FROM tx_reversal WHERE purchase=?", (credit.purchase,)
+    ).fetchone()
+    owners: dict[bytes, int] = {}
+    for payee in {transfer.payee for transfer in other_transfers(credit)}:
+        sql = "SELECT address, id FROM purchase WHERE address=? AND hd_index IS NOT NULL"
+        owners.update(db.execute(sql, (payee,)).fetchall())
+    return CreditFacts(state, address, used is not None, reversals, lost, owners)
+
+
+def _insert_credit(db: SqlConnection, credit: TransferCredit, credits: int) -> None:
+    receipt, paid = credit.seen.receipt, credit.paid
+    row = {
+        "chain_id": CHAIN_ID,
+        "tx_hash": credit.tx_hash,
+        "purchase": credit.purchase,
+        "token": credit.token,
+        "block_number": receipt.block_number,
+        "block_hash": receipt.block_hash,
+        "block_time": credit.seen.block_time * 1000,
+        "amount": paid.amount,
+        "credits": credits,
+        "logs": json.dumps(paid.indexes),
+        "finality": credit.finality,
+        "late": int(credit.late),
+        "memo_public": int(credit.memo_public),
+        "credited_at": credit.credited_at,
+        "sealed": credit.sealed,
+        "sealed_until": credit.sealed_until,
+    }
+    marks = ", ".join(f":{name}" for name in row)
+    db.execute(f"INSERT INTO tx_credit({', '.join(row)}) VALUES({marks})", row)
+
+
+def record_unapplied(payment: UnappliedPayment, db: SqlConnection) -> None:
+    db.execute("INSERT INTO unapplied_payment VALUES(?,?,?,?,?,?) ON CONFLICT DO NOTHING", (CHAIN_ID, *payment))
+
+
+def is_token_waiting(token: str, db: SqlConnection) -> bool:
+    return db.execute("SELECT 1 FROM tx_credit WHERE token=? AND sealed IS NOT NULL", (token,)).fetchone() is not None
+
+
+def forget_token(token: str, db: SqlConnection) -> None:
+    db.execute("UPDATE tx_credit SET sealed=NULL, sealed_until=NULL WHERE token=? AND sealed IS NOT NULL", (token,))
+
+
+def forget_old_tokens(now: int, db: SqlConnection) -> None:
+    used = "SELECT 1 FROM token t JOIN account a ON a.id = t.account WHERE t.hash = token AND a.debits + a.pending > 0"
+    db.execute(
+        f"""UPDATE tx_credit SET sealed=NULL, sealed_until=NULL
+        WHERE sealed IS NOT NULL AND (sealed_until < ? OR EXISTS ({used}))""",
+        (now,),
+    )
+
+
+def list_watched(db: SqlConnection) -> list[StoredCredit]:
+    return [_credit_of(row) for row in db.execute(_CREDIT + "c.final_at IS NULL ORDER BY c.credited_at")]
+
+
+def record_block(update: BlockUpdate, db: SqlConnection) -> None:
+    tx_hash, *block = update
+    db.execute(
+        """UPDATE tx_credit SET block_number=?, block_hash=?, block_time=?, final_at=?, missing_since=NULL
+        WHERE chain_id=? AND tx_hash=?""",
+        (*block, CHAIN_ID, tx_hash),
+    )
+
+
+def record_missing(tx_hash: bytes, now: int, db: SqlConnection) -> None:
+    db.execute(
+        "UPDATE tx_credit SET missing_since=coalesce(missing_since, ?) WHERE chain_id=? AND tx_hash=?",
+        (now, CHAIN_ID, tx_hash),
+    )
+
+
+def reverse_credit(tx_hash: bytes, now: int, db: SqlConnection) -> CreditReversal:
+    row = db.execute(_CREDIT + "c.chain_id=? AND c.tx_hash=?", (CHAIN_ID, tx_hash)).fetchone()
+    if row is None:
+        return CreditReversal(0, 0)
+    credit = _credit_of(row)
+    taken = int(apply_operation(db, TakeBack(credit.token, credit.credits, PAYMENT_UNDONE), now))
+    db.execute(
+        """INSERT INTO tx_reversal(chain_id, tx_hash, purchase, token, block_number, block_hash, amount, credits,
+        taken_back, lost, at) VALUES(?,?,?,?,?,?,?,?,?,?,?)""",
+        (
+            *(CHAIN_ID, tx_hash, credit.purchase, credit.token, credit.block_number, credit.block_hash),
+            *(credit.amount, credit.credits, taken, credit.credits - taken, now),
+        ),
+    )
+    db.execute("DELETE FROM tx_credit WHERE chain_id=? AND tx_hash=?", (CHAIN_ID, tx_hash))
+    db.execute("UPDATE purchase SET state='reorged' WHERE id=?", (credit.purchase,))
+    return CreditReversal(taken, credit.credits - taken)
+
+
+def list_deposit_states(db: SqlConnection) -> list[tuple[int, str]]:
+    """Return the number of every deposit address and the state of its purchase."""
+    old = "SELECT hd_index, 'quoted' FROM old_quote WHERE hd_index IS NOT NULL"
+    return db.execute(f"SELECT hd_index, state FROM purchase WHERE hd_index IS NOT NULL UNION ALL {old}").fetchall()
+
+
+def list_deposits(db: SqlConnection) -> list[tuple[int, bytes]]:
+    one, other = (f"SELECT hd_index, address FROM {t} WHERE hd_index IS NOT NULL" for t in ("purchase", "old_quote"))
+    return db.execute(f"{one} UNION ALL {other} ORDER BY hd_index").fetchall()
+
+
+def list_purchases(state: str | None, limit: int, db: SqlConnection) -> list[ListedPurchase]:
+    return [ListedPurchase(*row) for row in db.execute(_PURCHASES, {"state": state, "limit": limit})]
+
+
+def list_cases(db: SqlConnection) -> list[ReviewCase]:
+    return [ReviewCase(*row) for row in db.execute(_CASES)]
+
+
+def _credit_of(row: Any) -> StoredCredit:
+    credit = StoredCredit(*row)
+    return credit._replace(late=bool(credit.late), used=bool(credit.used))
+
+
+_TERMS = "memo_hash, id, address, hd_index, amount, credits, challenge, created_at, expires_at"
+_UNTOUCHED = """state = 'quoted' AND expires_at < ?
+  AND NOT EXISTS (SELECT 1 FROM unapplied_payment u WHERE u.purchase = purchase.id)
+  AND NOT EXISTS (SELECT 1 FROM payment_review r WHERE r.purchase = purchase.id)"""
+
+
+def put_aside(before: int, most: int, db: SqlConnection) -> int:
+    """Archive at most `most` quotes that expired before a time (epoch ms) and for which no payment is recorded.
+
+    Return how many.
+    """
+    chosen = f"SELECT {_TERMS} FROM purchase WHERE {_UNTOUCHED} ORDER BY expires_at LIMIT ?"
+    rows = db.execute(chosen, (before, most)).fetchall()
+    insert(db, f"INSERT INTO old_quote({_TERMS}) VALUES", rows)
+    for memo_hash, *_ in rows:
+        db.execute("DELETE FROM purchase WHERE memo_hash=?", (memo_hash,))
+    return len(rows)
+
+
+def is_aside(memo_hash: bytes, db: SqlConnection) -> bool:
+    """Return True if the quote of a memo is archived."""
+    return db.execute("SELECT 1 FROM old_quote WHERE memo_hash=?", (memo_hash,)).fetchone() is not None
+
+
+def bring_back(memo_hash: bytes, db: SqlConnection) -> None:
+    """Turn the archived quote of a memo back into a purchase, if there is one."""
+    db.execute(
+        f"INSERT INTO purchase({_TERMS}, state) SELECT {_TERMS}, 'quoted' FROM old_quote WHERE memo_hash=?",
+        (memo_hash,),
+    )
+    db.execute("DELETE FROM old_quote WHERE memo_hash=?", (memo_hash,))
+
+
+async def record_sending(file: GroupCommit, one: Authorization, tx_hash: bytes | None, now: int) -> None:
+    """Record that an authorisation is about to be sent, or (`tx_hash` is None) that the chain has used it already."""
+    await file.alone(partial(_begin, one, tx_hash, now), room=ROOM)
+
+
+async def record_moved(file: GroupCommit, one: Authorization, now: int) -> None:
+    """Record that the transfer is on the chain. The first such record stays."""
+    await file.alone(partial(_end, one, now), room=ROOM)
+
+
+def read_swept(place: LedgerPlace) -> dict[bytes, int]:
+    """Return what was moved from each deposit address, in 0.000001 USDC. Raises StorageFailed."""
+    return read_place(place, sum_swept)
+
+
+def sum_swept(db: SqlConnection) -> dict[bytes, int]:
+    """Return the same within the caller's transaction."""
+    sql = "SELECT payer, sum(amount) FROM sweep WHERE done_at IS NOT NULL GROUP BY payer"
+    return {bytes(payer): int(amount) for payer, amount in db.execute(sql)}
+
+
+def _begin(one: Authorization, tx_hash: bytes | None, now: int, db: SqlConnection) -> None:
+    db.execute(
+        """INSERT INTO sweep(payer, nonce, payee, amount, tx_hash, begun_at) VALUES(?,?,?,?,?,?)
+        ON CONFLICT(payer, nonce)
+        DO UPDATE SET tx_hash=coalesce(excluded.tx_hash, sweep.tx_hash) WHERE sweep.done_at IS NULL""",
+        (one.payer, one.nonce, one.payee, one.amount, tx_hash, now),
+    )
+
+
+def _end(one: Authorization, now: int, db: SqlConnection) -> None:
+    db.execute("UPDATE sweep SET done_at=? WHERE payer=? AND nonce=? AND done_at IS NULL", (now, one.payer, one.nonce))
