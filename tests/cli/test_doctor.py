@@ -1,25 +1,41 @@
-"""`toolserver doctor`: where settings come from, that secrets stay hidden, and what a recording shows."""
+"""`toolserver doctor`: settings and their origins, what needs a person, what a recording has, what a server skips."""
 
 import json
 from dataclasses import replace
 from pathlib import Path
 
+import anyio
 import click
 import pytest
 
+from tests.calls.parts import START
+from tests.calls.toy import FIRST, REGISTRY, SECOND
+from tests.internet import Internet
+from toolserver.app import Service, ServiceParts
 from toolserver.cli.doctor import (
     Examination,
     LeftAlone,
     RecordedSources,
     RunningServer,
+    ask_running_server,
     describe_database,
     describe_drift,
     describe_recording,
+    describe_server,
     doctor_command,
+    read_left_alone,
+    record_service,
+    record_sources,
     report,
     settings_table,
 )
 from toolserver.cli.source_probe import Probe
+from toolserver.cli.source_recording import FolderInUse, SourceRecording
+from toolserver.clock import ManualClock
+from toolserver.core.metrics import Metrics
+from toolserver.core.recorded_exchange import read_exchanges, read_summary
+from toolserver.serving.listen import bind_socket, serve_metrics
+from toolserver.serving.running_note import note_running
 from toolserver.settings import KEYS, Settings, SourceSettings
 from toolserver.upstream.announcements import Announcement
 from toolserver.upstream.drift import Drift
@@ -214,3 +230,133 @@ def test_a_database_on_a_server_is_described_with_its_leases():
         "  reorg watch: held by one instance for 9 s more",
         "  log: held by no instance",
     ]
+
+
+REFUSING = LeftAlone("www.cisa.gov", "403", 1800.0)
+FAILING = LeftAlone("Test.one", None, 30.0)
+
+
+@pytest.fixture
+def anyio_backend():
+    return "asyncio"
+
+
+def metrics():
+    """Those of a service which one host refuses, and one source of which keeps failing."""
+    made = Metrics()
+    made.follow_closed(lambda: [("www.cisa.gov", 403, 1800.0)], lambda: [("Test.one", 30.0)])
+    return made
+
+
+async def test_the_metrics_of_the_server_that_runs_are_read(tmp_path):
+    made, stop = metrics(), anyio.Event()
+    sock = bind_socket("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}/metrics"
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(serve_metrics, Settings(), sock, lambda: made, stop)
+        with note_running(tmp_path, url):
+            found = await ask_running_server(tmp_path)
+        stop.set()
+    assert found == RunningServer(url, True, (REFUSING, FAILING))
+
+
+async def test_a_server_that_was_killed_does_not_answer(tmp_path):
+    sock = bind_socket("127.0.0.1", 0)
+    url = f"http://127.0.0.1:{sock.getsockname()[1]}/metrics"
+    sock.close()
+    with note_running(tmp_path, url):
+        assert await ask_running_server(tmp_path) == RunningServer(url, False, ())
+
+
+async def test_without_a_note_nobody_is_asked(tmp_path):
+    assert await ask_running_server(tmp_path) is None
+
+
+def test_only_what_is_left_alone_is_read():
+    assert read_left_alone(metrics().text().decode()) == (REFUSING, FAILING)
+    assert read_left_alone(Metrics().text().decode()) == ()
+    with pytest.raises(ValueError, match=r".+"):
+        read_left_alone("<html>this is { another server")
+
+
+def test_what_was_found_is_said_in_lines():
+    said = describe_server(RunningServer("http://h/metrics", True, (REFUSING, FAILING)))
+    assert said[0] == "the running server (http://h/metrics) is currently skipping:"
+    assert said[1].split() == "www.cisa.gov refuses it (status 403); retried in 1800 s".split()
+    assert said[2].split() == "Test.one keeps failing; retried in 30 s".split()
+    assert describe_server(RunningServer("u", True, ())) == ["the running server (u) uses every source"]
+    assert "does not answer" in describe_server(RunningServer("u", False, ()))[0]
+    assert describe_server(None) == ["no server runs on this data directory"]
+
+
+KEY = "canary-0123456789abcdef"
+
+
+@pytest.fixture
+def internet():
+    """The network of a service with the three tools on two sources."""
+    internet = Internet()
+    internet.serves(FIRST, {"value": 2, "said": f"your key is {KEY}"})
+    internet.serves(SECOND, {"worth": 3})
+    return internet
+
+
+async def record(internet, folder, settings=None):
+    """Record the sources and tools of a service that stores nothing."""
+    recording = SourceRecording(folder, (settings or Settings()).keys)
+    parts = ServiceParts(
+        registry=REGISTRY,
+        clock=ManualClock(START),
+        transport=internet.transport,
+        record=recording.record,
+        in_memory=True,
+        background=False,
+    )
+    async with Service.build(settings or Settings(), parts) as service:
+        return await record_service(service, recording)
+
+
+async def test_every_source_is_asked_once_and_then_what_only_tools_ask(internet, tmp_path):
+    found = await record(internet, tmp_path / "rec")
+    assert [(probe.source, probe.verdict) for probe in found.probes] == [("Test.one", "ok"), ("Test.two", "unreadable")]
+    assert found.tools == {"number": "ok", "premium_report": "ok", "hasty": "ok"}
+    assert len(internet.urls(FIRST)) == 1  # the tools found what the probe had asked
+    summary = read_summary(tmp_path / "rec")
+    assert (summary["recorded_at"], summary["exchanges"], summary["tools"]) == (
+        START.timestamp(),
+        found.exchanges,
+        found.tools,
+    )
+    assert [each["verdict"] for each in summary["sources"]] == ["ok", "unreadable"]
+    assert len(list(read_exchanges(tmp_path / "rec"))) == found.exchanges == len(internet.asked)
+
+
+async def test_no_key_is_in_a_recording(internet, tmp_path):
+    settings = Settings(sources=SourceSettings(keys={"FRED_API_KEY": KEY}))
+    await record(internet, tmp_path / "rec", settings)
+    files = [path for path in (tmp_path / "rec").rglob("*") if path.is_file()]
+    assert any(b"your key is sim-removed" in path.read_bytes() for path in files)
+    assert [path for path in files if KEY.encode() in path.read_bytes()] == []
+
+
+async def test_a_tool_without_data_is_told(internet, tmp_path):
+    internet.serves(FIRST, {"worth": 3})
+    found = await record(internet, tmp_path / "rec")
+    assert found.tools["number"] == "no data"
+    assert {probe.verdict for probe in found.probes} == {"unreadable"}
+
+
+async def test_what_upstreams_announce_is_in_the_summary(internet, tmp_path):
+    import httpx
+
+    internet.serves(FIRST, httpx.Response(200, json={"value": 1}, headers={"sunset": "Fri, 01 May 2026 00:00:00 GMT"}))
+    found = await record(internet, tmp_path / "rec")
+    assert [(each.source, each.kind) for each in found.announced] == [("Test.one", "sunset")]
+    assert json.loads((tmp_path / "rec" / "recording.json").read_text())["announcements"][0]["kind"] == "sunset"
+
+
+async def test_a_folder_in_use_is_refused_before_anything_is_requested(tmp_path):
+    (tmp_path / "x").write_text("")
+    with pytest.raises(FolderInUse):
+        await record_sources(Settings(), tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["x"]

@@ -1,9 +1,10 @@
-"""The command line as a whole: its verbs, their help, and how flags become what a verb is given."""
+"""The command line as a whole: its verbs, their help, how options reach a verb, and packages that hide ours."""
 
 import json
 import logging
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
@@ -11,7 +12,7 @@ from click.testing import CliRunner
 
 from toolserver import __version__
 from toolserver.cli import main as module
-from toolserver.cli.main import VERBS, main
+from toolserver.cli.main import PACKAGES, VERBS, describe_hidden, main
 from toolserver.errors import ToolserverError
 
 
@@ -245,3 +246,40 @@ def test_doctor_ends_with_the_status_of_its_findings(monkeypatch, tmp_path):
         {"live": False, "as_json": True, "record": None},
         {"live": True, "as_json": False, "record": tmp_path / "rec"},
     ]
+
+
+def run_toolserver(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    words = [sys.executable, *options, "-m", "toolserver", "tools"]
+    return subprocess.run(words, cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_package_of_the_working_directory_that_hides_ours_is_named_in_one_line(tmp_path: Path, name: str) -> None:
+    package = tmp_path / name / "__init__.py"
+    package.parent.mkdir()
+    package.touch()
+    done = run_toolserver(tmp_path)
+
+    assert done.returncode == 1
+    assert done.stdout == ""
+    [line] = done.stderr.splitlines()
+    assert f"{name} ({package})" in line
+    assert "python -P -m toolserver" in line
+    assert [other for other in PACKAGES if f"{other} (" in line] == [name]
+
+
+def test_the_remedy_in_that_line_helps(tmp_path: Path) -> None:
+    (tmp_path / "tools.py").touch()
+
+    assert run_toolserver(tmp_path).returncode == 1
+    done = run_toolserver(tmp_path, "-P")
+    assert done.returncode == 0, done.stderr
+    assert "btc_price" in done.stdout
+
+
+def test_folders_of_those_names_that_are_no_packages_hide_nothing(tmp_path: Path) -> None:
+    for name in PACKAGES:
+        (tmp_path / name).mkdir()
+
+    assert run_toolserver(tmp_path).returncode == 0
+    assert describe_hidden() is None

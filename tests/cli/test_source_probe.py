@@ -1,4 +1,4 @@
-"""What a request to a source shows: a word for what came of it, and against what the parser reads."""
+"""The verdict on a request to a source, and the bodies of the simulated world that its answer is compared with."""
 
 import json
 from contextlib import asynccontextmanager
@@ -14,9 +14,10 @@ from tests.internet import Internet
 from tests.served import VIA, Upstreams
 from toolserver.app import Service, ServiceParts
 from toolserver.cli import source_probe
-from toolserver.cli.source_probe import probe_source, probe_sources
+from toolserver.cli.source_probe import SEEDS, probe_source, probe_sources, simulate_bodies
 from toolserver.cli.source_recording import SourceRecording
 from toolserver.clock import ManualClock
+from toolserver.core.recorded_exchange import REMOVED, RecordedExchange
 from toolserver.settings import Settings, SourceSettings, UpstreamSettings
 from toolserver.upstream.drift import Drift
 from toolserver.world.providers import load_providers
@@ -211,3 +212,37 @@ async def test_without_a_key_the_way_with_it_is_listed_as_not_asked():
 async def test_a_source_that_knows_no_key_has_one_form():
     async with service(Internet()) as made:
         assert [probe.form for probe in await source_probe.probe_forms(made, ONE, None)] == [None]
+
+
+AT = 1_800_000_000.5
+
+
+def asked(url, **parts):
+    return RecordedExchange("Any", parts.pop("method", "GET"), url, sent_at=AT, **parts)
+
+
+def test_there_is_a_body_for_each_seed():
+    bodies = simulate_bodies(asked("https://api.kraken.com/0/public/OHLC?pair=XBTUSD&interval=60"))
+    assert len(bodies) == len(set(bodies)) == len(SEEDS)
+    assert all("XXBTZUSD" in json.loads(body)["result"] for body in bodies)
+
+
+def test_a_posted_question_is_asked_as_it_was():
+    call = {"jsonrpc": "2.0", "id": 1, "method": "eth_blockNumber", "params": []}
+    bodies = simulate_bodies(asked("https://ethereum-rpc.publicnode.com/", method="POST", sent_json=call))
+    assert all(json.loads(body)["result"].startswith("0x") for body in bodies)
+
+
+def test_what_stands_in_place_of_a_key_is_taken_for_one():
+    url = f"https://api.stlouisfed.org/fred/series/observations?series_id=DFF&limit=10&sort_order=desc&file_type=json&api_key={REMOVED}"
+    assert len(simulate_bodies(asked(url))) == len(SEEDS)
+    assert simulate_bodies(asked(url.replace(REMOVED, "other"))) == []
+
+
+def test_a_path_that_is_escaped_is_found():
+    url = "https://query1.finance.yahoo.com/v8/finance/chart/GC%3DF?range=5d&interval=1d"
+    assert len(simulate_bodies(asked(url))) == len(SEEDS)
+
+
+def test_what_is_not_simulated_has_none():
+    assert simulate_bodies(asked("https://nowhere.example/")) == []
