@@ -27,14 +27,14 @@ from bench.judge import Bar, Effort, Line, Table, Verdict, show_table, show_verd
 from bench.pairs import PIECE, Pair, Sample, Samples, Side, measure_pairs, ratio_of, reference_of
 from toolserver.clock import SystemClock
 from toolserver.sql.migrate import migrate
-from toolserver.webhooks import sql_tables
+from toolserver.webhooks import store
 from toolserver.webhooks.condition_state import ConditionState, evaluate
 from toolserver.webhooks.conditions import WebhookCondition, decode_condition, encode_condition
 from toolserver.webhooks.delivery import WebhookSender
 from toolserver.webhooks.dns_lane import DnsLane
 from toolserver.webhooks.egress import EgressGuard
 from toolserver.webhooks.records import WebhookSubscription
-from toolserver.webhooks.sql_tables import SqlTables
+from toolserver.webhooks.store import SqlTables
 
 R = TypeVar("R")
 
@@ -67,7 +67,7 @@ def fill(count: int) -> sqlite3.Connection:
         for n in range(count)
     )
     db.execute("BEGIN")
-    db.executemany(sql_tables.ADD_SUBSCRIPTION, rows)
+    db.executemany(store.ADD_SUBSCRIPTION, rows)
     db.execute("COMMIT")
     return db
 

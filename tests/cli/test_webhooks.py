@@ -11,7 +11,7 @@ from toolserver.cli.webhooks import webhooks
 from toolserver.money.ledger.store import FILE
 from toolserver.sql.sqlite import durable
 from toolserver.webhooks.fire_operations import AddFire, FinishFire
-from toolserver.webhooks.sql_store import SqlWebhookStore
+from toolserver.webhooks.store import SqlWebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription
 
 ID = subscription().id

@@ -26,7 +26,7 @@ from toolserver.money.ledger.store import FILE
 from toolserver.sql.ledger_place import open_place, read_place
 from toolserver.sql.postgres import PostgresTerms
 from toolserver.webhooks.fire_operations import FireNow
-from toolserver.webhooks.sql_store import SqlWebhookStore
+from toolserver.webhooks.store import SqlWebhookStore
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 

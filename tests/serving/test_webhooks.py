@@ -12,7 +12,7 @@ from toolserver.serving.webhooks import account_lookup, open_service_webhooks
 from toolserver.settings import Settings, WebhookSettings
 from toolserver.webhooks.memory_store import MemoryWebhookStore
 from toolserver.webhooks.secret_box import KEY_FILE
-from toolserver.webhooks.sql_store import SqlWebhookStore
+from toolserver.webhooks.store import SqlWebhookStore
 
 
 def money_of(sells):

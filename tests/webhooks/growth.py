@@ -16,7 +16,7 @@ from typing import Any
 
 from tests.calls.parts import RICH
 from tests.webhooks.room import SLOT_S, Room, open_room
-from toolserver.webhooks.attempt import Attempt
+from toolserver.webhooks.records import Attempt
 from toolserver.webhooks.subscription_operations import AddSubscription
 
 HOURS = 26

@@ -13,7 +13,7 @@ from toolserver.webhooks.records import TokenAccount, WebhookFire, WebhookSubscr
 from toolserver.webhooks.secret_box import open_key
 from toolserver.webhooks.service import WebhookService, WebhookSetup, open_webhooks
 from toolserver.webhooks.signing import verify_service
-from toolserver.webhooks.sql_store import SqlWebhookStore
+from toolserver.webhooks.store import SqlWebhookStore
 from toolserver.webhooks.subscriptions import SubscriptionRequest
 
 SLOT_S = 300

@@ -1,6 +1,6 @@
 import pytest
 
-from toolserver.webhooks.attempt import Attempt
+from toolserver.webhooks.records import Attempt
 
 
 def test_refusals_of_the_receiver_are_worth_fewer_attempts():

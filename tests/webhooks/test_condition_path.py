@@ -1,7 +1,7 @@
 import pytest
 
 from toolserver.registry.registry import Registry
-from toolserver.webhooks.condition_path import check_path
+from toolserver.webhooks.conditions import check_path
 
 SCHEMA = {
     "type": "object",

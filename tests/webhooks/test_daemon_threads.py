@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from toolserver.webhooks.daemon_threads import DaemonThreads
+from toolserver.webhooks.dns_lane import DaemonThreads
 
 
 async def test_calls_run_beside_each_other_up_to_the_bound():

@@ -1,9 +1,8 @@
 import pytest
 
 from tests.webhooks.shop import NOW, fire, subscription
-from toolserver.webhooks.attempt import Attempt
-from toolserver.webhooks.delivery_rules import after_failure, after_success, retry_delay, untell
-from toolserver.webhooks.schedule import SLOT_MS
+from toolserver.webhooks.records import Attempt
+from toolserver.webhooks.schedule import SLOT_MS, after_failure, after_success, retry_delay, untell
 
 DAY = 86_400_000
 ERROR = Attempt(500, "http_500", 5)

@@ -4,6 +4,7 @@ from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.errors import NotFound, SubscriptionConflict
 from toolserver.webhooks.fire_operations import FinishFire, FireNow, ReplayFire, plan_fire
 from toolserver.webhooks.memory_store import MemoryTables
+from toolserver.webhooks.records import Attempt
 from toolserver.webhooks.schedule import SLOT_MS
 
 
@@ -47,7 +48,7 @@ def test_a_replay_carries_the_same_and_is_free(tables):
 def test_a_condition_whose_delivery_failed_is_where_it_was(tables):
     tables.save(subscription(condition_state=b"after"))
     tables.add_fire(fire(kind="fired", state_before=b"before", state_after=b"after"))
-    FinishFire(fire().id, "released", "delivery_failed", NOW, 500, "http_500", 1, attempted=True).on(tables)
+    FinishFire(fire().id, "released", "delivery_failed", NOW, Attempt(500, "http_500", 1)).on(tables)
     assert tables.find(subscription().id).condition_state == b"before"
 
 
@@ -60,5 +61,5 @@ def test_a_condition_whose_delivery_arrived_moves_on(tables):
 
 def test_a_test_changes_nothing_about_its_subscription(tables):
     tables.add_fire(fire(kind="test"))
-    FinishFire(fire().id, "released", "delivery_failed", NOW, 410, "http_410", 1, attempted=True).on(tables)
+    FinishFire(fire().id, "released", "delivery_failed", NOW, Attempt(410, "http_410", 1)).on(tables)
     assert tables.find(subscription().id) == subscription()

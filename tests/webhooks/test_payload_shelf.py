@@ -4,8 +4,8 @@ from datetime import UTC, datetime
 import pytest
 
 from toolserver.clock import ManualClock
+from toolserver.webhooks.fire_worker import AGAIN_MS, KEPT, PayloadShelf
 from toolserver.webhooks.memory_store import MemoryWebhookStore
-from toolserver.webhooks.payload_shelf import AGAIN_MS, KEPT, PayloadShelf
 
 
 class CountingStore(MemoryWebhookStore):

@@ -3,7 +3,7 @@ import asyncio
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.sql.sqlite import durable
 from toolserver.webhooks.fire_operations import AddFire, ClaimFires
-from toolserver.webhooks.sql_store import SqlWebhookStore
+from toolserver.webhooks.store import SqlWebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription
 
 

@@ -4,9 +4,9 @@ import pytest
 
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.sql.migrate import migrate, migrations
-from toolserver.webhooks import sql_tables
+from toolserver.webhooks import store
 from toolserver.webhooks.records import WebhookSubscription
-from toolserver.webhooks.sql_tables import SqlTables
+from toolserver.webhooks.store import SqlTables
 
 MANY = 100_000
 
@@ -21,9 +21,9 @@ def db():
         subscription(n, owner=f"{n // 5:064x}", due_at=NOW + 1 + n * 3, created_at=NOW - 300_000 + n * 3)
         for n in range(MANY)
     )
-    made.executemany(sql_tables.ADD_SUBSCRIPTION, rows)
+    made.executemany(store.ADD_SUBSCRIPTION, rows)
     fires = (fire(n, subscription=f"wh_{n:016x}", lane=n % 3, due_at=NOW + 1 + n)[:-1] for n in range(10_000))
-    made.executemany(sql_tables.ADD_FIRE, fires)
+    made.executemany(store.ADD_FIRE, fires)
     made.execute("COMMIT")
     made.execute("ANALYZE")
     yield made
@@ -36,25 +36,25 @@ def plan(db, sql, *parameters):
 
 @pytest.mark.slow("a table of a hundred thousand rows")
 def test_claims_stay_on_their_partial_indexes_with_a_hundred_thousand_subscriptions(db):
-    claimed = plan(db, sql_tables.CLAIM_SUBSCRIPTIONS, NOW, 500, 0)
+    claimed = plan(db, store.CLAIM_SUBSCRIPTIONS, NOW, 500, 0)
     assert "INDEX webhook_subscription_due (<expr>=? AND due_at<?)" in claimed
     assert "SCAN" not in claimed
     assert "TEMP B-TREE" not in claimed
-    fires = plan(db, sql_tables.CLAIM_FIRES, NOW, 0, 64, NOW)
+    fires = plan(db, store.CLAIM_FIRES, NOW, 0, 64, NOW)
     assert "INDEX webhook_fire_due (lane=? AND due_at<?)" in fires
     assert "SCAN" not in fires.replace("SCAN CONSTANT ROW", "")
 
 
 @pytest.mark.slow("a table of a hundred thousand rows")
 def test_an_empty_look_and_the_log_stay_on_indexes_too(db):
-    due = plan(db, sql_tables.NEXT_DUE)
+    due = plan(db, store.NEXT_DUE)
     assert due.count("INDEX webhook_subscription_due (<expr>=?)") == 2
     assert due.count("INDEX webhook_fire_due (lane=?)") == 3
-    trimmed = plan(db, sql_tables.TRIM_FIRES, "wh_1", 50)
+    trimmed = plan(db, store.TRIM_FIRES, "wh_1", 50)
     assert trimmed.count("INDEX webhook_fire_log (subscription=?") == 2
     assert "SCAN" not in trimmed
-    assert "webhook_fire USING INDEX webhook_fire_due" in plan(db, sql_tables.FORGET_PAYLOADS, NOW), "the open ones"
-    assert "INDEX webhook_fire_log (subscription=?)" in plan(db, sql_tables.ADD_FIRE, *fire()[:-1])
+    assert "webhook_fire USING INDEX webhook_fire_due" in plan(db, store.FORGET_PAYLOADS, NOW), "the open ones"
+    assert "INDEX webhook_fire_log (subscription=?)" in plan(db, store.ADD_FIRE, *fire()[:-1])
 
 
 @pytest.mark.slow("a table of a hundred thousand rows")

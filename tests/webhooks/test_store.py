@@ -12,18 +12,18 @@ from toolserver.webhooks.fire_operations import (
     FAILING_AT_ONCE,
     AcceptFire,
     AddFire,
-    ChangeFire,
     ClaimFires,
     ClaimSubscriptions,
     FinishFire,
+    PostponeFire,
     PrepareFire,
     RecordEvaluation,
     RepairClock,
 )
 from toolserver.webhooks.memory_store import MemoryWebhookStore
-from toolserver.webhooks.records import FAST, NEW, SLOW
+from toolserver.webhooks.records import FAST, NEW, SLOW, Attempt
 from toolserver.webhooks.schedule import SLOT_MS
-from toolserver.webhooks.sql_store import SqlWebhookStore
+from toolserver.webhooks.store import SqlWebhookStore
 from toolserver.webhooks.subscription_operations import (
     AddSubscription,
     CancelSubscription,
@@ -211,12 +211,12 @@ async def test_a_fire_moves_from_open_to_accepted_to_charged_and_never_back(stor
     await store.apply(AddSubscription(subscription()))
     await store.apply(AddFire(fire()))
     await store.apply(PrepareFire(FIRE, "digest", NOW - 9, NOW + 1))
-    accepted = await store.apply(AcceptFire(FIRE, 200, 12, NOW + 2))
+    accepted = await store.apply(AcceptFire(FIRE, Attempt(200, None, 12), NOW + 2))
     assert (accepted.state, accepted.attempts, accepted.status, accepted.payload) == ("accepted", 1, 200, "digest")
-    assert (await store.apply(AcceptFire(FIRE, 204, 13, NOW + 3))) == accepted
+    assert (await store.apply(AcceptFire(FIRE, Attempt(204, None, 13), NOW + 3))) == accepted
     over = await store.apply(FinishFire(FIRE, "charged", None, NOW + 4))
     assert (over.state, over.finished_at) == ("charged", NOW + 4)
-    assert await store.apply(ChangeFire(FIRE, due_at=NOW)) is None
+    assert await store.apply(PostponeFire(FIRE, NOW)) is None
     assert await store.apply(FinishFire(FIRE, "released", "delivery_failed", NOW + 5)) == over
     after = await store.subscription(ID)
     assert (after.delivered_count, after.last_delivered_at, after.last_status) == (1, NOW + 2, 200)
@@ -232,7 +232,7 @@ async def test_what_a_fire_carries_is_settled_once_and_its_subscription_is_as_it
     await store.apply(CancelSubscription(ID, OWNER, NOW))
     again = await store.apply(PrepareFire(FIRE, "second", NOW, NOW + 2))
     assert (again.fire, again.subscription.state) == (ready.fire, "cancelled")
-    await store.apply(AcceptFire(FIRE, 200, 12, NOW + 3))
+    await store.apply(AcceptFire(FIRE, Attempt(200, None, 12), NOW + 3))
     assert await store.apply(PrepareFire(FIRE, "third", NOW, NOW + 4)) is None
     assert await store.apply(PrepareFire("call_nothing", "first", NOW, NOW)) is None
 
@@ -254,9 +254,8 @@ async def test_a_failed_fire_is_counted_once_and_thins_out_the_next_ones(store):
     await store.apply(AddSubscription(subscription()))
     for number in range(1, 4):
         await store.apply(AddFire(fire(number)))
-        finish = FinishFire(
-            f"call_{number:032x}", "released", "delivery_failed", NOW, 500, "http_500", 9, attempted=True
-        )
+        attempt = Attempt(500, "http_500", 9)
+        finish = FinishFire(f"call_{number:032x}", "released", "delivery_failed", NOW, attempt)
         await store.apply(finish)
         await store.apply(finish)
     after = await store.subscription(ID)
@@ -299,7 +298,7 @@ async def test_what_was_cancelled_ninety_days_ago_is_forgotten_with_its_log(stor
     await store.apply(AddFire(fire(7)))
     await store.apply(FinishFire(f"call_{7:032x}", "charged", None, NOW))
     await store.apply(AddFire(fire(8, subscription=f"wh_{2:016x}")))
-    await store.apply(AcceptFire(f"call_{8:032x}", 200, 1, NOW))
+    await store.apply(AcceptFire(f"call_{8:032x}", Attempt(200, None, 1), NOW))
     for number in (1, 2):
         await store.apply(CancelSubscription(f"wh_{number:016x}", OWNER, NOW))
     assert await store.apply(ForgetEnded(NOW + 90 * DAY)) == 0

@@ -2,8 +2,7 @@ import sqlite3
 from contextlib import closing
 
 from toolserver.webhooks.memory_store import MemoryTables
-from toolserver.webhooks.sql_tables import SqlTables
-from toolserver.webhooks.tables import WebhookTables
+from toolserver.webhooks.store import SqlTables, WebhookTables
 
 
 def test_every_engine_has_what_operations_ask_for():

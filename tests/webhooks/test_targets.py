@@ -6,7 +6,7 @@ from toolserver.clock import ManualClock
 from toolserver.errors import InvalidArguments
 from toolserver.webhooks.dns_lane import DnsLane
 from toolserver.webhooks.egress import EgressGuard
-from toolserver.webhooks.targets import check_headers, check_target
+from toolserver.webhooks.subscriptions import check_headers, check_target
 
 
 async def check(url, answer):

@@ -6,7 +6,8 @@ import pytest
 from tests.money.ledger.ledgers import opened_file
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.webhooks.fire_operations import AcceptFire, AddFire, ClaimFires, ClaimSubscriptions, FinishFire
-from toolserver.webhooks.sql_store import SqlWebhookStore
+from toolserver.webhooks.records import Attempt
+from toolserver.webhooks.store import SqlWebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription
 
 pytestmark = pytest.mark.live
@@ -51,7 +52,7 @@ async def test_what_instances_count_adds_up_and_fires_are_numbered_in_a_line(sto
         for _ in range(3):
             number = next(numbers)
             await store.apply(AddFire(fire(number)))
-            await store.apply(AcceptFire(fire(number).id, 200, 1, NOW))
+            await store.apply(AcceptFire(fire(number).id, Attempt(200, None, 1), NOW))
             await store.apply(FinishFire(fire(number).id, "charged", None, NOW))
 
     numbers = iter(range(1, 100))

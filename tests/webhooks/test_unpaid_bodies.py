@@ -7,8 +7,8 @@ from tests.postgres import POSTGRES
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.webhooks.fire_operations import AcceptFire, AddFire
 from toolserver.webhooks.memory_store import MemoryWebhookStore
-from toolserver.webhooks.sql_store import SqlWebhookStore
-from toolserver.webhooks.sql_tables import SqlTables
+from toolserver.webhooks.records import Attempt
+from toolserver.webhooks.store import SqlTables, SqlWebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription, CancelSubscription, ForgetEnded
 from toolserver.webhooks.unpaid_bodies import HOUR_MS, AdmitBody, ForgetUnpaid, RefuseBody, WithdrawBody
 
@@ -58,7 +58,7 @@ async def test_a_body_in_flight_counts_until_it_is_paid_for_or_was_not_sent(stor
     assert await store.apply(AdmitBody(FIRE, subscription(), PER_HOUR, NOW)) == "send"
     assert await admit(store, 20) == "refuse"
     assert await store.apply(AdmitBody(FIRE, subscription(), PER_HOUR, NOW)) == "send", "an attempt again is no more"
-    await store.apply(AcceptFire(FIRE, 204, 5, NOW))
+    await store.apply(AcceptFire(FIRE, Attempt(204, None, 5), NOW))
     assert await admit(store, 20) == "send"
     assert await admit(store, 21) == "refuse"
     await store.apply(WithdrawBody("call_20"))
@@ -69,7 +69,7 @@ async def test_a_free_body_that_was_accepted_stays_counted(store):
     await store.apply(AddSubscription(subscription()))
     await store.apply(AddFire(fire(kind="no_data", price=0)))
     await store.apply(AdmitBody(FIRE, subscription(), 1, NOW))
-    await store.apply(AcceptFire(FIRE, 204, 5, NOW))
+    await store.apply(AcceptFire(FIRE, Attempt(204, None, 5), NOW))
     assert await admit(store, 20, per_hour=1) == "refuse"
 
 

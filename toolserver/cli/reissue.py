@@ -27,7 +27,7 @@ from toolserver.money.purchases.sql_refunds import SqlReissues, complete_reissue
 from toolserver.money.purchases.store import ROOM
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.group_commit import GroupCommit
-from toolserver.webhooks.sql_tables import SqlTables
+from toolserver.webhooks.store import SqlTables
 
 
 @click.group()

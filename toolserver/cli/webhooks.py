@@ -20,8 +20,7 @@ from toolserver.sql.ledger_place import open_place
 from toolserver.webhooks.fire_operations import FireNow, ReplayFire
 from toolserver.webhooks.listen import ReceivedWebhook, make_listener
 from toolserver.webhooks.records import WebhookFire, WebhookSubscription
-from toolserver.webhooks.sql_store import SqlWebhookStore
-from toolserver.webhooks.store import WebhookStore
+from toolserver.webhooks.store import SqlWebhookStore, WebhookStore
 from toolserver.webhooks.subscription_operations import PauseSubscription
 
 _ID = click.argument("subscription")

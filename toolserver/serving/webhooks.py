@@ -17,7 +17,7 @@ from toolserver.webhooks.memory_store import MemoryWebhookStore
 from toolserver.webhooks.records import TokenAccount
 from toolserver.webhooks.secret_box import open_key, temporary_key
 from toolserver.webhooks.service import WebhookService, WebhookSetup, open_webhooks
-from toolserver.webhooks.sql_store import SqlWebhookStore
+from toolserver.webhooks.store import SqlWebhookStore
 
 
 @asynccontextmanager

@@ -64,15 +64,15 @@ def _judge_level(condition: WebhookCondition, state: ConditionState, value: floa
     since = now if state.pending_since is None else state.pending_since
     if now - since < condition.for_s:
         return _change(state, pending_since=since, no_data=False), None
-    told = Transition(condition.label, "fired", state.old, value)
-    return _change(state, level="fired", pending_since=None, no_data=False, old=value), told
+    report = Transition(condition.label, "fired", state.old, value)
+    return _change(state, level="fired", pending_since=None, no_data=False, old=value), report
 
 
 def _judge_clear(condition: WebhookCondition, state: ConditionState, value: float) -> Step:
     if not _clears(condition, value):
         return (_change(state, no_data=False) if state.no_data else state), None
-    told = Transition(condition.label, "cleared", state.old, value)
-    return _change(state, level="clear", pending_since=None, no_data=False, old=value), told
+    report = Transition(condition.label, "cleared", state.old, value)
+    return _change(state, level="clear", pending_since=None, no_data=False, old=value), report
 
 
 def _fires(condition: WebhookCondition, value: float) -> bool:
@@ -94,16 +94,16 @@ def _judge_change(condition: WebhookCondition, state: ConditionState, value: Any
         return _lose_data(condition, state, now)
     if state.started and value == state.old:
         return (_change(state, no_data=False) if state.no_data else state), None
-    told = Transition(condition.label, "fired", state.old, value) if state.started else None
-    return _change(state, started=True, no_data=False, old=value), told
+    report = Transition(condition.label, "fired", state.old, value) if state.started else None
+    return _change(state, started=True, no_data=False, old=value), report
 
 
 def _judge_list(condition: WebhookCondition, state: ConditionState, value: Any, now: float) -> Step:
     if not isinstance(value, list):
         return _lose_data(condition, state, now)
     named = {_fingerprint(item): item for item in value}
-    known = set(state.seen)
-    new = [item for mark, item in named.items() if mark not in known]
+    seen = set(state.seen)
+    new = [item for mark, item in named.items() if mark not in seen]
     if not new and state.started:
         return (_change(state, no_data=False) if state.no_data else state), None
     after = _change(state, started=True, no_data=False, seen=_remember(state.seen, named))

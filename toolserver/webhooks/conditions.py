@@ -5,10 +5,13 @@ separate thresholds, so that a value that swings around one of them is reported 
 missing or stale data, which is a separate state.
 """
 
+from collections.abc import Iterator
 from typing import Any, Literal
 
 import msgspec
 from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from toolserver.core.similar_names import find_similar
 
 MISSING = object()
 
@@ -42,8 +45,8 @@ class ConditionInput(BaseModel):
 
     @model_validator(mode="after")
     def _is_one_question(self) -> "ConditionInput":
-        asked = [self.above is not None, self.below is not None, self.changed, self.any_new]
-        if sum(asked) != 1:
+        triggers = [self.above is not None, self.below is not None, self.changed, self.any_new]
+        if sum(triggers) != 1:
             raise ValueError("give exactly one of above, below, changed and any_new")
         if self.clear_below is not None and (self.above is None or self.clear_below > self.above):
             raise ValueError("clear_below goes with above, and is not larger")
@@ -85,9 +88,9 @@ def find_value(payload: Any, path: str) -> Any:
     return MISSING if payload is None else payload
 
 
-def condition_of(given: ConditionInput) -> WebhookCondition:
+def condition_of(wanted: ConditionInput) -> WebhookCondition:
     """Return the condition to store for an input."""
-    return msgspec.convert(given.model_dump(), WebhookCondition)
+    return msgspec.convert(wanted.model_dump(), WebhookCondition)
 
 
 encode_condition = msgspec.json.Encoder().encode
@@ -101,3 +104,57 @@ class Transition(msgspec.Struct, frozen=True):
     state: Told
     old: Any
     new: Any
+
+
+Schema = dict[str, Any]
+
+
+def check_path(path: str, schema: Schema) -> str | None:
+    """Describe what is wrong with a path, with the valid names; None if the path can lead to a value."""
+    here, walked = [schema], ""
+    for step in path.split("."):
+        options = [option for one in here for option in _options(one, schema)]
+        children = [child for option in options for child in _children(option, step)]
+        if not children:
+            return _complain(walked, step, options)
+        here, walked = children, f"{walked}.{step}" if walked else step
+    return None
+
+
+def _options(schema: Schema, root: Schema, depth: int = 0) -> Iterator[Schema]:
+    """Yield the alternatives of a schema: follow references and split unions."""
+    if depth > 20:
+        return
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        yield from _options(root.get("$defs", {}).get(name, {}), root, depth + 1)
+        return
+    unions = [option for word in ("anyOf", "oneOf", "allOf") for option in schema.get(word, [])]
+    for option in unions:
+        yield from _options(option, root, depth + 1)
+    if not unions:
+        yield schema
+
+
+def _children(schema: Schema, step: str) -> Iterator[Schema]:
+    """Yield where a step leads: a named member, any member of a free-form object, or an item of a list."""
+    if not schema:
+        yield {}
+    if step in schema.get("properties", {}):
+        yield schema["properties"][step]
+    elif schema.get("type") == "object" and schema.get("additionalProperties", True) is not False:
+        more = schema.get("additionalProperties", True)
+        if "properties" not in schema or isinstance(more, dict):
+            yield more if isinstance(more, dict) else {}
+    if schema.get("type") == "array" and step.isdecimal():
+        yield schema.get("items", {})
+
+
+def _complain(walked: str, step: str, options: list[Schema]) -> str:
+    where = f"{walked} has" if walked else "The payload has"
+    names = sorted({name for option in options for name in option.get("properties", {})})
+    if not names:
+        return f"{where} no member {step}."
+    near = find_similar(step, names, most=1)
+    hint = f" Did you mean {near[0]}?" if near else ""
+    return f"{where} no member {step}; it has: {', '.join(names)}.{hint}"

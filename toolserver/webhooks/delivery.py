@@ -13,10 +13,10 @@ from collections.abc import Mapping
 import aiohttp
 from yarl import URL
 
-from toolserver.webhooks.attempt import Attempt
 from toolserver.webhooks.dns_lane import DnsLane, NameUnknown
 from toolserver.webhooks.egress import EgressGuard, TargetRefused
 from toolserver.webhooks.guarded_session import make_guarded_session
+from toolserver.webhooks.records import Attempt
 
 USER_AGENT = "toolserver-webhook/1.0"
 CONNECT_S, TOTAL_S, REST_S = 5.0, 10.0, 0.5

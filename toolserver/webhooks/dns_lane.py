@@ -6,15 +6,73 @@ a small one for names that were not answered in time. However many names hang, t
 """
 
 import asyncio
+import contextlib
 import functools
 import socket
+import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from queue import SimpleQueue
+from typing import Any, NamedTuple, TypeVar
 
 from toolserver.clock import Clock
-from toolserver.webhooks.daemon_threads import DaemonThreads
 from toolserver.webhooks.egress import EgressGuard
+
+R = TypeVar("R")
+
+
+class DaemonThreads:
+    """Runs blocking calls. Threads are started as needed, up to `most`; further calls wait their turn."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most, self._name = most, name
+        self._started = self._busy = 0
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+
+    def run(self, call: Callable[..., R], *arguments: Any) -> asyncio.Future[R]:
+        """Run a call in a thread. Its result or exception arrives in the future."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[R] = loop.create_future()
+        self._busy += 1
+        answer.add_done_callback(self._ended)
+
+        def work() -> None:
+            result: Any = None
+            failure: Exception | None = None
+            try:
+                result = call(*arguments)
+            except Exception as error:
+                failure = error
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody is waiting any more
+                loop.call_soon_threadsafe(_hand_over, answer, result, failure)
+
+        self._queue.put(work)
+        if self._started < min(self._busy, self._most):
+            self._started += 1
+            threading.Thread(target=self._serve, name=f"{self._name}-{self._started}", daemon=True).start()
+        return answer
+
+    def _ended(self, _: asyncio.Future[Any]) -> None:
+        self._busy -= 1
+
+    def _serve(self) -> None:
+        while (work := self._queue.get()) is not None:
+            work()
+
+    def close(self) -> None:
+        """End every thread once it has nothing left to do. Hanging threads last until the process ends."""
+        for _ in range(self._started):
+            self._queue.put(None)
+
+
+def _hand_over(answer: "asyncio.Future[Any]", result: Any, failure: Exception | None) -> None:
+    if answer.done():
+        return
+    if failure is None:
+        answer.set_result(result)
+    else:
+        answer.set_exception(failure)
+
 
 DEADLINE_S = 2.0
 THREADS, NEW_THREADS, SLOW_THREADS = 32, 128, 4
@@ -35,8 +93,8 @@ class _Known(NamedTuple):
 
 def look_up(host: str) -> Sequence[str]:
     """Return the addresses of a name, including IPv6, in the system's order. Blocks. Raises OSError, UnicodeError."""
-    found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
-    return list(dict.fromkeys(str(info[4][0]) for info in found))
+    infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    return list(dict.fromkeys(str(info[4][0]) for info in infos))
 
 
 class DnsLane:
@@ -59,9 +117,9 @@ class DnsLane:
             NameUnknown: there is none, or no answer within two seconds.
             TargetRefused: one of them is not allowed.
         """
-        known = self._known.get(host)
-        fresh = known is not None and known.until > self._clock.monotonic()
-        addresses = known.addresses if known is not None and fresh else await self._ask(host)
+        cached = self._known.get(host)
+        fresh = cached is not None and cached.until > self._clock.monotonic()
+        addresses = cached.addresses if cached is not None and fresh else await self._ask(host)
         self._guard.check_all(addresses)
         return addresses
 

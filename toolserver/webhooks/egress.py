@@ -50,13 +50,13 @@ class EgressGuard:
     def __init__(self, *, allow_loopback: bool = False) -> None:
         self._allow_loopback = allow_loopback
 
-    def check_url(self, given: str) -> URL:
+    def check_url(self, text: str) -> URL:
         """Return the URL for deliveries as aiohttp reads it. Looks up nothing.
 
         Raises:
             TargetRefused
         """
-        url = _parsed(given)
+        url = _parsed(text)
         host = (url.raw_host or "").removesuffix(".")
         local = self._allow_loopback and is_local_host(host)
         if url.scheme != "https" and not (local and url.scheme == "http"):
@@ -105,19 +105,19 @@ class EgressGuard:
         return opened
 
 
-def _parsed(given: str) -> URL:
-    if len(given) > MOST_URL:
+def _parsed(text: str) -> URL:
+    if len(text) > MOST_URL:
         raise TargetRefused("url_too_long", f"The URL has more than {MOST_URL} characters.")
-    if not given.isprintable() or any(c.isspace() or c == "\\" for c in given):
+    if not text.isprintable() or any(c.isspace() or c == "\\" for c in text):
         raise TargetRefused("invalid_url", "The URL contains a character that is not allowed in URLs.")
     try:
-        url = URL(given)
+        url = URL(text)
         host, _ = url.raw_host, url.port
     except ValueError:
         raise TargetRefused("invalid_url", "This is not a URL.") from None
     if not url.absolute or not host or url.scheme not in ("http", "https"):
         raise TargetRefused("invalid_url", "Give an absolute URL that begins with https://.")
-    if "@" in given.partition("://")[2].partition("/")[0]:
+    if "@" in text.partition("://")[2].partition("/")[0]:
         raise TargetRefused("invalid_url", "A URL with a user name or password is not accepted; use custom headers.")
     return url.with_fragment(None)
 

@@ -13,11 +13,18 @@ from dataclasses import dataclass
 
 from toolserver.core import ids
 from toolserver.errors import NotFound, SubscriptionConflict
-from toolserver.webhooks.delivery_rules import after_failure, after_success, untell
-from toolserver.webhooks.records import ClaimedFire, FireKind, FireState, WebhookFire, WebhookSubscription
-from toolserver.webhooks.schedule import SLOT_MS, slot_end
+from toolserver.webhooks.records import (
+    SLOW,
+    Attempt,
+    ClaimedFire,
+    FireKind,
+    FireState,
+    WebhookFire,
+    WebhookSubscription,
+)
+from toolserver.webhooks.schedule import SLOT_MS, after_failure, after_success, slot_end, untell
+from toolserver.webhooks.store import WebhookTables
 from toolserver.webhooks.subscription_operations import find_owned
-from toolserver.webhooks.tables import WebhookTables
 
 FIRE_CREDITS = 1
 FIRES_KEPT = 50  # per subscription
@@ -56,10 +63,10 @@ class RecordEvaluation:
     fire: WebhookFire | None = None
 
     def on(self, tables: WebhookTables) -> bool:
-        found = tables.find(self.id)
-        if found is None or found.state != "active" or found.condition_state != self.before:
+        subscription = tables.find(self.id)
+        if subscription is None or subscription.state != "active" or subscription.condition_state != self.before:
             return False
-        tables.save(found._replace(condition_state=self.after))
+        tables.save(subscription._replace(condition_state=self.after))
         if self.fire is not None:
             tables.add_fire(self.fire)
         return True
@@ -91,10 +98,10 @@ class ClaimFires:
     def on(self, tables: WebhookTables) -> list[ClaimedFire]:
         until = self.now + self.lease_ms
         taken = [f for lane, room in self.rooms.items() for f in tables.claim_fires(self.now, lane, room, until)]
-        found = {id: tables.find(id) for id in {fire.subscription for fire in taken}}
+        subscriptions = {id: tables.find(id) for id in {fire.subscription for fire in taken}}
         claimed = []
         for fire in taken:
-            subscription = found[fire.subscription]
+            subscription = subscriptions[fire.subscription]
             if subscription is None:
                 tables.save_fire(fire._replace(state="skipped", reason="cancelled", finished_at=self.now))
             else:
@@ -126,29 +133,47 @@ class PrepareFire:
 
 
 @dataclass(frozen=True, slots=True)
-class ChangeFire:
-    """Change an open fire: its due time or an attempt's result. None leaves a field as it is. None if it has ended."""
+class PostponeFire:
+    """Give an open fire another due time, without an attempt. None if it has ended."""
 
     id: str
-    due_at: int | None = None
-    lane: int | None = None
-    attempts: int | None = None
-    status: int | None = None
-    error: str | None = None
-    duration_ms: int | None = None
-    claims: int | None = None
+    due_at: int
 
     def on(self, tables: WebhookTables) -> WebhookFire | None:
         fire = tables.find_fire(self.id)
         if fire is None or not fire.is_open:
             return None
-        given = {name: value for name in _CHANGED if (value := getattr(self, name)) is not None}
-        changed = fire._replace(**given)
-        tables.save_fire(changed)
-        return changed
+        postponed = fire._replace(due_at=self.due_at, claims=0)
+        tables.save_fire(postponed)
+        return postponed
 
 
-_CHANGED = ("due_at", "lane", "attempts", "status", "error", "duration_ms", "claims")
+@dataclass(frozen=True, slots=True)
+class RetryFire:
+    """Record a failed attempt of an open fire, whose next attempt is made in the slow lane. None if it has ended.
+
+    The status of an earlier attempt stays if this one had no answer.
+    """
+
+    id: str
+    attempt: Attempt
+    due_at: int
+
+    def on(self, tables: WebhookTables) -> WebhookFire | None:
+        fire = tables.find_fire(self.id)
+        if fire is None or not fire.is_open:
+            return None
+        failed = fire._replace(
+            due_at=self.due_at,
+            lane=SLOW,
+            attempts=fire.attempts + 1,
+            status=fire.status if self.attempt.status is None else self.attempt.status,
+            error=self.attempt.error,
+            duration_ms=self.attempt.duration_ms,
+            claims=0,
+        )
+        tables.save_fire(failed)
+        return failed
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,8 +181,7 @@ class AcceptFire:
     """Record a 2xx from the receiver: the subscription is healthy, and the fire must be settled. Applied once."""
 
     id: str
-    status: int
-    duration_ms: int
+    attempt: Attempt
     now: int
 
     def on(self, tables: WebhookTables) -> WebhookFire | None:
@@ -168,9 +192,9 @@ class AcceptFire:
             state="accepted",
             attempts=fire.attempts + 1,
             claims=1,
-            status=self.status,
+            status=self.attempt.status or 0,
             error=None,
-            duration_ms=self.duration_ms,
+            duration_ms=self.attempt.duration_ms,
         )
         tables.save_fire(accepted)
         if fire.price:  # one that costs nothing stays counted
@@ -183,25 +207,28 @@ class AcceptFire:
 
 @dataclass(frozen=True, slots=True)
 class FinishFire:
-    """End a fire. A failed delivery makes its subscription fire less often, or pauses it."""
+    """End a fire. A failed delivery makes its subscription fire less often, or pauses it.
+
+    `attempt` is the last one, if it is not recorded yet.
+    """
 
     id: str
     state: FireState
     reason: str | None
     now: int
-    status: int | None = None
-    error: str | None = None
-    duration_ms: int | None = None
-    attempted: bool = False
+    attempt: Attempt | None = None
 
     def on(self, tables: WebhookTables) -> WebhookFire | None:
         fire = tables.find_fire(self.id)
         if fire is None or not fire.is_open:
             return fire
         over = fire._replace(state=self.state, reason=self.reason, finished_at=self.now)
-        if self.attempted:
+        if self.attempt is not None:
             over = over._replace(
-                attempts=fire.attempts + 1, status=self.status, error=self.error, duration_ms=self.duration_ms
+                attempts=fire.attempts + 1,
+                status=self.attempt.status,
+                error=self.attempt.error,
+                duration_ms=self.attempt.duration_ms,
             )
         tables.save_fire(over)
         tables.trim_fires(fire.subscription, FIRES_KEPT)
@@ -268,10 +295,10 @@ class FireNow:
     now: int
 
     def on(self, tables: WebhookTables) -> WebhookSubscription:
-        found = find_owned(tables.find, self.id, None)
-        if found.state != "active":
-            raise SubscriptionConflict(f"The subscription is {found.state}.")
-        due = found._replace(due_at=self.now)
+        subscription = find_owned(tables.find, self.id, None)
+        if subscription.state != "active":
+            raise SubscriptionConflict(f"The subscription is {subscription.state}.")
+        due = subscription._replace(due_at=self.now)
         tables.save(due)
         return due
 

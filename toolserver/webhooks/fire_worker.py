@@ -5,32 +5,88 @@ is claimed again with the same id, the same reservation and the same body.
 """
 
 import logging
-from typing import NamedTuple
+from collections import OrderedDict
+from collections.abc import Mapping
+from functools import partial
+from typing import NamedTuple, Protocol
 
 import anyio
+from yarl import URL
 
 from toolserver.clock import Clock
+from toolserver.core.single_flight import SingleFlight
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.protocol import NoCharge, UnknownCall
 from toolserver.registry.registry import Operation
-from toolserver.webhooks.attempt import Attempt, Sender
 from toolserver.webhooks.charges import WebhookCharges
-from toolserver.webhooks.delivery_rules import retry_delay
 from toolserver.webhooks.egress import EgressGuard, TargetRefused
-from toolserver.webhooks.fire_operations import AcceptFire, ChangeFire, FinishFire, PrepareFire
+from toolserver.webhooks.fire_operations import AcceptFire, FinishFire, PostponeFire, PrepareFire, RetryFire
 from toolserver.webhooks.host_limits import HostBusy, HostLimits
 from toolserver.webhooks.message import WebhookMessage, compose_body, compose_challenge
-from toolserver.webhooks.payload_shelf import PayloadShelf
 from toolserver.webhooks.payloads import PREFIX, PayloadSource
-from toolserver.webhooks.records import SLOW, ClaimedFire, FireState, WebhookFire, WebhookSubscription
+from toolserver.webhooks.records import Attempt, ClaimedFire, FireState, WebhookFire, WebhookSubscription
+from toolserver.webhooks.schedule import retry_delay
 from toolserver.webhooks.secret_box import SecretBoxKey, SecretsUnreadable
-from toolserver.webhooks.store import WebhookStore
+from toolserver.webhooks.store import PAYLOAD_KEPT_MS, WebhookStore
 from toolserver.webhooks.subscription_operations import PauseSubscription
 from toolserver.webhooks.unpaid_bodies import Admission, AdmitBody, RefuseBody, WithdrawBody, counts_as_unpaid
+
+KEPT = 64
+AGAIN_MS = PAYLOAD_KEPT_MS // 6  # how often a payload that is still in use is stored again, so that it is kept
+
+
+class _Shelved(NamedTuple):
+    body: bytes
+    stored_at: int
+
+
+class PayloadShelf:
+    """A store's payloads, with the latest also in memory."""
+
+    def __init__(self, store: WebhookStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._shelved: OrderedDict[str, _Shelved] = OrderedDict()
+        self._saves = SingleFlight()
+
+    async def put(self, digest: str, body: bytes) -> None:
+        """Keep a payload for at least fifty minutes from now. It is on disk when this returns."""
+        now = int(self._clock.time() * 1000)
+        shelved = self._shelved.get(digest)
+        if shelved is None or not 0 <= now - shelved.stored_at < AGAIN_MS:
+            await self._saves.do(digest, partial(self._save, digest, _Shelved(body, now)))
+
+    async def _save(self, digest: str, shelved: _Shelved) -> None:
+        await self._store.save_payload(digest, shelved.body, shelved.stored_at)
+        self._shelve(digest, shelved)
+
+    async def get(self, digest: str) -> bytes | None:
+        """Return a payload; None if it is no longer kept."""
+        shelved = self._shelved.get(digest)
+        if shelved is not None:
+            return shelved.body
+        body = await self._store.payload(digest)
+        if body is not None:
+            self._shelve(digest, _Shelved(body, -AGAIN_MS))
+        return body
+
+    def _shelve(self, digest: str, shelved: _Shelved) -> None:
+        self._shelved[digest] = shelved
+        self._shelved.move_to_end(digest)
+        if len(self._shelved) > KEPT:
+            self._shelved.popitem(last=False)
+
 
 log = logging.getLogger(__name__)
 
 INTERRUPTED_MS = 900_000  # extra time after its slot, for an interrupted attempt
+
+
+class Sender(Protocol):
+    """Makes attempts."""
+
+    async def send(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Attempt:
+        """POST a body. Every behaviour of the receiver results in an Attempt."""
+        ...
 
 
 class FireParts(NamedTuple):
@@ -148,14 +204,14 @@ class FireWorker:
                 if admission == "refuse":
                     await self._refuse(message, operation)
                     return
-                made = await self._challenge(message) if admission == "challenge" else None
-                if made is None:
-                    made = await self._attempt(message)
+                attempt = await self._challenge(message) if admission == "challenge" else None
+                if attempt is None:
+                    attempt = await self._attempt(message)
         except HostBusy as busy:
             await self._postpone(message.fire, busy.wait_s)
             return
         with anyio.CancelScope(shield=True):  # a sent delivery is recorded and settled even while the service stops
-            await self._record(message, made, operation)
+            await self._record(message, attempt, operation)
 
     async def _admit(self, message: WebhookMessage) -> Admission:
         """Count the body that is about to be sent, and decide whether it may be sent at once."""
@@ -166,8 +222,8 @@ class FireWorker:
 
     async def _challenge(self, message: WebhookMessage) -> Attempt | None:
         """Send a challenge. Returns how it failed, which is the end of the attempt, or None if it was accepted."""
-        made = await self._attempt(compose_challenge(message.fire, message.subscription, self._now))
-        return None if made.delivered else made._replace(challenge=True)
+        attempt = await self._attempt(compose_challenge(message.fire, message.subscription, self._now))
+        return None if attempt.delivered else attempt._replace(challenge=True)
 
     async def _refuse(self, message: WebhookMessage, operation: Operation) -> None:
         """End a fire of an account with too many unpaid bodies. That is no failure of the subscription's endpoint."""
@@ -176,13 +232,13 @@ class FireWorker:
             await self._parts.charges.release(message.fire, message.subscription, operation, "delivery_failed")
         await self._finish(message.fire, "released", "uncharged_limit")
 
-    async def _record(self, message: WebhookMessage, made: Attempt, operation: Operation) -> None:
+    async def _record(self, message: WebhookMessage, attempt: Attempt, operation: Operation) -> None:
         """Store how an attempt ended, and settle a delivery."""
-        if not made.delivered:
-            await self._fail(message, made, operation)
+        if not attempt.delivered:
+            await self._fail(message, attempt, operation)
             return
         self._parts.limits.prove(message.subscription.host)
-        accept = AcceptFire(message.fire.id, made.status or 0, made.duration_ms, self._now)
+        accept = AcceptFire(message.fire.id, attempt, self._now)
         accepted = await self._parts.store.apply(accept)
         if accepted is not None:
             await self._conclude(ClaimedFire(accepted, message.subscription), operation)
@@ -199,39 +255,19 @@ class FireWorker:
             return Attempt(None, "internal_error", 0)
         return await parts.sender.send(url, message.body, headers)
 
-    async def _fail(self, message: WebhookMessage, made: Attempt, operation: Operation) -> None:
+    async def _fail(self, message: WebhookMessage, attempt: Attempt, operation: Operation) -> None:
         """Plan the next attempt within the slot, or give up the fire."""
-        fire, attempts = message.fire, message.fire.attempts + 1
+        fire = message.fire
         if self._parts.uncharged_per_hour is not None and counts_as_unpaid(fire):
-            await self._parts.store.apply(RefuseBody(fire.id) if made.maybe_read else WithdrawBody(fire.id))
-        delay = retry_delay(attempts, made)
+            await self._parts.store.apply(RefuseBody(fire.id) if attempt.maybe_read else WithdrawBody(fire.id))
+        delay = retry_delay(fire.attempts + 1, attempt)
         due = None if delay is None else self._now + int(delay * 1000)
         if due is not None and due < fire.expires_at and fire.kind != "test":
-            change = ChangeFire(
-                fire.id,
-                due_at=due,
-                lane=SLOW,
-                attempts=attempts,
-                status=made.status,
-                error=made.error,
-                duration_ms=made.duration_ms,
-                claims=0,
-            )
-            await self._parts.store.apply(change)
+            await self._parts.store.apply(RetryFire(fire.id, attempt, due))
             return
         if fire.price:
             await self._parts.charges.release(fire, message.subscription, operation, "delivery_failed")
-        over = FinishFire(
-            fire.id,
-            "released",
-            "delivery_failed",
-            self._now,
-            made.status,
-            made.error,
-            made.duration_ms,
-            attempted=True,
-        )
-        await self._parts.store.apply(over)
+        await self._parts.store.apply(FinishFire(fire.id, "released", "delivery_failed", self._now, attempt))
 
     async def _conclude(self, claimed: ClaimedFire, operation: Operation) -> None:
         """Charge an accepted fire. While the ledger is unavailable, it stays accepted and is claimed again later."""
@@ -267,7 +303,7 @@ class FireWorker:
         await self._finish(fire, "released" if fire.attempts else "skipped", reason)
 
     async def _postpone(self, fire: WebhookFire, wait_s: float) -> None:
-        await self._parts.store.apply(ChangeFire(fire.id, due_at=self._now + int(wait_s * 1000), claims=0))
+        await self._parts.store.apply(PostponeFire(fire.id, self._now + int(wait_s * 1000)))
 
     async def _finish(self, fire: WebhookFire, state: FireState, reason: str | None) -> None:
         await self._parts.store.apply(FinishFire(fire.id, state, reason, self._now))

@@ -56,8 +56,8 @@ def make_listener(
         def do_POST(self) -> None:
             length = int(self.headers.get("Content-Length", 0))
             body = self.rfile.read(min(length, MOST_BYTES))
-            given = {name.lower(): value for name, value in self.headers.items()}
-            received = ReceivedWebhook(_is_valid(secret, given, body), given, body)
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            received = ReceivedWebhook(_is_valid(secret, headers, body), headers, body)
             report(received)
             self.send_response(401 if received.valid is False else status)
             self.send_header("Content-Length", "0")

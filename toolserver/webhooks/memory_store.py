@@ -4,7 +4,7 @@ from typing import TypeVar
 
 from toolserver.webhooks.records import SLOW, UnpaidBody, WebhookFire, WebhookSubscription
 from toolserver.webhooks.schedule import is_misplaced, next_slot
-from toolserver.webhooks.tables import WebhookOperation
+from toolserver.webhooks.store import WebhookOperation
 
 R = TypeVar("R")
 

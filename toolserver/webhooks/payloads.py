@@ -22,7 +22,7 @@ from toolserver.errors import CallRejected, InvalidArguments
 from toolserver.money.ledger.protocol import NoCharge
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.spelling import find_word
-from toolserver.webhooks.condition_path import check_path
+from toolserver.webhooks.conditions import check_path
 from toolserver.webhooks.message import MOST_BYTES
 
 log = logging.getLogger(__name__)
@@ -75,9 +75,9 @@ class PayloadSource:
         operation = self._operations[endpoint]
         unknown = sorted(set(params) - set(operation.arguments.model_fields))
         if unknown:
-            known = ", ".join(operation.arguments.model_fields) or "none"
-            told = f"params: {endpoint} has no parameter {unknown[0]}; it has: {known}"
-            raise InvalidArguments(told, errors=[{"loc": f"params.{unknown[0]}", "msg": told, "type": "unknown"}])
+            names = ", ".join(operation.arguments.model_fields) or "none"
+            message = f"params: {endpoint} has no parameter {unknown[0]}; it has: {names}"
+            raise InvalidArguments(message, errors=[{"loc": f"params.{unknown[0]}", "msg": message, "type": "unknown"}])
         return validate_arguments(operation, params)
 
     def check_condition(self, endpoint: str, path: str) -> str | None:
@@ -93,14 +93,14 @@ class PayloadSource:
         A failure is also a payload, with a reason not to charge. Failures of this service are logged.
         """
         operation = self._operations[endpoint]
-        given = msgspec.json.decode(params)
+        query = msgspec.json.decode(params)
         name = operation.tags.get(SINCE)
-        if name is not None and since is not None and name not in given:
-            given[name] = iso(datetime.fromtimestamp((since - LATE_MS) // MINUTE_MS * 60, UTC))
+        if name is not None and since is not None and name not in query:
+            query[name] = iso(datetime.fromtimestamp((since - LATE_MS) // MINUTE_MS * 60, UTC))
         if operation.follow_s is not None:
             self._pipeline.asked_at[operation.name] = self._pipeline.answers.clock.monotonic()
         try:
-            arguments = validate_arguments(operation, given)
+            arguments = validate_arguments(operation, query)
             rendered = await self._pipeline.answers.get(operation, arguments, build_cache_key(operation, arguments))
         except SchemaFailure:
             return WebhookPayload("", b"", None, "schema_failure")
@@ -115,9 +115,9 @@ class PayloadSource:
 
     def decode(self, payload: WebhookPayload) -> Any:
         """Decode a payload's JSON, once for all conditions that are judged on it."""
-        found = self._decoded.get(payload.digest)
-        if found is None:
-            found = self._decoded[payload.digest] = msgspec.json.decode(payload.body)
+        decoded = self._decoded.get(payload.digest)
+        if decoded is None:
+            decoded = self._decoded[payload.digest] = msgspec.json.decode(payload.body)
             if len(self._decoded) > KEPT:
                 self._decoded.popitem(last=False)
-        return found
+        return decoded

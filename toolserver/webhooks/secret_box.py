@@ -78,10 +78,10 @@ def ensure_key(path: Path) -> SecretBoxKey:
     """Return the key in a file, which is created if it is missing. Raises SecretsUnreadable."""
     path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
-        with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as made:
-            made.write(secrets.token_bytes(KEY_BYTES))
-            made.flush()
-            os.fsync(made.fileno())
+        with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(secrets.token_bytes(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
     except FileExistsError:
         pass
     key = path.read_bytes()

@@ -14,7 +14,6 @@ from toolserver.calls.pipeline import Pipeline
 from toolserver.clock import Clock
 from toolserver.money.receipts.sign import Receipts
 from toolserver.registry.registry import Registry
-from toolserver.webhooks.attempt import Attempt
 from toolserver.webhooks.charges import HOLD_S, FireLedger, WebhookCharges
 from toolserver.webhooks.dns_lane import DnsLane, Lookup, look_up
 from toolserver.webhooks.egress import EgressGuard
@@ -22,7 +21,7 @@ from toolserver.webhooks.fire_worker import FireParts, FireWorker
 from toolserver.webhooks.host_limits import HostLimits
 from toolserver.webhooks.payloads import PayloadSource
 from toolserver.webhooks.queue import LEASE_MS, WebhookQueue
-from toolserver.webhooks.records import TokenAccount
+from toolserver.webhooks.records import Attempt, TokenAccount
 from toolserver.webhooks.secret_box import SecretBoxKey
 from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscriptions import SubscriptionParts, WebhookSubscriptions
@@ -90,9 +89,9 @@ class _LazySender:
         if self._sender is None:
             async with self._making:
                 self._sender = self._sender or await self._make()
-        made = await self._sender.send(url, body, headers)
-        self._observe(made.error or "ok")
-        return made
+        attempt = await self._sender.send(url, body, headers)
+        self._observe(attempt.error or "ok")
+        return attempt
 
     async def _make(self) -> "WebhookSender":
         tls = await anyio.to_thread.run_sync(_load_sending, self._tls)
@@ -135,8 +134,10 @@ async def open_webhooks(setup: WebhookSetup) -> AsyncIterator[WebhookService]:
         )
         timer = WebhookTimer(setup.store, payloads, charges, setup.clock)
         queue = WebhookQueue(timer, FireWorker(parts), setup.store, setup.clock, lease_ms=setup.lease_ms)
-        asked = SubscriptionParts(parts, lane, setup.pipeline.ledger, setup.account_of, queue.wake, setup.examples)
-        yield WebhookService(WebhookSubscriptions(asked), queue, setup.store, limits)
+        subscription_parts = SubscriptionParts(
+            parts, lane, setup.pipeline.ledger, setup.account_of, queue.wake, setup.examples
+        )
+        yield WebhookService(WebhookSubscriptions(subscription_parts), queue, setup.store, limits)
     finally:
         await sender.close()
         lane.close()

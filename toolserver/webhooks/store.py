@@ -1,13 +1,245 @@
-"""Define what a store of webhooks promises, whatever its engine."""
+"""Store subscriptions, fires and their payloads: what operations see of a transaction, the SQL of both engines, and the
+store over the file of the ledger, whose concurrent operations share a commit.
+"""
 
-from typing import Protocol, TypeVar
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, TypeVar
 
-from toolserver.webhooks.records import WebhookFire, WebhookSubscription
-from toolserver.webhooks.tables import WebhookOperation
+import zstandard
+
+from toolserver.errors import ToolserverError
+from toolserver.sql.connection import SqlConnection, in_order, is_shared
+from toolserver.sql.group_commit import GroupCommit
+from toolserver.webhooks.records import UnpaidBody, WebhookFire, WebhookSubscription
+from toolserver.webhooks.schedule import FAR_FAILING_MS, FAR_MS, SLOT_MS
 
 R = TypeVar("R")
+R_co = TypeVar("R_co", covariant=True)
 
 PAYLOAD_KEPT_MS = 3_600_000
+
+
+class WebhookTables(Protocol):
+    """The rows of one transaction."""
+
+    def find(self, id: str) -> WebhookSubscription | None: ...
+    def list_paid_by(self, payer: str) -> list[WebhookSubscription]: ...
+    def add(self, subscription: WebhookSubscription) -> None: ...
+    def save(self, subscription: WebhookSubscription) -> None: ...
+    def remove(self, id: str) -> None: ...
+    def claim_due(self, now: int, limit: int, *, failing: bool) -> list[WebhookSubscription]: ...
+    def find_fire(self, id: str) -> WebhookFire | None: ...
+    def add_fire(self, fire: WebhookFire) -> None: ...
+    def save_fire(self, fire: WebhookFire) -> None: ...
+    def claim_fires(self, now: int, lane: int, limit: int, lease_until: int) -> list[WebhookFire]: ...
+    def trim_fires(self, subscription: str, keep: int) -> None: ...
+    def list_misplaced(self, now: int) -> tuple[list[WebhookSubscription], list[WebhookFire]]: ...
+    def list_failing(self, since: int, limit: int) -> list[WebhookSubscription]: ...
+    def list_ended(self, before: int, limit: int) -> list[WebhookSubscription]: ...
+    def has_unpaid(self, fire: str) -> bool: ...
+    def count_unpaid(self, column: str, value: str, since: int, limit: int, *, refused: bool = False) -> int: ...
+    def add_unpaid(self, body: UnpaidBody) -> None: ...
+    def refuse_unpaid(self, fire: str) -> None: ...
+    def remove_unpaid(self, fire: str) -> None: ...
+    def forget_unpaid(self, before: int, now: int) -> None: ...
+
+
+class WebhookOperation(Protocol, Generic[R_co]):
+    """An operation that a store applies in one transaction."""
+
+    def on(self, tables: WebhookTables) -> R_co:
+        """Apply the operation. If it raises a ToolserverError, nothing is changed."""
+        ...
+
+
+_SUBSCRIPTION = ", ".join(WebhookSubscription._fields)
+_FIRE = ", ".join(WebhookFire._fields)
+_OPEN = "state IN ('open', 'accepted')"
+_FAILING = "(consecutive_failures > 0 OR slow > 0)"  # the first column of an index
+_FAILING_ON_SERVER = "(CASE WHEN consecutive_failures > 0 OR slow > 0 THEN 1 ELSE 0 END)"
+_DUE = f"state = 'active' AND {_FAILING}"
+
+
+def _insert(table: str, fields: Sequence[str]) -> str:
+    return f"INSERT INTO {table}({', '.join(fields)}) VALUES({', '.join('?' * len(fields))})"
+
+
+def _update(table: str, fields: Sequence[str]) -> str:
+    return f"UPDATE {table} SET {', '.join(f'{name}=?' for name in fields[1:])} WHERE id=?"
+
+
+ADD_SUBSCRIPTION = _insert("webhook_subscription", WebhookSubscription._fields)
+SAVE_SUBSCRIPTION = _update("webhook_subscription", WebhookSubscription._fields)
+ADD_FIRE = _insert("webhook_fire", WebhookFire._fields).removesuffix("?)") + (
+    "(SELECT coalesce(max(seq), 0) + 1 FROM webhook_fire WHERE subscription = ?2))"
+)
+
+ADD_UNPAID = _insert("webhook_unpaid", UnpaidBody._fields)
+SAVE_FIRE = _update("webhook_fire", WebhookFire._fields)
+CLAIM_SUBSCRIPTIONS = f"""UPDATE webhook_subscription
+  SET due_at = CAST(?1 AS bigint) + {SLOT_MS} - ((?1 - created_at) % {SLOT_MS} + {SLOT_MS}) % {SLOT_MS}
+  WHERE id IN (SELECT id FROM webhook_subscription WHERE {_DUE} = ?3 AND due_at <= ?1 ORDER BY due_at LIMIT ?2)
+  RETURNING {_SUBSCRIPTION}"""
+CLAIM_FIRES = f"""UPDATE webhook_fire SET due_at = ?4, claims = claims + 1
+  WHERE id IN (SELECT id FROM webhook_fire WHERE {_OPEN} AND lane = ?2 AND due_at <= ?1 ORDER BY due_at, id LIMIT ?3)
+  RETURNING {_FIRE}"""
+TRIM_FIRES = f"""DELETE FROM webhook_fire WHERE subscription = ?1 AND NOT {_OPEN} AND seq <=
+  (SELECT seq FROM webhook_fire WHERE subscription = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)"""
+FORGET_PAYLOADS = f"""DELETE FROM webhook_payload WHERE created_at < ?
+  AND digest NOT IN (SELECT payload FROM webhook_fire INDEXED BY webhook_fire_due
+    WHERE {_OPEN} AND payload IS NOT NULL)"""
+NEXT_DUE = f"""SELECT min(due_at) FROM (
+  SELECT min(due_at) AS due_at FROM webhook_subscription WHERE {_DUE} = 0
+  UNION ALL SELECT min(due_at) FROM webhook_subscription WHERE {_DUE} = 1
+  UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 0
+  UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 1
+  UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 2) AS next"""
+
+
+class SqlTables:
+    """The rows, as operations see them."""
+
+    def __init__(self, db: SqlConnection) -> None:
+        self._db = db
+
+    def _spell(self, sql: str) -> str:
+        """Adapt a statement to the connection's engine, so that it uses the intended index."""
+        return in_order(self._db, sql.replace(_FAILING, _FAILING_ON_SERVER) if is_shared(self._db) else sql)
+
+    def _subscriptions(self, sql: str, *parameters: Any) -> list[WebhookSubscription]:
+        rows = self._db.execute(self._spell(f"SELECT {_SUBSCRIPTION} FROM webhook_subscription {sql}"), parameters)
+        return [WebhookSubscription(*row) for row in rows]
+
+    def _fires(self, sql: str, *parameters: Any) -> list[WebhookFire]:
+        return [WebhookFire(*row) for row in self._db.execute(f"SELECT {_FIRE} FROM webhook_fire {sql}", parameters)]
+
+    def find(self, id: str) -> WebhookSubscription | None:
+        return next(iter(self._subscriptions("WHERE id=?", id)), None)
+
+    def list_paid_by(self, payer: str) -> list[WebhookSubscription]:
+        return self._subscriptions("WHERE payer=? ORDER BY created_at, id", payer)
+
+    def list_reached(self, owner: str) -> list[WebhookSubscription]:
+        return self._subscriptions("WHERE owner=?1 OR payer=?1 ORDER BY created_at, id", owner)
+
+    def move_owner(self, before: str, after: str) -> None:
+        """Move the subscriptions that a token owns or pays for to another token, both given by their SHA-256."""
+        for column in ("owner", "payer"):
+            self._db.execute(f"UPDATE webhook_subscription SET {column}=? WHERE {column}=?", (after, before))
+            self._db.execute(f"UPDATE webhook_unpaid SET {column}=? WHERE {column}=?", (after, before))
+
+    def list_all(self, limit: int, state: str | None) -> list[WebhookSubscription]:
+        return self._subscriptions(
+            "WHERE CAST(?1 AS TEXT) IS NULL OR state=?1 ORDER BY created_at DESC, id LIMIT ?2", state, limit
+        )
+
+    def add(self, subscription: WebhookSubscription) -> None:
+        self._db.execute(ADD_SUBSCRIPTION, subscription)
+
+    def save(self, subscription: WebhookSubscription) -> None:
+        self._db.execute(SAVE_SUBSCRIPTION, (*subscription[1:], subscription.id))
+
+    def remove(self, id: str) -> None:
+        self._db.execute("DELETE FROM webhook_fire WHERE subscription=?", (id,))
+        self._db.execute("DELETE FROM webhook_subscription WHERE id=?", (id,))
+
+    def claim_due(self, now: int, limit: int, *, failing: bool) -> list[WebhookSubscription]:
+        rows = self._db.execute(self._spell(CLAIM_SUBSCRIPTIONS), (now, limit, int(failing))).fetchall()
+        return sorted((WebhookSubscription(*row) for row in rows), key=lambda claimed: (claimed.created_at, claimed.id))
+
+    def find_fire(self, id: str) -> WebhookFire | None:
+        return next(iter(self._fires("WHERE id=?", id)), None)
+
+    def list_fires(self, subscription: str, limit: int, before: str | None) -> list[WebhookFire]:
+        return self._fires(
+            "WHERE subscription=?1 AND (CAST(?3 AS TEXT) IS NULL OR seq < (SELECT seq FROM webhook_fire WHERE id=?3)) "
+            "ORDER BY seq DESC LIMIT ?2",
+            subscription,
+            limit,
+            before,
+        )
+
+    def add_fire(self, fire: WebhookFire) -> None:
+        self._db.execute(ADD_FIRE, fire[:-1])
+
+    def save_fire(self, fire: WebhookFire) -> None:
+        self._db.execute(SAVE_FIRE, (*fire[1:], fire.id))
+
+    def claim_fires(self, now: int, lane: int, limit: int, lease_until: int) -> list[WebhookFire]:
+        rows = self._db.execute(CLAIM_FIRES, (now, lane, limit, lease_until)).fetchall()
+        return sorted((WebhookFire(*row) for row in rows), key=lambda claimed: (claimed.created_at, claimed.id))
+
+    def trim_fires(self, subscription: str, keep: int) -> None:
+        self._db.execute(TRIM_FIRES, (subscription, keep))
+
+    def list_misplaced(self, now: int) -> tuple[list[WebhookSubscription], list[WebhookFire]]:
+        far = (now + FAR_MS, now + FAR_FAILING_MS)
+        ahead = [s for i in (0, 1) for s in self._subscriptions(f"WHERE {_DUE} = ? AND due_at>?", i, far[i])]
+        fires = [f for lane in range(3) for f in self._fires(f"WHERE {_OPEN} AND lane=? AND due_at>?", lane, far[0])]
+        return ahead, fires
+
+    def list_failing(self, since: int, limit: int) -> list[WebhookSubscription]:
+        return self._subscriptions(
+            "WHERE failing_since IS NOT NULL AND state <> 'cancelled' AND failing_since<=? "
+            "AND pause_reason IN ('endpoint_failing', 'endpoint_gone') "
+            "ORDER BY failing_since LIMIT ?",
+            since,
+            limit,
+        )
+
+    def list_ended(self, before: int, limit: int) -> list[WebhookSubscription]:
+        return self._subscriptions(
+            f"""WHERE state = 'cancelled' AND paused_at<?
+            AND NOT EXISTS (SELECT 1 FROM webhook_fire WHERE subscription = webhook_subscription.id AND {_OPEN})
+            ORDER BY paused_at LIMIT ?""",
+            before,
+            limit,
+        )
+
+    def has_unpaid(self, fire: str) -> bool:
+        return self._db.execute("SELECT 1 FROM webhook_unpaid WHERE fire=?", (fire,)).fetchone() is not None
+
+    def count_unpaid(self, column: str, value: str, since: int, limit: int, *, refused: bool = False) -> int:
+        """Count the unpaid bodies after a time, up to `limit`, by one of the columns of `UnpaidBody`."""
+        assert column in UnpaidBody._fields
+        row = self._db.execute(
+            f"SELECT count(*) FROM (SELECT 1 FROM webhook_unpaid WHERE {column}=? AND sent_at>? AND refused>=? LIMIT ?)"
+            " AS counted",
+            (value, since, int(refused), limit),
+        ).fetchone()
+        count: int = row[0]
+        return count
+
+    def add_unpaid(self, body: UnpaidBody) -> None:
+        self._db.execute(ADD_UNPAID, body)
+
+    def refuse_unpaid(self, fire: str) -> None:
+        self._db.execute("UPDATE webhook_unpaid SET refused=1 WHERE fire=?", (fire,))
+
+    def remove_unpaid(self, fire: str) -> None:
+        self._db.execute("DELETE FROM webhook_unpaid WHERE fire=?", (fire,))
+
+    def forget_unpaid(self, before: int, now: int) -> None:
+        self._db.execute("DELETE FROM webhook_unpaid WHERE sent_at<=?", (before,))
+        self._db.execute("UPDATE webhook_unpaid SET sent_at=?1 WHERE sent_at>?1", (now,))
+
+    def next_due(self) -> int | None:
+        due_at: int | None = self._db.execute(self._spell(NEXT_DUE)).fetchone()[0]
+        return due_at
+
+    def save_payload(self, digest: str, body: bytes, now: int) -> None:
+        """Store a compressed payload, or extend the time for which an existing one is kept."""
+        self._db.execute(
+            "INSERT INTO webhook_payload VALUES(?1, ?2, ?3) ON CONFLICT(digest) DO UPDATE SET created_at=?3",
+            (digest, body, now),
+        )
+
+    def find_payload(self, digest: str) -> bytes | None:
+        row = self._db.execute("SELECT body FROM webhook_payload WHERE digest=?", (digest,)).fetchone()
+        return None if row is None else row[0]
+
+    def forget_payloads(self, before: int) -> int:
+        return self._db.execute(self._spell(FORGET_PAYLOADS), (before,)).rowcount
 
 
 class WebhookStore(Protocol):
@@ -52,3 +284,61 @@ class WebhookStore(Protocol):
     async def forget_payloads(self, before: int) -> int:
         """Remove payloads unused since a time and not carried by an open fire. Returns their number."""
         ...
+
+
+ROOM = "webhooks"  # the lock for changing and claiming subscriptions and fires: one instance at a time
+LEVEL = 3
+MOST_PAYLOAD = 4 * 1024 * 1024
+
+
+class SqlWebhookStore:
+    """A `WebhookStore` over a file with group commit."""
+
+    def __init__(self, file: GroupCommit) -> None:
+        self._file = file
+
+    async def apply(self, operation: WebhookOperation[R]) -> R:
+        outcome: R = await self._file.together(_apply_group, operation, room=ROOM)
+        return outcome
+
+    async def subscription(self, id: str) -> WebhookSubscription | None:
+        return await self._file.read(lambda db: SqlTables(db).find(id))
+
+    async def owned(self, owner: str) -> list[WebhookSubscription]:
+        return await self._file.read(lambda db: SqlTables(db).list_reached(owner))
+
+    async def all(self, limit: int, state: str | None = None) -> list[WebhookSubscription]:
+        return await self._file.read(lambda db: SqlTables(db).list_all(limit, state))
+
+    async def fire(self, id: str) -> WebhookFire | None:
+        return await self._file.read(lambda db: SqlTables(db).find_fire(id))
+
+    async def fires(self, subscription: str, limit: int, before: str | None = None) -> list[WebhookFire]:
+        return await self._file.read(lambda db: SqlTables(db).list_fires(subscription, limit, before))
+
+    async def next_due(self) -> int | None:
+        return await self._file.read(lambda db: SqlTables(db).next_due())
+
+    async def save_payload(self, digest: str, body: bytes, now: int) -> None:
+        packed = zstandard.ZstdCompressor(level=LEVEL).compress(body)
+        await self._file.alone(lambda db: SqlTables(db).save_payload(digest, packed, now), room=ROOM)
+
+    async def payload(self, digest: str) -> bytes | None:
+        packed = await self._file.read(lambda db: SqlTables(db).find_payload(digest))
+        return None if packed is None else zstandard.ZstdDecompressor().decompress(packed, MOST_PAYLOAD)
+
+    async def forget_payloads(self, before: int) -> int:
+        return await self._file.alone(lambda db: SqlTables(db).forget_payloads(before), room=ROOM)
+
+
+def _apply_group(db: SqlConnection, group: Sequence[WebhookOperation[Any]]) -> list[Any]:
+    """Return the outcomes of a group, including refusals. Any other failure fails the group; each is then retried."""
+    tables = SqlTables(db)
+    return [_outcome(operation, tables) for operation in group]
+
+
+def _outcome(operation: WebhookOperation[Any], tables: SqlTables) -> Any:
+    try:
+        return operation.on(tables)
+    except ToolserverError as refusal:
+        return refusal

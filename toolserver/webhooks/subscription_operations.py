@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from toolserver.errors import NotFound, SubscriptionConflict
 from toolserver.webhooks.records import WebhookSubscription
 from toolserver.webhooks.schedule import next_slot
-from toolserver.webhooks.tables import WebhookTables
+from toolserver.webhooks.store import WebhookTables
 
 MOST_ACTIVE, MOST_STORED = 5, 20
 COOLDOWN_MS = 300_000  # after a pause for a failing endpoint
@@ -23,8 +23,8 @@ class AddSubscription:
     def on(self, tables: WebhookTables) -> WebhookSubscription:
         owned = tables.list_paid_by(self.subscription.payer)
         _check_active(owned)
-        kept = [s for s in owned if s.state != "cancelled"]
-        if len(kept) >= MOST_STORED:
+        stored = [s for s in owned if s.state != "cancelled"]
+        if len(stored) >= MOST_STORED:
             raise SubscriptionConflict(f"A token can have {MOST_STORED} subscriptions: cancel a paused one first.")
         ended = sorted((s for s in owned if s.state == "cancelled"), key=lambda s: s.paused_at or 0)
         for oldest in ended[: max(0, len(owned) + 1 - MOST_STORED)]:
@@ -42,10 +42,10 @@ class CancelSubscription:
     now: int
 
     def on(self, tables: WebhookTables) -> WebhookSubscription:
-        found = find_owned(tables.find, self.id, self.owner)
-        if found.state == "cancelled":
-            return found
-        ended = found._replace(state="cancelled", pause_reason=None, paused_at=self.now)
+        subscription = find_owned(tables.find, self.id, self.owner)
+        if subscription.state == "cancelled":
+            return subscription
+        ended = subscription._replace(state="cancelled", pause_reason=None, paused_at=self.now)
         tables.save(ended)
         return ended
 
@@ -60,10 +60,10 @@ class PauseSubscription:
     now: int
 
     def on(self, tables: WebhookTables) -> WebhookSubscription:
-        found = find_owned(tables.find, self.id, self.owner)
-        if found.state != "active":
-            return found
-        paused = found._replace(state="paused", pause_reason=self.reason, paused_at=self.now)
+        subscription = find_owned(tables.find, self.id, self.owner)
+        if subscription.state != "active":
+            return subscription
+        paused = subscription._replace(state="paused", pause_reason=self.reason, paused_at=self.now)
         tables.save(paused)
         return paused
 
@@ -82,22 +82,22 @@ class ResumeSubscription:
     now: int
 
     def on(self, tables: WebhookTables) -> WebhookSubscription:
-        found = find_owned(tables.find, self.id, self.owner)
-        if found.state == "active":
-            return found
-        if found.state == "cancelled":
+        subscription = find_owned(tables.find, self.id, self.owner)
+        if subscription.state == "active":
+            return subscription
+        if subscription.state == "cancelled":
             raise SubscriptionConflict("A cancelled subscription cannot be resumed: subscribe again.")
-        wait_ms = (found.paused_at or 0) + COOLDOWN_MS - self.now
-        if found.pause_reason == "endpoint_failing" and 0 < wait_ms <= COOLDOWN_MS:
+        wait_ms = (subscription.paused_at or 0) + COOLDOWN_MS - self.now
+        if subscription.pause_reason == "endpoint_failing" and 0 < wait_ms <= COOLDOWN_MS:
             seconds = -(-wait_ms // 1000)
             raise SubscriptionConflict(
                 f"The endpoint was failing until just now: resume it in {seconds} s.",
                 headers={"Retry-After": str(seconds)},
                 retry_after_seconds=seconds,
             )
-        _check_active(tables.list_paid_by(found.payer))
-        due = next_slot(found.created_at, self.now)
-        active = found._replace(
+        _check_active(tables.list_paid_by(subscription.payer))
+        due = next_slot(subscription.created_at, self.now)
+        active = subscription._replace(
             state="active", pause_reason=None, paused_at=None, due_at=due, consecutive_failures=0, last_error=None
         )
         tables.save(active)
@@ -114,10 +114,10 @@ class ReplaceSealed:
     after: bytes
 
     def on(self, tables: WebhookTables) -> WebhookSubscription:
-        found = find_owned(tables.find, self.id, self.owner)
-        if found.sealed != self.before:
+        subscription = find_owned(tables.find, self.id, self.owner)
+        if subscription.sealed != self.before:
             raise SubscriptionConflict("Another call replaced the secret at the same moment.")
-        replaced = found._replace(sealed=self.after)
+        replaced = subscription._replace(sealed=self.after)
         tables.save(replaced)
         return replaced
 
@@ -158,10 +158,10 @@ def find_owned(find: Callable[[str], WebhookSubscription | None], id: str, owner
 
     `owner` is the SHA-256 of the token; None is the operator, who may access all. Raises NotFound.
     """
-    found = find(id)
-    if found is None or (owner is not None and owner not in (found.owner, found.payer)):
+    subscription = find(id)
+    if subscription is None or (owner is not None and owner not in (subscription.owner, subscription.payer)):
         raise NotFound("This token has no such subscription.")
-    return found
+    return subscription
 
 
 def _check_active(owned: list[WebhookSubscription]) -> None:

@@ -1,15 +1,17 @@
 """Implement what owners of tokens can do with their subscriptions. All interfaces use it through the account tools."""
 
 import hashlib
+import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 
 import msgspec
+from yarl import URL
 
 from toolserver.core.caller import token_hash
-from toolserver.errors import InsufficientCredits, SubscriptionConflict
+from toolserver.errors import InsufficientCredits, InvalidArguments, SubscriptionConflict
 from toolserver.money.ledger.protocol import Ledger
 from toolserver.webhooks.conditions import (
     MISSING,
@@ -19,7 +21,8 @@ from toolserver.webhooks.conditions import (
     encode_condition,
     find_value,
 )
-from toolserver.webhooks.dns_lane import DnsLane
+from toolserver.webhooks.dns_lane import DnsLane, NameUnknown
+from toolserver.webhooks.egress import EgressGuard, TargetRefused
 from toolserver.webhooks.fire_operations import FIRE_CREDITS, AddFire, plan_fire
 from toolserver.webhooks.fire_worker import FireParts, FireWorker
 from toolserver.webhooks.queue import LEASE_MS
@@ -40,7 +43,53 @@ from toolserver.webhooks.subscription_operations import (
     ResumeSubscription,
     find_owned,
 )
-from toolserver.webhooks.targets import check_headers, check_target, refuse
+
+MOST_HEADERS, MOST_VALUE = 10, 1024
+_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
+_OURS = re.compile(
+    r"(x-service-|webhook-|content-|proxy-|sec-|accept|host$|user-agent$|connection$|keep-alive$|te$|trailer$"
+    r"|transfer-encoding$|upgrade$|expect$|cookie$)"
+)
+
+
+async def check_target(guard: EgressGuard, lane: DnsLane, text: str) -> URL:
+    """Return the URL to deliver to. Accepts a name without an address, as it is checked before every delivery.
+
+    Raises:
+        InvalidArguments: with the reason as the type of the error.
+    """
+    try:
+        url = guard.check_url(text)
+        await lane.resolve(url.raw_host or "")
+    except NameUnknown:
+        return url
+    except TargetRefused as refused:
+        raise refuse("webhook_url", str(refused), refused.reason) from None
+    return url
+
+
+def check_headers(headers: Mapping[str, str]) -> dict[str, str]:
+    """Return the custom headers of deliveries. Raises InvalidArguments, whose text never quotes a value."""
+    if len(headers) > MOST_HEADERS:
+        raise refuse("headers", f"Give at most {MOST_HEADERS} headers.", "too_long")
+    for name, value in headers.items():
+        if not _NAME.fullmatch(name):
+            raise refuse("headers", "A header's name may have only letters, digits and hyphens.", "invalid_header")
+        if _OURS.match(name.lower()):
+            raise refuse("headers", f"The header {name} is set by the service.", "reserved_header")
+        if len(value) > MOST_VALUE or not value.isascii() or not value.isprintable():
+            raise refuse(
+                "headers",
+                f"The value of {name} must be printable ASCII of at most {MOST_VALUE} characters.",
+                "invalid_header",
+            )
+    return dict(headers)
+
+
+def refuse(loc: str, message: str, kind: str) -> InvalidArguments:
+    """Return the error for one invalid argument."""
+    return InvalidArguments(f"{loc}: {message}", errors=[{"loc": loc, "msg": message, "type": kind}])
+
 
 MOST_TEST_BYTES = 32 * 1024
 
@@ -75,21 +124,21 @@ class WebhookSubscriptions:
     def _now(self) -> int:
         return int(self._clock.time() * 1000)
 
-    async def subscribe(self, token: str, asked: SubscriptionRequest) -> NewSubscription:
+    async def subscribe(self, token: str, request: SubscriptionRequest) -> NewSubscription:
         """Store a new subscription. Raises InvalidArguments, SubscriptionConflict and the 402 codes."""
         payloads, now = self._parts.fires.payloads, self._now
-        endpoint = payloads.spell(asked.endpoint)
+        endpoint = payloads.spell(request.endpoint)
         if endpoint is None:
-            known = ", ".join(payloads.endpoints)
-            raise refuse("endpoint", f"There is no premium endpoint with this name. Endpoints: {known}.", "enum")
-        payloads.check(endpoint, asked.params)
-        if asked.when is not None and (wrong := payloads.check_condition(endpoint, asked.when.path)):
+            endpoints = ", ".join(payloads.endpoints)
+            raise refuse("endpoint", f"There is no premium endpoint with this name. Endpoints: {endpoints}.", "enum")
+        payloads.check(endpoint, request.params)
+        if request.when is not None and (wrong := payloads.check_condition(endpoint, request.when.path)):
             raise refuse("when.path", wrong, "path")
-        headers = check_headers(asked.headers)
-        url = await check_target(self._parts.fires.guard, self._parts.lane, asked.webhook_url)
+        headers = check_headers(request.headers)
+        url = await check_target(self._parts.fires.guard, self._parts.lane, request.webhook_url)
         account, secret = await self._parts.account_of(token), new_secret()
         await self._require_balance(token)
-        made = WebhookSubscription(
+        subscription = WebhookSubscription(
             id=f"wh_{secrets.token_hex(8)}",
             owner=_owner(token),
             payer=account.payer,
@@ -97,14 +146,14 @@ class WebhookSubscriptions:
             endpoint=endpoint,
             url=str(url),
             host=(url.raw_host or "").removesuffix("."),  # both spellings are the same host, with one limit
-            params=msgspec.json.encode(dict(asked.params), order="sorted"),
+            params=msgspec.json.encode(dict(request.params), order="sorted"),
             sealed=self._parts.fires.key.seal(SubscriptionSecrets(secret, headers=headers)),
             created_at=now,
-            due_at=next_slot(now, now) if asked.when is None else now,
-            description=asked.description,
-            condition=None if asked.when is None else encode_condition(condition_of(asked.when)),
+            due_at=next_slot(now, now) if request.when is None else now,
+            description=request.description,
+            condition=None if request.when is None else encode_condition(condition_of(request.when)),
         )
-        added = await self._store.apply(AddSubscription(made))
+        added = await self._store.apply(AddSubscription(subscription))
         self._parts.wake()
         return NewSubscription(added, secret)
 
@@ -114,7 +163,9 @@ class WebhookSubscriptions:
 
     async def list_kept(self, token: str) -> list[WebhookSubscription]:
         """List the subscriptions that a token made or pays for and has not cancelled, oldest first."""
-        return [found for found in await self._store.owned(_owner(token)) if found.state != "cancelled"]
+        return [
+            subscription for subscription in await self._store.owned(_owner(token)) if subscription.state != "cancelled"
+        ]
 
     async def resume(self, token: str, id: str) -> WebhookSubscription:
         """Resume a paused subscription. Raises NotFound, SubscriptionConflict, InsufficientCredits."""
@@ -131,11 +182,13 @@ class WebhookSubscriptions:
 
     async def rotate_secret(self, token: str, id: str) -> NewSubscription:
         """Give a subscription a new secret. The old one stays valid for a day. Raises as `resume` does."""
-        found, key, secret = await self._own(token, id), self._parts.fires.key, new_secret()
-        if found.state == "cancelled":
+        subscription, key, secret = await self._own(token, id), self._parts.fires.key, new_secret()
+        if subscription.state == "cancelled":
             raise SubscriptionConflict("The subscription is cancelled.")
-        after = key.seal(key.unseal(found.sealed).rotate(secret, self._now))
-        return NewSubscription(await self._store.apply(ReplaceSealed(id, _owner(token), found.sealed, after)), secret)
+        after = key.seal(key.unseal(subscription.sealed).rotate(secret, self._now))
+        return NewSubscription(
+            await self._store.apply(ReplaceSealed(id, _owner(token), subscription.sealed, after)), secret
+        )
 
     async def test(
         self, token: str, id: str, data: Mapping[str, Any] | None, state: Literal["fired", "cleared", "no_data"] | None
@@ -145,20 +198,20 @@ class WebhookSubscriptions:
         The test is free, needs a balance, and is attempted once. `state` adds a condition's report. Raises NotFound,
         SubscriptionConflict and the 402 codes.
         """
-        found, now = await self._own(token, id), self._now
-        if found.state == "cancelled":
+        subscription, now = await self._own(token, id), self._now
+        if subscription.state == "cancelled":
             raise SubscriptionConflict("The subscription is cancelled.")
         await self._require_balance(token)
-        payload = self._recorded(found) if data is None else msgspec.json.encode(dict(data))
+        payload = self._recorded(subscription) if data is None else msgspec.json.encode(dict(data))
         if len(payload) > MOST_TEST_BYTES and data is not None:
             raise refuse("data", f"Give at most {MOST_TEST_BYTES} bytes.", "too_long")
         digest = hashlib.sha256(payload).hexdigest()
         await self._store.save_payload(digest, payload, now)
-        told = None if state is None else _example_transition(found, msgspec.json.decode(payload), state)
-        fire = plan_fire(found, now, kind="test", payload=digest, condition=told)
+        report = None if state is None else _example_transition(subscription, msgspec.json.decode(payload), state)
+        fire = plan_fire(subscription, now, kind="test", payload=digest, condition=report)
         fire = fire._replace(due_at=now + LEASE_MS, expires_at=now + 2 * LEASE_MS)
         await self._store.apply(AddFire(fire))
-        await self._worker.work(ClaimedFire(fire, found))
+        await self._worker.work(ClaimedFire(fire, subscription))
         return await self._store.fire(fire.id) or fire
 
     def _recorded(self, subscription: WebhookSubscription) -> bytes:
@@ -177,8 +230,8 @@ class WebhookSubscriptions:
             )
 
     async def _own(self, token: str, id: str) -> WebhookSubscription:
-        found = await self._store.subscription(id)
-        return find_owned({id: found}.get, id, _owner(token))
+        subscription = await self._store.subscription(id)
+        return find_owned({id: subscription}.get, id, _owner(token))
 
 
 def _owner(token: str) -> str:

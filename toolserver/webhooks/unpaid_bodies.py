@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from toolserver.webhooks.records import UnpaidBody, WebhookFire, WebhookSubscription
-from toolserver.webhooks.tables import WebhookTables
+from toolserver.webhooks.store import WebhookTables
 
 HOUR_MS = 3_600_000
 UNCHALLENGED = 3  # refused bodies within an hour, after which a challenge comes first
