@@ -19,6 +19,7 @@ from toolserver.webhooks.fire_operations import (
     PrepareFire,
     RecordEvaluation,
     RepairClock,
+    RetryFire,
 )
 from toolserver.webhooks.memory_store import MemoryWebhookStore
 from toolserver.webhooks.records import FAST, NEW, SLOW, Attempt
@@ -388,3 +389,22 @@ async def test_a_payload_is_kept_while_an_open_fire_carries_it(store):
     assert await store.forget_payloads(NOW + DAY) == 0
     await store.apply(FinishFire(FIRE, "charged", None, NOW))
     assert await store.forget_payloads(NOW + DAY) == 1
+
+
+async def test_a_fire_whose_turn_did_not_come_was_not_interrupted(store):
+    await store.apply(AddSubscription(subscription()))
+    await store.apply(AddFire(fire()))
+    await store.apply(ClaimFires(NOW, {NEW: 10}, 60_000))
+    postponed = await store.apply(PostponeFire(FIRE, NOW + 1000))
+    assert (postponed.due_at, postponed.claims, postponed.attempts) == (NOW + 1000, 0, 0)
+    (claimed,) = await store.apply(ClaimFires(NOW + 1000, {NEW: 10}, 60_000))
+    assert not claimed.fire.interrupted
+
+
+async def test_an_attempt_without_an_answer_leaves_the_status_of_the_one_before(store):
+    await store.apply(AddSubscription(subscription()))
+    await store.apply(AddFire(fire()))
+    await store.apply(RetryFire(FIRE, Attempt(503, "http_503", 7), NOW + 5000))
+    failed = await store.apply(RetryFire(FIRE, Attempt(None, "timeout", 9), NOW + 35_000))
+    assert (failed.status, failed.error, failed.duration_ms) == (503, "timeout", 9)
+    assert (failed.attempts, failed.lane, failed.due_at) == (2, SLOW, NOW + 35_000)

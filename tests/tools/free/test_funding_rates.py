@@ -90,7 +90,7 @@ async def test_a_silent_venue_that_nothing_replaces_is_named(compose):
 
 
 async def test_one_venue_alone_is_no_comparison(compose):
-    with pytest.raises(SourceEmpty):
+    with pytest.raises(SourceEmpty, match="1 of 4 venues answered"):
         await compose(funding_rates, down={BINANCE, BYBIT, OKX, DYDX, "Hyperliquid.predicted_fundings"})
 
 
