@@ -16,13 +16,13 @@ SQL: tuple[Mutant, ...] = (
         "{sql} ORDER BY id",
     ),
     fault(
-        "toolserver/money/ledger/postgres_locks.py",
+        "toolserver/money/ledger/sql_tables.py",
         "a row that was waited for is left out of a join",
         "SELECT id FROM account WHERE id = ANY(ARRAY(",
         "SELECT id FROM account WHERE id IN ((",
     ),
     fault(
-        "toolserver/money/ledger/postgres_locks.py",
+        "toolserver/money/ledger/sql_tables.py",
         "the account of a call is not locked",
         "SELECT account FROM reservation WHERE call_id = ANY(:calls)",
         "SELECT account FROM reservation WHERE call_id = ANY(:calls) AND false",

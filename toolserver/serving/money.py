@@ -18,8 +18,7 @@ from toolserver.core.account_statement import Statements
 from toolserver.core.credit_sales import CreditSales, NoCreditSales
 from toolserver.core.metrics import Metrics
 from toolserver.errors import ToolserverError
-from toolserver.money.ledger.client.connect import open_ledger_client
-from toolserver.money.ledger.client.ledger import HttpLedger
+from toolserver.money.ledger.client.ledger import HttpLedger, open_ledger_client
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
 from toolserver.money.purchases.quotes import put_old_quotes_aside

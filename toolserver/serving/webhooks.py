@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from toolserver.calls.pipeline import Pipeline
 from toolserver.context.service_info import ServiceInfo
 from toolserver.core.caller import token_hash
-from toolserver.money.ledger.client.kept_calls import KeptCalls
+from toolserver.money.ledger.client.ledger import KeptCalls
 from toolserver.registry.registry import Registry
 from toolserver.serving.background_tasks import open_tasks
 from toolserver.serving.money import MoneyParts

@@ -41,14 +41,14 @@ class _ScriptRun:
     arguments: list[bytes]
     answer: asyncio.Future[Any] | None
 
-    def settle(self, found: Any) -> None:
+    def settle(self, reply: Any) -> None:
         """Deliver the result: a value or an exception."""
         if self.answer is None or self.answer.done():
             return
-        if isinstance(found, BaseException):
-            self.answer.set_exception(found)
+        if isinstance(reply, BaseException):
+            self.answer.set_exception(reply)
         else:
-            self.answer.set_result(found)
+            self.answer.set_result(reply)
 
 
 class _Command:
@@ -70,17 +70,17 @@ class _Command:
         if script.many:
             keys = [key for run in self.runs for key in run.keys]
             arguments = [part for run in self.runs for part in (b"%d" % len(run.keys), run.arguments[0])]
-        known = (b"EVAL", script.text.encode()) if whole else (b"EVALSHA", script.sha)
-        parts = [*known, b"%d" % len(keys), *keys, *arguments]
+        script_parts = (b"EVAL", script.text.encode()) if whole else (b"EVALSHA", script.sha)
+        parts = [*script_parts, b"%d" % len(keys), *keys, *arguments]
         return b"*%d\r\n" % len(parts) + b"".join([b"$%d\r\n%b\r\n" % (len(part), part) for part in parts])
 
-    def settle(self, found: Any) -> None:
+    def settle(self, reply: Any) -> None:
         """Deliver to each run its own result."""
-        if not self.runs[0].script.many or isinstance(found, BaseException):
+        if not self.runs[0].script.many or isinstance(reply, BaseException):
             for run in self.runs:
-                run.settle(found)
+                run.settle(reply)
             return
-        for run, each in zip(self.runs, found, strict=True):
+        for run, each in zip(self.runs, reply, strict=True):
             run.settle(each)
 
 

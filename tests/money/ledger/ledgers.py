@@ -14,8 +14,7 @@ import pytest
 from tests.calls.parts import START
 from tests.postgres import POSTGRES, terms_of
 from toolserver.clock import ManualClock
-from toolserver.money.ledger.client.connect import build_ledger_client
-from toolserver.money.ledger.client.ledger import HttpLedger
+from toolserver.money.ledger.client.ledger import HttpLedger, build_ledger_client
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.protocol import AccountStanding, LedgerOwner, OpenHold, StatementPage, StatementQuery, Who
 from toolserver.money.ledger.server.api import internal_app

@@ -5,9 +5,9 @@ import pytest
 from tests.money.ledger.ledgers import opened, token
 from toolserver.core.caller import token_hash
 from toolserver.errors import InsufficientCredits, InvalidToken, RevokedToken
-from toolserver.money.ledger.account_operations import ReplaceToken, WithdrawCredits, Withdrawn
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.memory import MemoryLedger
+from toolserver.money.ledger.operations import ReplaceToken, WithdrawCredits, Withdrawn
 from toolserver.money.ledger.protocol import CauseReused, StatementQuery
 
 OLD, NEW, NEWER, CHILD = token(1), token(2), token(3), token(4)

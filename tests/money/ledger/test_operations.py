@@ -19,7 +19,6 @@ from tests.size import sized
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import InsufficientCredits, InvalidToken, PaymentRequired, ToolserverError
-from toolserver.money.ledger.account_operations import WithdrawCredits
 from toolserver.money.ledger.allowance import DAY_MS, AllowanceTerms, draft_allowance
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.operations import (
@@ -31,6 +30,7 @@ from toolserver.money.ledger.operations import (
     Revoke,
     Settle,
     UnknownCall,
+    WithdrawCredits,
     outcome_of,
     release_expired,
 )

@@ -100,5 +100,5 @@ async def test_a_fault_would_be_seen(tmp_path, mutant):
 
 
 def test_the_lock_is_the_one_that_the_ledger_asks_for():
-    assert sql_tables.lock_accounts.__module__ == "toolserver.money.ledger.postgres_locks"
+    assert sql_tables.lock_accounts.__module__ == "toolserver.money.ledger.sql_tables"
     assert connection.NUMBERS >= 128, "a group must fit into a block of numbers"

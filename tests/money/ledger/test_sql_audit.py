@@ -3,8 +3,7 @@
 import pytest
 
 from tests.money.ledger.ledgers import token
-from toolserver.money.ledger import sql_audit
-from toolserver.money.ledger.sql_audit import count_tokens, find_statement_differences
+from toolserver.money.ledger.sql_statements import count_tokens, find_statement_differences
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.sql.sqlite import snapshot
 
@@ -21,14 +20,13 @@ async def path(tmp_path):
     return tmp_path / FILE
 
 
-def find(path):
-    return snapshot(path, lambda db: list(find_statement_differences(db, 0)))
+def find(path, page_size=5000):
+    return snapshot(path, lambda db: list(find_statement_differences(db, 0, page_size)))
 
 
 @pytest.mark.parametrize("page", [1, 3, 5000])
-async def test_statements_add_up_however_they_are_paged(path, page, monkeypatch):
-    monkeypatch.setattr(sql_audit, "PAGE", page)
-    assert find(path) == []
+async def test_statements_add_up_however_they_are_paged(path, page):
+    assert find(path, page) == []
     assert snapshot(path, count_tokens) == 2
 
 

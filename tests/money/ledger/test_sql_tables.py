@@ -9,10 +9,18 @@ import pytest
 from tests.money.ledger.ledgers import token
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger import sql_tables
-from toolserver.money.ledger.account_operations import ReplaceToken
 from toolserver.money.ledger.allowance import AllowanceTerms, draft_allowance
-from toolserver.money.ledger.allowance_operations import CreateAllowance, RevokeAllowance
-from toolserver.money.ledger.operations import Charge, Mint, Reserve, Revoke, Settle, outcome_of
+from toolserver.money.ledger.operations import (
+    Charge,
+    CreateAllowance,
+    Mint,
+    ReplaceToken,
+    Reserve,
+    Revoke,
+    RevokeAllowance,
+    Settle,
+    outcome_of,
+)
 from toolserver.money.ledger.sql_invariants import find_breaches
 from toolserver.money.ledger.sql_tables import (
     SWEPT,

@@ -13,9 +13,8 @@ from tests.money.ledger.ledgers import opened, token
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired
-from toolserver.money.ledger.account_operations import ReplaceToken
 from toolserver.money.ledger.allowance import AllowanceTerms
-from toolserver.money.ledger.operations import LedgerOperation
+from toolserver.money.ledger.operations import LedgerOperation, ReplaceToken
 from toolserver.money.ledger.state import key_of
 from toolserver.money.ledger.store import FILE, KNOWN, KNOWN_S, KNOWN_SHARED_S, open_ledger
 from toolserver.sql.errors import OutcomeUnknown, StorageFailed

@@ -9,10 +9,10 @@ from typing import NamedTuple
 from toolserver.money.books.month_proof import FindKey
 from toolserver.money.books.sql_books import compare_books
 from toolserver.money.books.sql_months import find_month_differences, list_closed
-from toolserver.money.ledger.sql_audit import count_tokens, find_statement_differences
 from toolserver.money.ledger.sql_books import EVER
 from toolserver.money.ledger.sql_invariants import find_breaches, read_totals
 from toolserver.money.ledger.sql_removed import read_horizon
+from toolserver.money.ledger.sql_statements import count_tokens, find_statement_differences
 from toolserver.money.purchases.chain.audit import ClaimedMoney, ClaimedTransfer, compare_with_chain
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
 from toolserver.money.purchases.refunds import nonce_of

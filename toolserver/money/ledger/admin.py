@@ -51,8 +51,8 @@ async def balance(place: LedgerPlace, who: str) -> dict[str, Any]:
 async def holds(place: LedgerPlace, *, limit: int = 100) -> list[dict[str, Any]]:
     """Return the open reservations, the earliest to expire first."""
     async with _opened(place) as ledger:
-        found = await ledger.holds(limit)
-    return [hold._asdict() | {"expires_at": _time(hold.expires_at)} for hold in found]
+        open_holds = await ledger.holds(limit)
+    return [hold._asdict() | {"expires_at": _time(hold.expires_at)} for hold in open_holds]
 
 
 async def sweep(place: LedgerPlace) -> dict[str, Any]:
@@ -67,19 +67,19 @@ async def check(place: LedgerPlace) -> dict[str, Any]:
     Returns `ok`, the `breaches` if there are any, and the totals.
     """
     async with _opened(place) as ledger:
-        found = [Breach(WRITTEN, where) for where in await ledger.file.find_rewritten()]
-        found += await ledger.check()
+        breaches = [Breach(WRITTEN, where) for where in await ledger.file.find_rewritten()]
+        breaches += await ledger.check()
         sums = await ledger.totals()
-    return {"ok": not found, "breaches": [breach._asdict() for breach in found], **sums._asdict()}
+    return {"ok": not breaches, "breaches": [breach._asdict() for breach in breaches], **sums._asdict()}
 
 
 async def accept_rows(place: LedgerPlace) -> dict[str, Any]:
     """Accept every row as it is now, after a person has checked them: `check` no longer reports what it found."""
     async with _opened(place) as ledger:
-        found = await ledger.file.find_rewritten()
+        rewritten = await ledger.file.find_rewritten()
         await ledger.file.accept_rows()
-    log.warning("rows that others wrote were accepted", extra={"found": found})
-    return {"accepted": found}
+    log.warning("rows that others wrote were accepted", extra={"found": rewritten})
+    return {"accepted": rewritten}
 
 
 async def grant(place: LedgerPlace, who: str, credits: int, reason: str, once: str | None = None) -> dict[str, Any]:

@@ -86,11 +86,11 @@ class Allowance:
         if self.tools is not None and endpoint not in json.loads(self.tools).values():
             raise _crossed("This allowance does not cover this tool.", "tools", credits, left)
         if self.spent + credits > self.credits:
-            told = f"This call costs {credits} credits; the allowance has spent {self.spent} of {self.credits}."
-            raise _crossed(told, "credits", credits, left)
+            detail = f"This call costs {credits} credits; the allowance has spent {self.spent} of {self.credits}."
+            raise _crossed(detail, "credits", credits, left)
         if self.credits_per_day is not None and spent_today + credits > self.credits_per_day:
-            told = f"This call costs {credits} credits; {spent_today} of {self.credits_per_day} were spent today."
-            raise _crossed(told, "credits_per_day", credits, left)
+            detail = f"This call costs {credits} credits; {spent_today} of {self.credits_per_day} were spent today."
+            raise _crossed(detail, "credits_per_day", credits, left)
 
     def take(self, credits: int, now: int) -> int:
         """Count credits that are reserved now, and return the day for which they count."""
@@ -150,9 +150,22 @@ def draft_allowance(terms: AllowanceTerms, hash: str, now: int, service: str | N
     """Return a new allowance for the token with that hash. Its parent is set when it is stored."""
     tools = None if terms.tools is None else write_tools(terms.tools)
     id = f"alw_{secrets.token_hex(8)}"
-    caps = (terms.credits, terms.credits_per_day, terms.expires_at, tools)
-    ref = f"acct_{secrets.token_hex(16)}"
-    return Allowance(id, hash, ref, "", terms.name, *caps, 0, now // DAY_MS, 0, now, service=service)
+    return Allowance(
+        id,
+        hash,
+        ref=f"acct_{secrets.token_hex(16)}",
+        parent="",
+        name=terms.name,
+        credits=terms.credits,
+        credits_per_day=terms.credits_per_day,
+        expires_at=terms.expires_at,
+        tools=tools,
+        spent=0,
+        day=now // DAY_MS,
+        spent_today=0,
+        created_at=now,
+        service=service,
+    )
 
 
 def write_tools(tools: dict[str, str]) -> str:

@@ -6,8 +6,19 @@ from typing import TypeVar
 from toolserver.clock import Clock, SystemClock
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.allowance import SHOWN_ENDED, Allowance, AllowanceChange, AllowanceTerms, draft_allowance
-from toolserver.money.ledger.allowance_operations import ChangeAllowance, CreateAllowance, RevokeAllowance, find_owner
-from toolserver.money.ledger.operations import Charge, LedgerOperation, Mint, Reserve, Revoke, Settle, release_expired
+from toolserver.money.ledger.operations import (
+    ChangeAllowance,
+    Charge,
+    CreateAllowance,
+    LedgerOperation,
+    Mint,
+    Reserve,
+    Revoke,
+    RevokeAllowance,
+    Settle,
+    find_owner,
+    release_expired,
+)
 from toolserver.money.ledger.protocol import FINGERPRINT, OpenHold, fingerprint_of, milliseconds, new_ref, show_hold
 from toolserver.money.ledger.state import (
     AccountStanding,
@@ -84,11 +95,11 @@ class MemoryLedger:
     async def revoke(self, fingerprint: str, reason: str) -> bool:
         wanted = fingerprint_of(fingerprint)
         own = (hash for token in self.books.tokens.values() for hash in (token.hash, token.live))
-        known = {*own, *(allowance.hash for allowance in self.books.allowances.values())}
-        found = {hash for hash in known if hash.startswith(wanted)}
-        if len(found) != 1:
+        hashes = {*own, *(allowance.hash for allowance in self.books.allowances.values())}
+        matching = {hash for hash in hashes if hash.startswith(wanted)}
+        if len(matching) != 1:
             raise invalid_token()
-        return self._apply(Revoke(found.pop(), reason))
+        return self._apply(Revoke(matching.pop(), reason))
 
     async def standing(self, who: Who) -> AccountStanding:
         return standing(self._read(), key_of(who))
@@ -109,8 +120,8 @@ class MemoryLedger:
     async def list_allowances(self, who: Who) -> list[Allowance]:
         now, owner = self._now(), find_owner(self._read(), key_of(who))
         own = {a.id: replace(a) for a in self.books.allowances.values() if a.parent == owner.hash}
-        made = sorted(own.values(), key=lambda a: (a.created_at, a.id))
-        live, ended = [a for a in made if a.is_live(now)], [a for a in made if not a.is_live(now)]
+        by_age = sorted(own.values(), key=lambda a: (a.created_at, a.id))
+        live, ended = [a for a in by_age if a.is_live(now)], [a for a in by_age if not a.is_live(now)]
         return live + ended[::-1][:SHOWN_ENDED]
 
     async def statement(self, who: Who, query: StatementQuery) -> StatementPage:

@@ -13,10 +13,25 @@ No step leads back, so a charge and a release of one call may arrive repeatedly 
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Generic, NamedTuple, TypeVar
 
-from toolserver.errors import InsufficientCredits, InvalidToken, ToolserverError
+from toolserver.errors import (
+    AllowanceConflict,
+    InsufficientCredits,
+    InvalidToken,
+    NotFound,
+    RevokedToken,
+    ToolserverError,
+)
+from toolserver.money.ledger.allowance import (
+    MOST_LIVE,
+    MOST_LIVE_OF_A_SISTER,
+    MOST_LIVE_OF_SISTERS,
+    Allowance,
+    AllowanceChange,
+    write_tools,
+)
 from toolserver.money.ledger.state import (
     ISSUED,
     REVENUE,
@@ -31,6 +46,7 @@ from toolserver.money.ledger.state import (
     Reservation,
     Settlement,
     State,
+    Token,
     Who,
     find_maker,
 )
@@ -134,7 +150,7 @@ class _Spending(LedgerOperation[R]):
     def needs(self) -> Needs:
         return Needs(self.key, self.call_id)
 
-    def found(self, books: LedgerState) -> tuple[Account, Hold | None]:
+    def find_hold(self, books: LedgerState) -> tuple[Account, Hold | None]:
         """Return the account, and the reservation if there is one for this call. Raises the refusal to spend."""
         _, account = books.valid(self.key)
         hold, allowance = books.holds.get(self.call_id), books.find_allowance(self.key)
@@ -178,7 +194,7 @@ class Reserve(_Spending[Reservation]):
     """Reserve credits."""
 
     def on(self, books: LedgerState) -> Reservation:
-        account, hold = self.found(books)
+        account, hold = self.find_hold(books)
         replayed = hold is not None
         hold = hold or self.hold(books, account, "open", "pending")
         left = books.find_spendable(account, hold.allowance)
@@ -192,7 +208,7 @@ class Charge(_Spending[Settlement]):
     undelivered: bool = False
 
     def on(self, books: LedgerState) -> Settlement:
-        account, hold = self.found(books)
+        account, hold = self.find_hold(books)
         if hold is not None:
             return self.settled(books, hold, charge=True)
         return _settlement(books, self.hold(books, account, "posted", "posted"), replayed=False)
@@ -237,9 +253,9 @@ class Mint(LedgerOperation[Minted]):
         return Needs(self.key, None, self.cause)
 
     def on(self, books: LedgerState) -> Minted:
-        known = books.causes.get(self.cause)
-        if known is not None:
-            return self._again(books, known)
+        transfer = books.causes.get(self.cause)
+        if transfer is not None:
+            return self._again(books, transfer)
         if books.find_allowance(self.key) is not None:
             raise InvalidToken("You cannot add credits to an allowance. Use the token whose credits it spends.")
         if self.key not in books.tokens:
@@ -248,9 +264,9 @@ class Mint(LedgerOperation[Minted]):
         books.write("posted", ISSUED, account.id, self.credits, cause=self.cause)
         return Minted(self.credits, account.spendable)
 
-    def _again(self, books: LedgerState, known: LedgerTransfer) -> Minted:
+    def _again(self, books: LedgerState, transfer: LedgerTransfer) -> Minted:
         token = books.tokens.get(self.key)
-        if token is None or (token.account, self.credits) != (known.credit, known.amount):
+        if token is None or (token.account, self.credits) != (transfer.credit, transfer.amount):
             raise CauseReused(f"{self.cause} was credited before")
         return Minted(self.credits, books.accounts[token.account].spendable, replayed=True)
 
@@ -299,3 +315,189 @@ def outcome_of(operation: LedgerOperation[Any], books: LedgerState) -> Any:
         return operation.on(books)
     except ToolserverError as refusal:
         return refusal
+
+
+class Withdrawn(NamedTuple):
+    """Credits that left an account, and the credits that can still be spent."""
+
+    credits: int
+    remaining: int
+    replayed: bool = False
+
+
+@dataclass(slots=True)
+class WithdrawCredits(LedgerOperation[Withdrawn]):
+    """Take unspent credits from an account for good, once for each cause, even if its token is revoked.
+
+    Raises:
+        InvalidToken: there is no such token, or it is an allowance.
+        InsufficientCredits: fewer credits can be spent now.
+        CauseReused: the cause has already moved other credits.
+    """
+
+    key: str
+    credits: int
+    cause: str
+
+    def __post_init__(self) -> None:
+        if self.credits < 1:
+            raise ValueError(f"{self.credits!r} is not a valid number of credits")
+
+    def needs(self) -> Needs:
+        return Needs(self.key, None, self.cause)
+
+    def on(self, books: LedgerState) -> Withdrawn:
+        account = books.accounts[find_own_token(books, self.key).account]
+        transfer = books.causes.get(self.cause)
+        if transfer is not None:
+            if (transfer.debit, transfer.credit, transfer.amount) != (account.id, ISSUED, self.credits):
+                raise CauseReused(f"{self.cause} moved other credits before")
+            return Withdrawn(self.credits, account.spendable, replayed=True)
+        if account.spendable < self.credits:
+            raise InsufficientCredits(
+                f"{self.credits} credits cannot be taken, because only {account.spendable} can be spent.",
+                required=self.credits,
+                credits_remaining=account.spendable,
+            )
+        books.write("posted", account.id, ISSUED, self.credits, cause=self.cause)
+        return Withdrawn(self.credits, account.spendable)
+
+
+@dataclass(slots=True)
+class ReplaceToken(LedgerOperation[bool]):
+    """Make the token with the hash `successor` open an account. The old token is refused from then on.
+
+    Account, allowances and calls in progress stay as they are. The result is False if this was already done.
+
+    Raises:
+        InvalidToken: there is no such token, or it is an allowance.
+        RevokedToken: the token was revoked, or replaced by yet another one.
+    """
+
+    key: str
+    successor: str
+
+    def needs(self) -> Needs:
+        return Needs(self.key)
+
+    def on(self, books: LedgerState) -> bool:
+        token = find_own_token(books, self.key)
+        if token.live == self.successor:
+            return False
+        if token.revoked_at is not None:
+            raise RevokedToken("The token was revoked.")
+        if self.key not in (token.live, token.ref):
+            raise RevokedToken("The token was replaced by another one.")
+        books.add(token._replace(successor=self.successor))
+        return True
+
+
+def find_own_token(books: LedgerState, key: str) -> Token:
+    """Return the token of an account, valid or not. Raises InvalidToken for an allowance or an unknown key."""
+    if books.find_allowance(key) is not None:
+        raise InvalidToken("This token is an allowance. Give the token whose credits it spends.")
+    return books.payer(key)
+
+
+@dataclass(slots=True)
+class CreateAllowance(LedgerOperation[Allowance]):
+    """Store a new allowance of a token. Repeating it returns the allowance that has this hash.
+
+    The hash comes from a sister service, and may be that of a token that it has seen: its bearer would be cut off.
+
+    Raises:
+        PaymentRequired, AllowanceConflict
+    """
+
+    key: str
+    draft: Allowance
+
+    def needs(self) -> Needs:
+        return Needs(self.key, allowance=self.draft.hash, family=True)
+
+    def on(self, books: LedgerState) -> Allowance:
+        owner = find_owner(books, self.key)
+        before = books.allowances.get(self.draft.hash)
+        if self.draft.hash in books.tokens or (before is not None and before.parent != owner.hash):
+            raise AllowanceConflict("This hash is that of another token. Make a new token for the allowance.")
+        if before is not None:
+            return replace(before)
+        self._check_share(books, owner)
+        allowance = replace(self.draft, parent=owner.hash)
+        books.keep_allowance(allowance)
+        return replace(allowance)
+
+    def _check_share(self, books: LedgerState, owner: Token) -> None:
+        """Raise AllowanceConflict if there are too many. No sister service can take all the places of a token."""
+        live = {a.id: a for a in books.allowances.values() if a.parent == owner.hash and a.is_live(books.now)}
+        made_by = [each.service for each in live.values()]
+        if len(live) >= MOST_LIVE:
+            raise AllowanceConflict(f"A token can have at most {MOST_LIVE} live allowances. Revoke one first.")
+        if self.draft.service is None:
+            return
+        if made_by.count(self.draft.service) >= MOST_LIVE_OF_A_SISTER:
+            most = f"{MOST_LIVE_OF_A_SISTER} live allowances that were made at this service"
+            raise AllowanceConflict(f"A token can have at most {most}. Revoke one first.")
+        if len(live) - made_by.count(None) >= MOST_LIVE_OF_SISTERS:
+            most = f"{MOST_LIVE_OF_SISTERS} live allowances that were made at services that share its credits"
+            raise AllowanceConflict(f"A token can have at most {most}. Revoke one first.")
+
+
+@dataclass(slots=True)
+class ChangeAllowance(LedgerOperation[Allowance]):
+    """Change the terms of an allowance. Spent credits stay counted. Raises NotFound, AllowanceConflict.
+
+    A sister service, if `service` names one, changes only what was made through it.
+    """
+
+    key: str
+    id: str
+    change: AllowanceChange
+    service: str | None = None
+
+    def needs(self) -> Needs:
+        return Needs(self.key, allowance=self.id)
+
+    def on(self, books: LedgerState) -> Allowance:
+        allowance = find_allowance(books, self.key, self.id)
+        if allowance.revoked_at is not None:
+            raise AllowanceConflict("A revoked allowance cannot be changed. Create a new one.")
+        if self.service is not None and self.service != allowance.service:
+            raise AllowanceConflict("This allowance was made at another service. Change it there, or revoke it.")
+        for name in self.change.given:
+            value = getattr(self.change.terms, name)
+            setattr(allowance, name, write_tools(value) if name == "tools" and value is not None else value)
+        books.keep_allowance(allowance)
+        return replace(allowance)
+
+
+@dataclass(slots=True)
+class RevokeAllowance(LedgerOperation[Allowance]):
+    """End an allowance for good. Repeating it changes nothing. Raises NotFound."""
+
+    key: str
+    id: str
+
+    def needs(self) -> Needs:
+        return Needs(self.key, allowance=self.id)
+
+    def on(self, books: LedgerState) -> Allowance:
+        allowance = find_allowance(books, self.key, self.id)
+        books.revoke_allowance(allowance)
+        return replace(allowance)
+
+
+def find_owner(books: LedgerState, key: str) -> Token:
+    """Return the token that manages allowances. Raises PaymentRequired, or AllowanceConflict for an allowance."""
+    token, _ = books.valid(key)
+    if books.find_allowance(key) is not None:
+        raise AllowanceConflict("This token is an allowance, so it cannot create, list or change allowances.")
+    return token
+
+
+def find_allowance(books: LedgerState, key: str, id: str) -> Allowance:
+    """Return an allowance of a token. Raises PaymentRequired, NotFound, AllowanceConflict."""
+    owner, allowance = find_owner(books, key), books.allowances.get(id)
+    if allowance is None or allowance.parent != owner.hash:
+        raise NotFound("This token has no such allowance.")
+    return allowance

@@ -139,16 +139,16 @@ def read_credit_books(db: SqlConnection, since: int, until: int) -> CreditBooks:
         before += removed.used
     else:
         within[0] += removed.used
-    found = dict.fromkeys(CreditBooks._fields, 0) | dict(zip(_OF_CALLS, within, strict=True))
-    periods = [-before, found["given_back"] - found["used"], -after]
+    credits = dict.fromkeys(CreditBooks._fields, 0) | dict(zip(_OF_CALLS, within, strict=True))
+    periods = [-before, credits["given_back"] - credits["used"], -after]
     for period, source, amount in db.execute(_INCOME, span):
         periods[period] += amount
-        found[_ISSUED.get(source, "other")] += amount * (period == 1)
+        credits[_ISSUED.get(source, "other")] += amount * (period == 1)
     for period, source, amount in db.execute(_OUTGO, span):
         periods[period] -= amount
-        found["refunded" if source == "refund" else "taken_back"] += amount * (period == 1)
+        credits["refunded" if source == "refund" else "taken_back"] += amount * (period == 1)
     owed = {"owed_before": periods[0], "owed": sum(periods[:2]), "owed_now": sum(periods)}
-    return CreditBooks(**(found | owed))
+    return CreditBooks(**(credits | owed))
 
 
 _OF_CALLS = ("used", "given_back", "calls_charged", "calls_given_back", "calls_released")

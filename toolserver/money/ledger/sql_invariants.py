@@ -133,12 +133,12 @@ class LedgerTotals(NamedTuple):
 
 def find_breaches(db: SqlConnection, now_ms: int) -> list[Breach]:
     """Return all violations, at most `SHOWN` for each rule, and the damage that SQLite finds in a file."""
-    found = [] if is_shared(db) else [Breach(*damage) for damage in find_damage(db, SHOWN)]
+    breaches = [] if is_shared(db) else [Breach(*damage) for damage in find_damage(db, SHOWN)]
     rules = RULES | (RULES_OF_SERVER if is_shared(db) else RULES_OF_FILE)
     times = {"now": now_ms, "horizon": read_horizon(db)}
     for rule, sql in rules.items():
-        found += [Breach(rule, str(row[0])) for row in db.execute(f"{sql} LIMIT {SHOWN}", times)]
-    return found
+        breaches += [Breach(rule, str(row[0])) for row in db.execute(f"{sql} LIMIT {SHOWN}", times)]
+    return breaches
 
 
 def read_totals(db: SqlConnection) -> LedgerTotals:

@@ -38,6 +38,7 @@ _OWN_CALLS = f"""SELECT t.seq, t.at, {HOLD} FROM reservation r CROSS JOIN transf
 _OWN_REVERSALS = f"""SELECT t.seq, t.at, {HOLD} FROM reservation r
   CROSS JOIN transfer t ON t.resolves = r.transfer AND t.kind = 'reverse'
   WHERE r.allowance = :allowance AND r.state = 'reversed' AND t.seq < :before AND {_RANGE}"""
+PAGE = 5000
 
 
 def read_statement(db: SqlConnection, key: str, query: StatementQuery, now: int) -> StatementPage:
@@ -45,9 +46,11 @@ def read_statement(db: SqlConnection, key: str, query: StatementQuery, now: int)
     books = read_account(db, key, now)
     account, allowance = books.accounts[books.payer(key).account], books.find_allowance(key)
     own = None if allowance is None else allowance.id
-    asked = {**query._asdict(), "account": account.id, "allowance": own, "limit": query.limit + 1}
-    found = _find_entries(db, asked) if allowance is None else _find_calls(db, asked, _OWN_CALLS, _OWN_REVERSALS)
-    page = (*found, *_find_removed(db, query, account.id, own))
+    parameters = {**query._asdict(), "account": account.id, "allowance": own, "limit": query.limit + 1}
+    entries = (
+        _find_entries(db, parameters) if allowance is None else _find_calls(db, parameters, _OWN_CALLS, _OWN_REVERSALS)
+    )
+    page = (*entries, *_find_removed(db, query, account.id, own))
     return make_page(page, query, books.find_spendable(account, key))
 
 
@@ -62,16 +65,35 @@ def _find_removed(
             yield show_removed(at, removed.used, allowance)
 
 
-def _find_entries(db: SqlConnection, asked: dict[str, Any]) -> Iterator[LedgerEntry]:
-    yield from _find_calls(db, asked, _CALLS, _REVERSALS)
-    for row in db.execute(_INCOME, asked):
+def _find_entries(db: SqlConnection, parameters: dict[str, Any]) -> Iterator[LedgerEntry]:
+    yield from _find_calls(db, parameters, _CALLS, _REVERSALS)
+    for row in db.execute(_INCOME, parameters):
         yield show_income(*row)
-    for row in db.execute(_TAKEN, asked):
+    for row in db.execute(_TAKEN, parameters):
         yield show_taken(*row)
 
 
-def _find_calls(db: SqlConnection, asked: dict[str, Any], calls: str, reversals: str) -> Iterator[LedgerEntry]:
-    for seq, at, *hold in db.execute(in_order(db, calls), asked):
+def _find_calls(db: SqlConnection, parameters: dict[str, Any], calls: str, reversals: str) -> Iterator[LedgerEntry]:
+    for seq, at, *hold in db.execute(in_order(db, calls), parameters):
         yield show_call(Hold(*hold), seq, at)
-    for seq, at, *hold in db.execute(in_order(db, reversals), asked):
+    for seq, at, *hold in db.execute(in_order(db, reversals), parameters):
         yield show_reversal(Hold(*hold), seq, at)
+
+
+def find_statement_differences(db: SqlConnection, now: int, page_size: int = PAGE) -> Iterator[str]:
+    """Yield a text for each account whose statement does not add up to its balance. `now` is in epoch milliseconds."""
+    for ref, fingerprint in db.execute("SELECT ref, substr(coalesce(successor, hash), 1, 16) FROM token").fetchall():
+        total, before = 0, StatementQuery().before
+        while True:
+            page = read_statement(db, ref, StatementQuery(before=before, limit=page_size), now)
+            total += sum(entry.credits for entry in page.entries)
+            if page.next_before is None:
+                break
+            before = page.next_before
+        if total != page.credits:
+            yield f"token {fingerprint}: the statement adds up to {total} credits, the balance is {page.credits}"
+
+
+def count_tokens(db: SqlConnection) -> int:
+    """Return the number of tokens."""
+    return int(db.execute("SELECT count(*) FROM token").fetchone()[0])

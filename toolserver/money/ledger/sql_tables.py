@@ -13,9 +13,15 @@ from operator import attrgetter
 from typing import Any, TypeVar
 
 from toolserver.money.ledger.allowance import SHOWN_ENDED, Allowance
-from toolserver.money.ledger.allowance_operations import find_owner
-from toolserver.money.ledger.operations import Charge, LedgerOperation, Settle, outcome_of, release_expired
-from toolserver.money.ledger.postgres_locks import lock_accounts
+from toolserver.money.ledger.operations import (
+    Charge,
+    LedgerOperation,
+    Needs,
+    Settle,
+    find_owner,
+    outcome_of,
+    release_expired,
+)
 from toolserver.money.ledger.state import (
     DIED,
     Account,
@@ -27,7 +33,7 @@ from toolserver.money.ledger.state import (
     invalid_token,
     standing,
 )
-from toolserver.sql.connection import SqlConnection, among, insert, is_shared, next_numbers
+from toolserver.sql.connection import SqlConnection, among, insert, is_shared, lock_rows, next_numbers
 from toolserver.sql.errors import TransactionLost
 
 _TOKEN = "t.hash, t.account, t.ref, t.issued_at, t.revoked_at, t.revoke_reason, t.successor"
@@ -53,6 +59,15 @@ SWEPT = 128  # holds voided in one transaction
 UNDELIVERED_MS = 600_000  # by then every answer was sent or its instance is gone; a server's upkeep looks for these
 
 R = TypeVar("R")
+# An array is computed once. After a wait for a row, PostgreSQL evaluates the row again, and would drop it from a join
+# although it is locked.
+_OF_NEEDS = """SELECT id FROM account WHERE id = ANY(ARRAY(
+  SELECT account FROM token WHERE hash = ANY(:keys) UNION ALL SELECT account FROM token WHERE ref = ANY(:keys)
+  UNION ALL SELECT account FROM token WHERE successor = ANY(:keys)
+  UNION ALL SELECT account FROM reservation WHERE call_id = ANY(:calls)
+  UNION ALL SELECT t.account FROM token t JOIN allowance a ON a.parent = t.hash WHERE a.hash = ANY(:keys)
+  UNION ALL SELECT t.account FROM token t JOIN allowance a ON a.parent = t.hash WHERE a.ref = ANY(:keys)
+  UNION ALL SELECT t.account FROM token t JOIN allowance a ON a.parent = t.hash WHERE a.id = ANY(:keys)))"""
 
 
 def apply_operations(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], now: int) -> list[Any]:
@@ -103,8 +118,8 @@ def release_undelivered(db: SqlConnection, now: int) -> list[Hold]:
     Where instances share the ledger, these are the charges that have been undelivered for longer than sending takes.
     """
     due = "WHERE next_at<=? ORDER BY next_at, call_id LIMIT ?" if is_shared(db) else ""
-    found = db.execute(f"SELECT call_id FROM journal {due}", (now, SWEPT) if due else ())
-    operations = [Settle(call, DIED) for (call,) in found]
+    calls = db.execute(f"SELECT call_id FROM journal {due}", (now, SWEPT) if due else ())
+    operations = [Settle(call, DIED) for (call,) in calls]
     books = load_state(db, operations, now)
     outcomes = [outcome_of(operation, books) for operation in operations]
     released = [
@@ -221,9 +236,9 @@ def _read_allowances(db: SqlConnection, condition: str, values: Sequence[Any]) -
     return [Allowance(*row) for row in db.execute(_ALLOWANCES + condition, values)]
 
 
-def _add_allowances(books: LedgerState, found: Iterable[Allowance]) -> None:
+def _add_allowances(books: LedgerState, allowances: Iterable[Allowance]) -> None:
     """Add allowances to the state. An allowance that is already loaded stays the same object."""
-    for allowance in found:
+    for allowance in allowances:
         if allowance.id not in books.allowances:
             for key in (allowance.hash, allowance.ref, allowance.id):
                 books.allowances[key] = allowance
@@ -306,14 +321,21 @@ def _transfer_sql(count: int) -> str:
 
 @cache
 def _allowance_sql(count: int) -> str:
-    kept = ("id", "hash", "ref", "parent", "created_at", "service")
+    fixed = ("id", "hash", "ref", "parent", "created_at", "service")
     names = [field.name for field in fields(Allowance)]
-    columns = ", ".join(f"{name}=excluded.{name}" for name in names if name not in kept)
+    columns = ", ".join(f"{name}=excluded.{name}" for name in names if name not in fixed)
     return f"INSERT INTO allowance VALUES {_rows(count, len(names))} ON CONFLICT(id) DO UPDATE SET {columns}"
 
 
 @cache
 def _hold_sql(count: int) -> str:
     columns = ", ".join(f"{c}=excluded.{c}" for c in ("state", "reason", "settled_at"))
-    known = f"ON CONFLICT(call_id) DO UPDATE SET {columns} {_SAME_HOLD}"
-    return f"INSERT INTO reservation VALUES {_rows(count, 12)} {known}"
+    conflict = f"ON CONFLICT(call_id) DO UPDATE SET {columns} {_SAME_HOLD}"
+    return f"INSERT INTO reservation VALUES {_rows(count, 12)} {conflict}"
+
+
+def lock_accounts(db: SqlConnection, needs: Sequence[Needs]) -> set[int] | None:
+    """Lock the accounts that the operations need, and return their ids, or None if no other process can write."""
+    keys = {name for need in needs for name in (need.key, need.allowance) if name is not None}
+    calls = {need.call_id for need in needs if need.call_id is not None}
+    return lock_rows(db, _OF_NEEDS, {"keys": list(keys), "calls": list(calls)})

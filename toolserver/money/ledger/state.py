@@ -290,8 +290,15 @@ def standing(books: LedgerState, key: str) -> AccountStanding:
     account = books.accounts[token.account]
     revoked = token.revoke_reason or ("replaced by another token" if is_replaced(token, key) else None)
     if allowance is None:
-        about = (account.spendable, account.pending, token.live[:16], AccountRef(token.ref), token.issued_at / 1000)
-        return AccountStanding(*about, revoked, token.live)
+        return AccountStanding(
+            account.spendable,
+            account.pending,
+            token.live[:16],
+            AccountRef(token.ref),
+            token.issued_at / 1000,
+            revoked,
+            token.live,
+        )
     state = allowance.find_state(books.now)
     return AccountStanding(
         books.find_spendable(account, key),

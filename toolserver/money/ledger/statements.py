@@ -51,9 +51,9 @@ class StatementPage(NamedTuple):
     credits: int
 
 
-def make_page(found: Iterable[LedgerEntry], query: StatementQuery, credits: int) -> StatementPage:
+def make_page(candidates: Iterable[LedgerEntry], query: StatementQuery, credits: int) -> StatementPage:
     """Return a page of entries, given in any order. They must include the last `query.limit` + 1 of each kind."""
-    entries = sorted(found, reverse=True)[: query.limit + 1]
+    entries = sorted(candidates, reverse=True)[: query.limit + 1]
     more = len(entries) > query.limit
     shown = entries[: query.limit]
     return StatementPage(shown, shown[-1].seq if more else None, credits)
@@ -68,8 +68,17 @@ def show_call(hold: Hold, seq: int, at: int) -> LedgerEntry:
 
 def show_reversal(hold: Hold, seq: int, at: int) -> LedgerEntry:
     """Return the entry of a charge that was given back."""
-    about = (hold.call_id, hold.endpoint, hold.state, hold.reason, None, hold.allowance)
-    return LedgerEntry(seq, at, "reversal", hold.credits, *about)
+    return LedgerEntry(
+        seq,
+        at,
+        "reversal",
+        hold.credits,
+        call_id=hold.call_id,
+        endpoint=hold.endpoint,
+        state=hold.state,
+        reason=hold.reason,
+        allowance=hold.allowance,
+    )
 
 
 def show_income(seq: int, at: int, amount: int, cause: str | None) -> LedgerEntry:
@@ -94,10 +103,10 @@ def _kind_of(cause: str | None, kinds: Iterable[tuple[str, EntryKind]], otherwis
 def read_statement(books: LedgerState, key: str, query: StatementQuery) -> StatementPage:
     """Return the statement of an account whose whole state is in memory. Raises invalid_token."""
     account, allowance = books.accounts[books.payer(key).account], books.find_allowance(key)
-    found = (entry for entry in _list_entries(books, account.id) if query.since <= entry.at < query.until)
+    candidates = (entry for entry in _list_entries(books, account.id) if query.since <= entry.at < query.until)
     if allowance is not None:
-        found = (entry for entry in found if entry.allowance == allowance.id)
-    entries = islice((entry for entry in found if entry.seq < query.before), query.limit + 1)
+        candidates = (entry for entry in candidates if entry.allowance == allowance.id)
+    entries = islice((entry for entry in candidates if entry.seq < query.before), query.limit + 1)
     return make_page(entries, query, books.find_spendable(account, key))
 
 
@@ -111,13 +120,12 @@ def _list_entries(books: LedgerState, account: int) -> Iterator[LedgerEntry]:
 
 def _show_transfer(transfer: LedgerTransfer, account: int, holds: dict[int, Hold]) -> LedgerEntry | None:
     """Return the entry for a transfer, or None if it is of another account or only settles a call."""
-    place = (transfer.seq, transfer.at)
     if transfer.debit == account and transfer.resolves is None:
         if transfer.credit == ISSUED:
-            return show_taken(*place, transfer.amount, transfer.cause)
-        return show_call(holds[transfer.seq], *place)
+            return show_taken(transfer.seq, transfer.at, transfer.amount, transfer.cause)
+        return show_call(holds[transfer.seq], transfer.seq, transfer.at)
     if transfer.credit == account:
         if transfer.resolves is not None:
-            return show_reversal(holds[transfer.resolves], *place)
-        return show_income(*place, transfer.amount, transfer.cause)
+            return show_reversal(holds[transfer.resolves], transfer.seq, transfer.at)
+        return show_income(transfer.seq, transfer.at, transfer.amount, transfer.cause)
     return None

@@ -12,8 +12,17 @@ from cachetools import TTLCache
 from toolserver.clock import Clock, SystemClock
 from toolserver.errors import BillingUnavailable, PaymentRequired
 from toolserver.money.ledger.allowance import Allowance, AllowanceChange, AllowanceTerms, draft_allowance
-from toolserver.money.ledger.allowance_operations import ChangeAllowance, CreateAllowance, RevokeAllowance
-from toolserver.money.ledger.operations import Charge, LedgerOperation, Mint, Reserve, Revoke, Settle
+from toolserver.money.ledger.operations import (
+    ChangeAllowance,
+    Charge,
+    CreateAllowance,
+    LedgerOperation,
+    Mint,
+    Reserve,
+    Revoke,
+    RevokeAllowance,
+    Settle,
+)
 from toolserver.money.ledger.protocol import OpenHold, fingerprint_of, milliseconds, new_ref, show_hold
 from toolserver.money.ledger.sql_invariants import Breach, LedgerTotals, find_breaches, read_totals
 from toolserver.money.ledger.sql_statements import read_statement
@@ -145,8 +154,8 @@ class SqlLedger:
         Return None for an allowance and for an unknown token.
         """
         key, now = key_of(token), self.now()
-        found = await self._read(lambda db: read_account(db, key, now).tokens.get(key))
-        return None if found is None else found.hash
+        token_row = await self._read(lambda db: read_account(db, key, now).tokens.get(key))
+        return None if token_row is None else token_row.hash
 
     async def standing_of_fingerprint(self, fingerprint: str) -> AccountStanding:
         """Return the state of the account whose token has this fingerprint, even if revoked. Raises invalid_token."""
@@ -164,9 +173,9 @@ class SqlLedger:
 
     async def sweep(self) -> int:
         voided = 0
-        while found := await self.file.alone(lambda db: void_expired(db, self.now())):
-            voided += found
-            log.warning("reservations nobody settled were voided", extra={"count": found})
+        while expired := await self.file.alone(lambda db: void_expired(db, self.now())):
+            voided += expired
+            log.warning("reservations nobody settled were voided", extra={"count": expired})
         return voided
 
     async def check(self) -> list[Breach]:

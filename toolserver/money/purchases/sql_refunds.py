@@ -6,8 +6,7 @@ from functools import partial
 
 from toolserver.clock import Clock
 from toolserver.errors import RevokedToken
-from toolserver.money.ledger.account_operations import ReplaceToken, WithdrawCredits
-from toolserver.money.ledger.operations import Mint
+from toolserver.money.ledger.operations import Mint, ReplaceToken, WithdrawCredits
 from toolserver.money.ledger.protocol import milliseconds, new_ref
 from toolserver.money.ledger.sql_tables import apply_operation, read_standing
 from toolserver.money.ledger.state import AccountStanding

@@ -8,7 +8,7 @@ import pytest
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import FOLLOWS, KEY_ID, OWNER_URL, SECRET, SERVICE, token
 from toolserver.clock import ManualClock
-from toolserver.money.ledger.client.connect import CLOSE_S, build_ledger_client, open_ledger_client
+from toolserver.money.ledger.client.ledger import CLOSE_S, build_ledger_client, open_ledger_client
 from toolserver.money.ledger.client.messages import VALIDATE, authorization
 from toolserver.settings import LedgerSettings as Settings
 from toolserver.sql.sqlite import durable

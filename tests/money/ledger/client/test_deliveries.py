@@ -4,14 +4,16 @@ import pytest
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
-from toolserver.money.ledger.client.deliveries import Deliveries
-from toolserver.money.ledger.client.memory_journal import MemoryJournal
+from toolserver.money.ledger.client.journal_store import Journal
+from toolserver.money.ledger.client.ledger import Deliveries
 from toolserver.sql.errors import StorageFailed
+from toolserver.sql.sqlite import durable
 
 
 @pytest.fixture
-def journal():
-    return MemoryJournal(ManualClock(START))
+async def journal(tmp_path):
+    async with durable(tmp_path / "ledger.sqlite3") as file:
+        yield Journal(file, ManualClock(START))
 
 
 @pytest.fixture

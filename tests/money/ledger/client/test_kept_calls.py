@@ -3,7 +3,7 @@ import pytest
 from tests.money.ledger.client.test_ledger import DOWN, RICH, both, unavailable
 from tests.money.ledger.ledgers import token
 from toolserver.errors import PaymentRequired
-from toolserver.money.ledger.client.kept_calls import KeptCalls
+from toolserver.money.ledger.client.ledger import KeptCalls
 from toolserver.money.ledger.client.messages import COMMIT, VALIDATE
 from toolserver.money.ledger.protocol import UnknownCall
 

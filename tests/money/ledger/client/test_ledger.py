@@ -16,9 +16,9 @@ from toolserver.core.http_client import MOST_BYTES, HttpClient, Unreachable
 from toolserver.errors import InsufficientCredits, NotSupported, PaymentRequired
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.client.codec import seconds
-from toolserver.money.ledger.client.connect import open_ledger_client
+from toolserver.money.ledger.client.journal_store import Journal
+from toolserver.money.ledger.client.ledger import open_ledger_client
 from toolserver.money.ledger.client.messages import COMMIT, VALIDATE
-from toolserver.money.ledger.client.sqlite_journal import SqliteJournal
 from toolserver.money.ledger.protocol import CallReused, UnknownCall
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.money.ledger.store import FILE, open_ledger
@@ -472,17 +472,17 @@ async def test_a_request_ends_in_time(tmp_path):
 
 
 async def test_an_outbox_that_cannot_be_read_is_tried_again(tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr("toolserver.money.ledger.client.outbox.AGAIN_S", 0.01)
+    monkeypatch.setattr("toolserver.money.ledger.client.ledger.AGAIN_S", 0.01)
     broken = [1]
 
-    class Broken(SqliteJournal):
+    class Broken(Journal):
         async def due(self, limit=100):
             if broken:
                 broken.pop()
                 raise StorageFailed("disk I/O error")
             return await super().due(limit)
 
-    monkeypatch.setattr("toolserver.money.ledger.client.connect.SqliteJournal", Broken)
+    monkeypatch.setattr("toolserver.money.ledger.client.ledger.Journal", Broken)
     async with both(tmp_path) as s:
         await s.follower.journal.release("c1", "5xx")
         await s.settled()

@@ -9,7 +9,7 @@ import pytest
 from tests.money.ledger.ledgers import FOLLOWED, KEY_ID, SECRET, SERVICE, token
 from toolserver.clock import SystemClock
 from toolserver.errors import PaymentRequired
-from toolserver.money.ledger.client.connect import open_ledger_client
+from toolserver.money.ledger.client.ledger import open_ledger_client
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.serving.listen import bind_socket, serve

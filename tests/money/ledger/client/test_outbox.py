@@ -7,10 +7,11 @@ from tests.calls.parts import START
 from toolserver.clock import ManualClock
 from toolserver.core.circuit_breaker import CircuitBreaker
 from toolserver.money.ledger.client.http import OwnerRefusal, Unanswered
-from toolserver.money.ledger.client.memory_journal import MemoryJournal
+from toolserver.money.ledger.client.journal_store import Journal
+from toolserver.money.ledger.client.ledger import AGAIN_S, LONGEST_S, Outbox
 from toolserver.money.ledger.client.messages import Committed
-from toolserver.money.ledger.client.outbox import AGAIN_S, LONGEST_S, Outbox
 from toolserver.money.ledger.protocol import CallReused
+from toolserver.sql.sqlite import durable
 
 DONE = Committed(ok=True, state="voided", credits_charged=0, balance_after=10)
 
@@ -40,8 +41,9 @@ def owner(clock):
 
 
 @pytest.fixture
-def journal(clock):
-    return MemoryJournal(clock)
+async def journal(clock, tmp_path):
+    async with durable(tmp_path / "ledger.sqlite3") as file:
+        yield Journal(file, clock)
 
 
 async def test_an_acknowledged_release_is_forgotten(owner, journal):
@@ -75,7 +77,7 @@ async def test_a_round_sends_everything_due_and_postpones_what_fails(owner, jour
         clock.advance(0.1)
     owner.answers = [failure]
     outbox = Outbox(journal, owner)
-    wait_s = await outbox._round()
+    wait_s = await outbox.send_due()
     assert [call_id for call_id, *_ in owner.asked] == ["c0", "c1", "c2"]
     assert (outbox.size, wait_s) == (1, 1.0)
 
@@ -85,7 +87,7 @@ async def test_while_the_circuit_is_open_nothing_is_sent(owner, journal):
     while owner.breaker.closed:
         owner.breaker.record(good=False)
     outbox = Outbox(journal, owner)
-    assert await outbox._round() == 60.0
+    assert await outbox.send_due() == 60.0
     assert owner.asked == []
     assert outbox.size == 1
 
@@ -95,7 +97,7 @@ async def test_the_next_round_is_when_a_release_is_due_and_within_a_minute(owner
     if wait_s is not None:
         await journal.release("c1", "5xx", wait_s=wait_s)
     outbox = Outbox(journal, owner)
-    assert await outbox._round() == next_s
+    assert await outbox.send_due() == next_s
     assert (outbox.size, owner.asked) == (0 if wait_s is None else 1, [])
     assert (LONGEST_S, AGAIN_S) == (60.0, 5.0)
 
@@ -112,7 +114,7 @@ async def test_a_circuit_that_opens_during_a_round_ends_it(owner, journal):
 
     owner.ask = ask_once
     outbox = Outbox(journal, owner)
-    assert (await outbox._round(), outbox.size, len(owner.asked)) == (60.0, 2, 1)
+    assert (await outbox.send_due(), outbox.size, len(owner.asked)) == (60.0, 2, 1)
 
 
 async def test_a_new_release_wakes_the_outbox(owner, journal):

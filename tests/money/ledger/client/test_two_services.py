@@ -26,8 +26,7 @@ from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.clock import ManualClock
 from toolserver.core.metrics import Metrics
 from toolserver.errors import NotFound, PaymentRequired
-from toolserver.money.ledger.client.connect import open_ledger_client
-from toolserver.money.ledger.client.ledger import HttpLedger
+from toolserver.money.ledger.client.ledger import HttpLedger, open_ledger_client
 from toolserver.money.ledger.client.messages import COMMIT
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.money.purchases.remote import open_remote_sales

@@ -22,7 +22,7 @@ from toolserver.money.ledger.client.messages import (
     Validated,
 )
 from toolserver.money.ledger.memory import MemoryLedger
-from toolserver.money.ledger.server.handlers import LedgerHandlers, NotAllowed
+from toolserver.money.ledger.server.api import LedgerHandlers, NotAllowed
 from toolserver.money.ledger.state import key_of
 
 RICH, POOR, CHILD = token(1), token(2), token(1000)

@@ -7,12 +7,12 @@ from unittest.mock import patch
 
 from tests.money.ledger.simulation.world import Options
 from toolserver.money.ledger import operations
-from toolserver.money.ledger.client import journal, outbox, sqlite_journal
+from toolserver.money.ledger.client import journal_store, ledger
 
 _FORGETS = "UPDATE journal SET state='releasing', reason='delivery_failed', next_at=? WHERE state<>'releasing'"
 
 
-async def _sends_nothing(self: outbox.Outbox) -> float:
+async def _sends_nothing(self: ledger.Outbox) -> float:
     return 1000.0
 
 
@@ -22,10 +22,10 @@ def _forgets_committed(db: Any, now: int) -> list[str]:
     return []
 
 
-async def _gives_up(self: outbox.Outbox, release: journal.Release) -> None:
+async def _gives_up(self: ledger.Outbox, release: journal_store.Release) -> None:
     try:
         await self.send(release.call_id, release.reason)
-    except outbox.Unanswered:
+    except ledger.Unanswered:
         await self._journal.done(release.call_id)
 
 
@@ -39,7 +39,7 @@ def _charge_after_void() -> Any:
 
 
 def _without_outbox() -> Any:
-    return patch.object(outbox.Outbox, "_round", _sends_nothing)
+    return patch.object(ledger.Outbox, "send_due", _sends_nothing)
 
 
 MUTANTS: dict[str, tuple[Callable[[], Any], Options]] = {
@@ -47,8 +47,8 @@ MUTANTS: dict[str, tuple[Callable[[], Any], Options]] = {
     "no outbox": (_without_outbox, Options()),
     "no sweep, no outbox": (_without_outbox, Options(sweeps=False)),
     "charge after void": (_charge_after_void, Options(memory=True)),
-    "forgets committed": (lambda: patch.object(sqlite_journal, "release_all", _forgets_committed), Options()),
-    "gives up releasing": (lambda: patch.object(outbox.Outbox, "_try", _gives_up), Options()),
+    "forgets committed": (lambda: patch.object(journal_store, "release_all", _forgets_committed), Options()),
+    "gives up releasing": (lambda: patch.object(ledger.Outbox, "_try", _gives_up), Options()),
 }
 
 

@@ -19,8 +19,7 @@ from toolserver.calls.response_cache import SchemaFailure
 from toolserver.core.caller import Caller
 from toolserver.core.metrics import Metrics
 from toolserver.errors import CallRejected, NotFound
-from toolserver.money.ledger.client.connect import run_ledger_client
-from toolserver.money.ledger.client.ledger import HttpLedger
+from toolserver.money.ledger.client.ledger import HttpLedger, run_ledger_client
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.money.ledger.store import SqlLedger

@@ -71,16 +71,17 @@ def denial(said: OwnerRefusal, cost: int) -> PaymentRequired:
     if said.reason == "insufficient_credits":
         left = said.credits_remaining or 0
         why = said.detail or f"This call costs {cost} credits, and {left} are left."
-        more: dict[str, Any] = {} if said.cap is None else {"cap": said.cap}
-        return InsufficientCredits(why, required=cost, credits_remaining=left, **more)
+        if said.cap is None:
+            return InsufficientCredits(why, required=cost, credits_remaining=left)
+        return InsufficientCredits(why, required=cost, credits_remaining=left, cap=said.cap)
     return RevokedToken("The token was revoked.") if said.reason == "expired" else invalid_token()
 
 
-def ask_allowances(who: Who, action: Literal["create", "list", "change", "revoke"], **given: Any) -> AskAllowances:
+def ask_allowances(who: Who, action: Literal["create", "list", "change", "revoke"], **fields: Any) -> AskAllowances:
     """Return the request about allowances. Raises invalid_token for a malformed token, which is not sent."""
     key_of(who)
     token, ref = (None, who.ref) if isinstance(who, AccountRef) else (who, None)
-    return AskAllowances(action=action, token=token, account_ref=ref, **given)
+    return AskAllowances(action=action, token=token, account_ref=ref, **fields)
 
 
 def allowance_refusal(said: OwnerRefusal) -> CallRejected:

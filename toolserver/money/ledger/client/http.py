@@ -69,14 +69,14 @@ class LedgerOwnerClient:
         self.breaker, self._clock, self._chance = breaker, clock, chance
         self.rejected: int | None = None  # 401 or 403 while the owner accepts no request: key, clock or service
 
-    async def ask(self, path: str, asked: msgspec.Struct, kind: type[T], *, tries: int = TRIES) -> T | OwnerRefusal:
+    async def ask(self, path: str, request: msgspec.Struct, kind: type[T], *, tries: int = TRIES) -> T | OwnerRefusal:
         """Send a request and return the reply, decoded as `kind`, or the owner's refusal.
 
         Raises:
             Unanswered: there was no reply, or it could not be read.
             CallReused: the call_id was already used for another call.
         """
-        body, perhaps, why = msgspec.json.encode(asked), False, "the circuit to the ledger is open"
+        body, perhaps, why = msgspec.json.encode(request), False, "the circuit to the ledger is open"
         with anyio.move_on_after(STEP_S):
             for attempt in range(tries):
                 if attempt:

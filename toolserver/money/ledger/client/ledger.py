@@ -7,14 +7,18 @@ acknowledges it, and it wins over every charge.
 
 import logging
 import math
-from collections.abc import Iterator
-from contextlib import contextmanager
+import random
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
 from typing import NamedTuple
 
 import anyio
 from cachetools import TTLCache
 
-from toolserver.clock import Clock
+from toolserver.clock import Clock, SystemClock
+from toolserver.core.circuit_breaker import CircuitBreaker
+from toolserver.core.http_client import HttpClient, Transport
 from toolserver.errors import BillingUnavailable, NotSupported, PaymentRequired
 from toolserver.money.ledger.allowance import Allowance, AllowanceChange, AllowanceTerms
 from toolserver.money.ledger.client.codec import (
@@ -28,9 +32,8 @@ from toolserver.money.ledger.client.codec import (
     reservation,
     settlement,
 )
-from toolserver.money.ledger.client.deliveries import Deliveries
 from toolserver.money.ledger.client.http import TRIES, LedgerOwnerClient, OwnerRefusal, Rejected, Unanswered
-from toolserver.money.ledger.client.journal import Journal
+from toolserver.money.ledger.client.journal_store import Journal, Release
 from toolserver.money.ledger.client.messages import (
     ALLOWANCES,
     COMMIT,
@@ -42,12 +45,13 @@ from toolserver.money.ledger.client.messages import (
     Validate,
     Validated,
 )
-from toolserver.money.ledger.client.outbox import Outbox
 from toolserver.money.ledger.operations import Reserve
 from toolserver.money.ledger.protocol import CallReused, UnknownCall
 from toolserver.money.ledger.state import Reservation, Settlement, Who, key_of
+from toolserver.settings import LedgerSettings as Settings
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.group_commit import GroupCommit
+from toolserver.sql.sqlite import durable
 
 log = logging.getLogger(__name__)
 
@@ -55,6 +59,9 @@ AFTER_S = 1.0  # the outbox waits this long before it tries an owner again that 
 OWN_TRY_S = 5.0  # the outbox leaves a release to the caller that asked for it for this long
 NOBODY = "svc_live_" + "0" * 64  # a token that does not exist: a request about it shows what the owner supports
 KNOWN, KNOWN_S, UNKNOWN_S = 10_000, 5.0, 5.0
+LONGEST_S = 60.0  # between two checks of the journal, as its clock may be set
+AGAIN_S = 5.0  # until the next check after the journal failed
+CLOSE_S = 2.0  # for the journal and the connection, at the end
 
 
 class OwnerHealth(NamedTuple):
@@ -127,11 +134,13 @@ class HttpLedger:
         self, call_id: str, who: Who, credits: int, *, endpoint: str, ttl_s: float, service: str = ""
     ) -> Reservation:
         Reserve(call_id, key_of(who), credits, endpoint)  # an amount that no ledger accepts is not sent
-        asked = question(who, credits, call_id=call_id, endpoint=endpoint, ttl_s=ttl_s, service=service or self.service)
+        request = question(
+            who, credits, call_id=call_id, endpoint=endpoint, ttl_s=ttl_s, service=service or self.service
+        )
         if not self.owner.breaker.closed:
             raise self._unavailable("the circuit to the ledger is open")
         with self._require_journal():
-            return await self._reserve_at_owner(call_id, asked)
+            return await self._reserve_at_owner(call_id, request)
 
     async def settle(self, call_id: str, *, no_charge: str | None, undelivered: bool = False) -> Settlement:
         with self._require_journal():
@@ -169,10 +178,10 @@ class HttpLedger:
             pass
         return True
 
-    async def _ask_allowances(self, asked: AskAllowances, tries: int = TRIES) -> list[Allowance]:
+    async def _ask_allowances(self, request: AskAllowances, tries: int = TRIES) -> list[Allowance]:
         """Send a request about allowances. Raises PaymentRequired, NotFound, AllowanceConflict, NotSupported."""
         try:
-            said = await self.owner.ask(ALLOWANCES, asked, ToldAllowances, tries=tries)
+            said = await self.owner.ask(ALLOWANCES, request, ToldAllowances, tries=tries)
         except Unanswered as failure:
             if isinstance(failure.__cause__, Rejected) and failure.__cause__.status in (404, 405):
                 raise NotSupported("The service that keeps the ledger does not support allowances.") from failure
@@ -186,11 +195,11 @@ class HttpLedger:
 
     # --- one step each ---
 
-    async def _reserve_at_owner(self, call_id: str, asked: Validate) -> Reservation:
+    async def _reserve_at_owner(self, call_id: str, request: Validate) -> Reservation:
         fresh = False
         try:
             fresh = await self.journal.note(call_id, "reserving") is None
-            said = await self.owner.ask(VALIDATE, asked, Validated)
+            said = await self.owner.ask(VALIDATE, request, Validated)
         except Unanswered as failure:
             if failure.perhaps or not fresh:
                 await self._queue(call_id, "circuit_breaker", AFTER_S)
@@ -207,15 +216,15 @@ class HttpLedger:
         if isinstance(said, OwnerRefusal):
             if fresh:
                 await self._forget_call(call_id)
-            raise denial(said, asked.cost)
-        return reservation(call_id, asked.cost, said)
+            raise denial(said, request.cost)
+        return reservation(call_id, request.cost, said)
 
     async def _charge_at_owner(self, call_id: str, *, undelivered: bool) -> Settlement:
         try:
             if await self.journal.note(call_id, "committing") == "releasing":
                 return await self._release_at_owner(call_id, "delivery_failed")
-            asked = Commit(call_id=call_id, reservation_id=call_id, outcome="charge")
-            said = await self.owner.ask(COMMIT, asked, Committed)
+            request = Commit(call_id=call_id, reservation_id=call_id, outcome="charge")
+            said = await self.owner.ask(COMMIT, request, Committed)
             if isinstance(said, OwnerRefusal) or not said.credits_charged or not undelivered:
                 await self.journal.done(call_id)
             else:
@@ -287,3 +296,203 @@ class HttpLedger:
             "The credit ledger cannot be reached at the moment. Nothing was charged.",
             headers={"Retry-After": str(wait)},
         )
+
+
+class Outbox:
+    """Sends the releases of the journal. Every acknowledgement ends one, even if the owner does not know the call."""
+
+    def __init__(self, journal: Journal, owner: LedgerOwnerClient) -> None:
+        self._journal, self._owner = journal, owner
+        self._news = anyio.Event()
+        self.size = 0  # the number of releases that were waiting at the last check
+
+    def wake(self) -> None:
+        """Check the journal now, because there is a new release or the owner is back."""
+        self._news.set()
+
+    async def run(self) -> None:
+        """Send due releases, until cancelled."""
+        while True:
+            try:
+                wait = await self.send_due()
+            except StorageFailed:
+                log.exception("the outbox of releases cannot be read")
+                wait = AGAIN_S
+            with anyio.move_on_after(wait):
+                await self._news.wait()
+            self._news = anyio.Event()
+
+    async def send(self, call_id: str, reason: str) -> Committed | None:
+        """Release a call now. Returns None if the owner has nothing to release.
+
+        Raises:
+            Unanswered: the release stays in the journal.
+        """
+        request = Commit(call_id=call_id, reservation_id=call_id, outcome="release", no_charge_reason=reason)
+        said = await self._owner.ask(COMMIT, request, Committed)
+        await self._journal.done(call_id)
+        if isinstance(said, OwnerRefusal):
+            if said.reason != "reservation_not_found":
+                log.error("a release was refused: %s", said.reason, extra={"call_id": call_id})
+            return None
+        return said
+
+    async def send_due(self) -> float:
+        """Send all due releases and return the seconds until the next check."""
+        for release in await self._journal.due():
+            if not self._owner.breaker.closed:
+                break
+            await self._try(release)
+        self.size, next_s = await self._journal.waiting()
+        if next_s is None or not self._owner.breaker.closed:
+            return LONGEST_S
+        return min(next_s, LONGEST_S)
+
+    async def _try(self, release: Release) -> None:
+        try:
+            await self.send(release.call_id, release.reason)
+        except (Unanswered, CallReused):
+            await self._journal.later(release.call_id)
+
+
+class Deliveries:
+    """The calls that were charged and whose answers have not been sent yet."""
+
+    def __init__(self, journal: Journal) -> None:
+        self._journal = journal
+        self.under_way: set[str] = set()  # call_ids
+
+    def begin(self, call_id: str) -> None:
+        """Note that the call is charged and that its answer will be sent."""
+        self.under_way.add(call_id)
+
+    def finish(self, call_id: str) -> None:
+        """Note that the answer was sent. A call that was not begun, or that is being released, is ignored."""
+        if call_id in self.under_way:
+            self.under_way.discard(call_id)
+            self._journal.strike(call_id)
+
+    def cancel(self, call_id: str) -> None:
+        """Note that the call is released instead."""
+        self.under_way.discard(call_id)
+
+    async def finish_all(self) -> None:
+        """Remove all calls at an orderly shutdown, when every charged answer that is not released has been sent."""
+        if not self.under_way:
+            return
+        try:
+            await self._journal.delivered(list(self.under_way))
+        except StorageFailed:
+            log.exception("delivered calls could not be removed from the journal")
+            return
+        self.under_way.clear()
+
+
+class KeptCalls:
+    """Reserves and settles as a `Ledger` does. Every step may be repeated, even after a crash."""
+
+    def __init__(self, ledger: HttpLedger) -> None:
+        self._ledger = ledger
+
+    async def reserve(
+        self, call_id: str, who: Who, credits: int, *, endpoint: str, ttl_s: float, service: str = ""
+    ) -> Reservation:
+        Reserve(call_id, key_of(who), credits, endpoint)  # an amount that no ledger accepts is not sent
+        service = service or self._ledger.service
+        request = question(who, credits, call_id=call_id, endpoint=endpoint, ttl_s=ttl_s, service=service)
+        try:
+            said = await self._ledger.owner.ask(VALIDATE, request, Validated)
+        except Unanswered as failure:
+            raise _unavailable() from failure
+        if isinstance(said, OwnerRefusal):
+            raise denial(said, credits)
+        return reservation(call_id, credits, said)
+
+    async def settle(self, call_id: str, *, no_charge: str | None) -> Settlement:
+        if no_charge is not None:
+            return await self._ledger.settle(call_id, no_charge=no_charge)
+        request = Commit(call_id=call_id, reservation_id=call_id, outcome="charge")
+        try:
+            said = await self._ledger.owner.ask(COMMIT, request, Committed)
+        except Unanswered as failure:
+            raise _unavailable() from failure
+        if isinstance(said, OwnerRefusal):
+            raise UnknownCall(f"{call_id}: {said.reason}")
+        return settlement(call_id, said)
+
+    async def balance(self, who: Who) -> int:
+        return await self._ledger.balance(who)
+
+
+def _unavailable() -> BillingUnavailable:
+    return BillingUnavailable("The credit ledger cannot be reached at the moment.", headers={"Retry-After": "5"})
+
+
+@asynccontextmanager
+async def open_ledger_client(
+    settings: Settings,
+    path: Path,
+    clock: Clock | None = None,
+    *,
+    transport: Transport | None = None,
+    least_free: int = 0,
+) -> AsyncIterator[HttpLedger]:
+    """Open the ledger at `settings.url`, with a journal in a local file. Raises as `durable` does."""
+    async with (
+        durable(path, least_free=least_free) as file,
+        run_ledger_client(settings, file, clock or SystemClock(), transport=transport) as ledger,
+    ):
+        yield ledger
+
+
+@asynccontextmanager
+async def run_ledger_client(
+    settings: Settings,
+    file: GroupCommit,
+    clock: Clock,
+    *,
+    transport: Transport | None = None,
+    chance: Callable[[], float] = random.random,
+) -> AsyncIterator[HttpLedger]:
+    """Run the client over an open file. Calls that were in progress when the previous process ended are released
+    first.
+    """
+    ledger = build_ledger_client(settings, file, clock, transport=transport, chance=chance)
+    try:
+        ledger.died = await ledger.journal.recover()
+        if ledger.died:
+            log.warning("calls died with the process before; they are released", extra={"count": len(ledger.died)})
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(ledger.owner.look_after, ledger.outbox.wake)
+            tasks.start_soon(ledger.outbox.run)
+            try:
+                yield ledger
+            finally:
+                tasks.cancel_scope.cancel()
+    finally:
+        with anyio.move_on_after(CLOSE_S, shield=True):
+            await ledger.deliveries.finish_all()
+            await ledger.owner.aclose()
+
+
+def build_ledger_client(
+    settings: Settings,
+    file: GroupCommit,
+    clock: Clock,
+    *,
+    transport: Transport | None = None,
+    chance: Callable[[], float] = random.random,
+) -> HttpLedger:
+    """Return the client without its background tasks. Raises ValueError if url, key_id or secret is not set."""
+    if settings.url is None or settings.key_id is None or settings.secret is None:
+        raise ValueError("to follow a ledger, set url, key_id and secret")
+    owner = LedgerOwnerClient(
+        HttpClient(settings.url, transport=transport),
+        key_id=settings.key_id,
+        secret=settings.secret.get_secret_value(),
+        service=settings.service,
+        breaker=CircuitBreaker(clock, chance=chance),
+        clock=clock,
+        chance=chance,
+    )
+    return HttpLedger(owner, Journal(file, clock), file, service=settings.service, clock=clock)

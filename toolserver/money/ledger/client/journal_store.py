@@ -1,58 +1,97 @@
-"""Keeps the follower's journal in SQLite, in the file that also holds its receipts."""
+"""Defines the journal of a follower: it records calls before requests go to the ledger's owner, so no release is lost.
+
+    reserving ──▶ committing ──▶ committed ──▶ (gone: the answer was sent)
+        └─────────────┴──────────────┴───────▶ releasing ──▶ (gone: the owner has acknowledged it)
+
+A call that is still in progress when its process dies was not delivered, so it is released at the next start.
+
+It is in the SQLite file that also holds the receipts of the service.
+"""
 
 import json
 from collections.abc import Sequence
+from typing import Literal, NamedTuple
 
 from toolserver.clock import Clock
-from toolserver.money.ledger.client.journal import (
-    FIRST_WAIT_MS,
-    LONGEST_WAIT_MS,
-    JournalState,
-    JournalStep,
-    Release,
-    Waiting,
-)
 from toolserver.money.ledger.protocol import milliseconds
 from toolserver.money.ledger.state import DIED
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.group_commit import GroupCommit
 
+JournalStep = Literal["reserving", "committing", "committed"]
+JournalState = Literal["reserving", "committing", "committed", "releasing"]
 
-class SqliteJournal:
-    """A `Journal` whose entries are on disk before a request goes to the owner."""
+FIRST_WAIT_MS = 1000
+LONGEST_WAIT_MS = 300_000
+
+
+class Release(NamedTuple):
+    """A release that the owner has not acknowledged yet, and the number of failed tries."""
+
+    call_id: str
+    reason: str
+    tries: int
+
+
+class Waiting(NamedTuple):
+    """The number of unacknowledged releases, and the seconds until the next one is due (None if there is none)."""
+
+    size: int
+    next_s: float | None
+
+
+class Journal:
+    """The follower's calls in progress, and its unacknowledged releases: on disk before a request goes to the owner.
+
+    Any method may raise StorageFailed.
+    """
 
     def __init__(self, file: GroupCommit, clock: Clock) -> None:
         self._file, self._now = file, milliseconds(clock)
 
     async def note(self, call_id: str, step: JournalStep) -> JournalState | None:
+        """Note that the call is at this step and return its state before. A call that is to be released stays that
+        way.
+        """
         return await self._file.alone(lambda db: _note(db, call_id, step))
 
     async def release(self, call_id: str, reason: str, *, wait_s: float = 0.0) -> None:
+        """Note that the call is to be released, due in `wait_s` seconds. The first reason stays."""
         due_at = self._now() + int(wait_s * 1000)
         await self._file.alone(lambda db: _release(db, call_id, reason, due_at))
 
     async def done(self, call_id: str) -> None:
+        """Forget the call: its answer was sent, or its release acknowledged."""
         await self._file.alone(lambda db: _delete(db, call_id))
 
     async def delivered(self, call_ids: Sequence[str]) -> None:
+        """Forget calls whose answers were sent, except those that are to be released."""
         await self._file.alone(lambda db: _delete_delivered(db, call_ids) and None)
 
     def strike(self, call_id: str) -> None:
+        """Forget one delivered call in the next transaction that is committed anyway. Returns without waiting."""
         self._file.ride(_delete_delivered, call_id)
 
     async def waiting(self) -> Waiting:
+        """Return how many releases are waiting, and the seconds until the next one is due."""
         size, next_at = await self._file.read(_count_releases)
         return Waiting(size, None if next_at is None else max(0.0, (next_at - self._now()) / 1000))
 
     async def due(self, limit: int = 100) -> list[Release]:
+        """Return the releases that are due, the longest waiting first."""
         now = self._now()
         return await self._file.read(lambda db: _list_due(db, now, limit))
 
     async def later(self, call_id: str) -> None:
+        """Note that the owner did not answer: the release is due again after a wait that doubles each time."""
         now = self._now()
         await self._file.alone(lambda db: _postpone(db, call_id, now))
 
     async def recover(self) -> list[str]:
+        """Turn all calls in progress into releases after a start, because their process died. Returns their call_ids.
+
+        The answers that are kept for their Idempotency-Keys are forgotten with them.
+        """
         now = self._now()
         return await self._file.alone(lambda db: release_all(db, now))
 
@@ -84,10 +123,8 @@ def _delete_delivered(db: SqlConnection, call_ids: Sequence[str]) -> list[None]:
 
 
 def _count_releases(db: SqlConnection) -> tuple[int, int | None]:
-    found: tuple[int, int | None] = db.execute(
-        "SELECT count(*), min(next_at) FROM journal WHERE state='releasing'"
-    ).fetchone()
-    return found
+    size, next_at = db.execute("SELECT count(*), min(next_at) FROM journal WHERE state='releasing'").fetchone()
+    return size, next_at
 
 
 def _list_due(db: SqlConnection, now: int, limit: int) -> list[Release]:
