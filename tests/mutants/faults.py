@@ -189,8 +189,8 @@ MUTANTS = (
     fault(
         "toolserver/money/ledger/operations.py",
         "a purchase is credited twice",
-        "known = books.causes.get(self.cause)",
-        "known = None",
+        "earlier = books.causes.get(self.cause)",
+        "earlier = None",
     ),
     fault(
         "toolserver/money/ledger/operations.py",

@@ -253,9 +253,9 @@ class Mint(LedgerOperation[Minted]):
         return Needs(self.key, None, self.cause)
 
     def on(self, books: LedgerState) -> Minted:
-        transfer = books.causes.get(self.cause)
-        if transfer is not None:
-            return self._again(books, transfer)
+        earlier = books.causes.get(self.cause)
+        if earlier is not None:
+            return self._again(books, earlier)
         if books.find_allowance(self.key) is not None:
             raise InvalidToken("You cannot add credits to an allowance. Use the token whose credits it spends.")
         if self.key not in books.tokens:
