@@ -85,10 +85,10 @@ def _unknown_parameter(name: str) -> InvalidArguments:
     near = suggest_name(name[:64], list(PARAMETERS))
     message = f"unknown parameter; the valid ones are {', '.join(PARAMETERS)}"
     error = {"loc": name[:80], "msg": message, "type": "extra_forbidden"}
-    details: dict[str, Any] = {"errors": [error], "valid_arguments": list(PARAMETERS)}
-    if near:
-        details["did_you_mean"] = [near]
-    return InvalidArguments(f"{name[:40]}: {message}", **details)
+    text, valid = f"{name[:40]}: {message}", list(PARAMETERS)
+    if not near:
+        return InvalidArguments(text, errors=[error], valid_arguments=valid)
+    return InvalidArguments(text, errors=[error], valid_arguments=valid, did_you_mean=[near])
 
 
 def _choose(registry: Registry, tier: str | None, toolset: str, tools: str | None) -> list[Operation]:
@@ -107,10 +107,10 @@ def _spell(name: str, value: str, valid: Sequence[str]) -> str:
         near = find_similar(value.strip().casefold()[:64], valid)
         message = f"must be one of {', '.join(valid)}"
         error = {"loc": name, "msg": message, "type": "enum"}
-        details: dict[str, Any] = {"errors": [error]}
-        if near:
-            details["did_you_mean"] = near
-        raise InvalidArguments(f"{name} {message}, not {value[:40]!r}", **details)
+        text = f"{name} {message}, not {value[:40]!r}"
+        if not near:
+            raise InvalidArguments(text, errors=[error])
+        raise InvalidArguments(text, errors=[error], did_you_mean=near)
     return word
 
 

@@ -41,7 +41,7 @@ def tool_page(
         structured=_describe(operation, facts),
         operation=operation,
         kept=is_kept(operation),
-        told=_tell(operation, facts),
+        form_data=_describe_form(operation, facts),
         example=example,
         example_text=json.dumps(example, indent=2, ensure_ascii=False) if example else "",
         has_series=bool(operation.headline) or any(picture.kind == "series" for picture in operation.pictures),
@@ -66,7 +66,7 @@ def sources_of(operation: Operation) -> list[Source[Any, Any]]:
     return list({source.name: source for source in operation.sources}.values())
 
 
-def _tell(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
+def _describe_form(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
     """Return what the page's script needs to know about the tool."""
     shown = operation.headline
     return {

@@ -17,11 +17,4 @@ FAULTS = (
         "    if inputs is not None and not inputs:",
         "tests/catalog/test_hosts.py",
     ),
-    fault(
-        "catalog/tool_pages.py",
-        "a source is listed for every tool that uses it",
-        "by_name.setdefault(source.name, source)",
-        'by_name[f"{source.name} {len(by_name)}"] = source',
-        "tests/catalog/test_tool_pages.py",
-    ),
 )

@@ -136,12 +136,12 @@ function checkTime(core, key) {
 
 async function checkAnswer(core, answer) {
   if (core.response_sha256 === null) return row("answer", "Answer", "unknown", "This receipt is for a call that was not answered.");
-  const told = `${formatNumber(core.response_bytes)} bytes with SHA-256 ${core.response_sha256.slice(0, 12)}`;
-  if (!answer) return row("answer", "Answer", "unknown", `This receipt is for an answer of ${told}. Add the answer to compare it.`);
-  if ((await sha256Hex(answer)) === core.response_sha256) return row("answer", "Answer", "good", `This is the answer that was signed: ${told}.`);
+  const signed = `${formatNumber(core.response_bytes)} bytes with SHA-256 ${core.response_sha256.slice(0, 12)}`;
+  if (!answer) return row("answer", "Answer", "unknown", `This receipt is for an answer of ${signed}. Add the answer to compare it.`);
+  if ((await sha256Hex(answer)) === core.response_sha256) return row("answer", "Answer", "good", `This is the answer that was signed: ${signed}.`);
   const trimmed = utf8.encode(new TextDecoder().decode(answer).trimEnd());
   if ((await sha256Hex(trimmed)) === core.response_sha256) {
-    return row("answer", "Answer", "good", `This is the answer that was signed, except for the line break at its end: ${told}.`);
+    return row("answer", "Answer", "good", `This is the answer that was signed, except for the line break at its end: ${signed}.`);
   }
-  return row("answer", "Answer", "bad", `This is a different answer: it has ${formatNumber(answer.length)} bytes; the signed answer has ${told}.`);
+  return row("answer", "Answer", "bad", `This is a different answer: it has ${formatNumber(answer.length)} bytes; the signed answer has ${signed}.`);
 }
