@@ -227,8 +227,9 @@ def events_of(ctx: ToolContext, sections: Sections) -> dict[EventType, list[Even
 
 def _market_updates(ctx: ToolContext, prices: Prices) -> list[Event] | None:
     """Return the markets that moved; None when no change of the past hour is known, which differs from 0 updates."""
-    moved, unknown, traded = deltas.moves(ctx.history, prices, ctx.now)
-    if unknown and unknown * 2 > traded:
+    moves = deltas.moves(ctx.history, prices, ctx.now)
+    moved, unknown, traded = moves
+    if moves.is_incomplete:
         message = f"The change of the hour is unknown of {unknown} of {traded} markets; prices are kept from now on."
         ctx.warn(TYPES[2], "incomplete_window", message)
     return None if unknown == traded and not moved else [market(m) for m in moved]

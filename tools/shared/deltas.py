@@ -167,6 +167,11 @@ class Moves(NamedTuple):
     unknown: int
     traded: int
 
+    @property
+    def is_incomplete(self) -> bool:
+        """True if the change of more than half of the traded markets is unknown."""
+        return self.unknown * 2 > self.traded
+
 
 def moves(history: TimeSeriesStore, prices: Prices, now: datetime) -> Moves:
     """Return the traded markets whose price moved within the past hour, or that opened in it."""

@@ -71,6 +71,14 @@ def test_a_step_from_zero_is_left_out_for_both():
     assert found.second == (0.0, 1.0)
 
 
+@pytest.mark.parametrize("step", [simple_return, difference])
+def test_a_step_from_zero_in_the_second_series_is_left_out_for_both(step):
+    found = steps(align(dated([1, 1, 1, 2]), dated([1, 0, 2, 4])), second=step)
+
+    assert found.first == (0.0, 1.0)
+    assert found.second == ((-1.0, 1.0) if step is simple_return else (-1.0, 2.0))
+
+
 def test_yields_may_be_taken_by_their_difference():
     pair = align(dated([4.0, 4.1, 4.05]), dated([100, 110, 121]))
 

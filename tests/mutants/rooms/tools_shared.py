@@ -1,0 +1,41 @@
+"""Faults of the parts that tools share."""
+
+from tests.mutants.faults import fault
+
+FAULTS = (
+    fault(
+        "tools/shared/spot.py",
+        "a frozen ticker with too little volume is current",
+        "near_price and (1 - NEAR_VOLUME) * least <= volume <=",
+        "near_price and volume <=",
+        "tests/tools/shared/test_spot.py",
+    ),
+    fault(
+        "tools/shared/correlation.py",
+        "a step from zero in the second series counts",
+        "if pair.first[i - 1] and pair.second[i - 1]]",
+        "if pair.first[i - 1]]",
+        "tests/tools/shared/test_correlation.py",
+    ),
+    fault(
+        "tools/shared/deltas.py",
+        "an hour of which half is known is incomplete",
+        "self.unknown * 2 > self.traded",
+        "self.unknown * 2 >= self.traded",
+        "tests/tools/shared/test_deltas.py",
+    ),
+    fault(
+        "tools/shared/correlation.py",
+        "thirty days make twenty-nine returns",
+        "[-(RETURNS + 1) :]",
+        "[-RETURNS:]",
+        "tests/tools/shared/test_correlation.py",
+    ),
+    fault(
+        "tools/shared/spot.py",
+        "a frozen ticker with another price is current",
+        "near_price = abs(price - candles[-1].close) <= NEAR * price",
+        "near_price = True",
+        "tests/tools/shared/test_spot.py",
+    ),
+)
