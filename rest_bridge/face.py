@@ -20,10 +20,10 @@ from rest_bridge.asgi import (
 from rest_bridge.pages.failure import failure_page, is_for_people
 from rest_bridge.routes import Endpoint, Handler, Mounted, RouteTable
 from rest_bridge.serving import PAGE_POLICY
+from toolserver.calls.arguments import Call
 from toolserver.calls.connection import Disconnected
 from toolserver.calls.pipeline import Outcome, Pipeline
 from toolserver.calls.response import json_bytes
-from toolserver.clock import Clock
 from toolserver.core.caller import Addresses, Caller, bearer
 from toolserver.errors import (
     CallRejected,
@@ -51,15 +51,15 @@ class RejectionWriter:
 
     def write(self, scope: Scope, rejected: CallRejected, request_id: str) -> tuple[bytes, list[Header]]:
         """Return the body and the headers that depend on its form. Payment failures follow the specification."""
-        told = error_codes.body(
+        problem = error_codes.body(
             rejected.code, rejected.detail, facts=self._facts, request_id=request_id, **rejected.extra
         )
         if (offer := rejected.headers.get(REQUIRED)) is not None:
-            told |= offer_version_1(unheader(offer))
+            problem |= offer_version_1(unheader(offer))
         if rejected.status != 402 and is_for_people(scope):
-            page = failure_page(self._registry, self._facts, told)
+            page = failure_page(self._registry, self._facts, problem)
             return page.body, [(b"content-type", page.content_type.encode()), PAGE_POLICY]
-        return json_bytes(told), [h.PROBLEM_TYPE]
+        return json_bytes(problem), [h.PROBLEM_TYPE]
 
 
 class Face:
@@ -71,13 +71,13 @@ class Face:
         pipeline: Pipeline,
         *,
         facts: SiteFacts,
-        clock: Clock,
         addresses: Addresses,
         body_limit: int = 65_536,
         pages: Mapping[str, Handler] | None = None,
         mounted: Mapping[str, Mounted] | None = None,
     ) -> None:
-        self._pipeline, self._facts, self._clock, self._addresses = pipeline, facts, clock, addresses
+        self._pipeline, self._facts, self._addresses = pipeline, facts, addresses
+        self._clock = pipeline.answers.clock
         self._rejections = RejectionWriter(registry, facts)
         self._body_limit = body_limit
         self._routes = RouteTable(registry, pages or {}, mounted or {})
@@ -95,13 +95,13 @@ class Face:
             if (
                 endpoint is not None
                 and endpoint.default_key is not None
-                and await self._answer_from_cache(endpoint, scope, send_)
+                and await self._answer_cached(endpoint, scope, send_)
             ):
                 return
-        found = parse_request(scope)
-        request_id = h.request_id(found.request_id)
+        request = parse_request(scope)
+        request_id = h.request_id(request.request_id)
         try:
-            await self._answer(scope, receive, send_, found, request_id)
+            await self._answer(scope, receive, send_, request, request_id)
         except CallRejected as rejected:
             await self._reject(scope, send_, rejected, request_id)
         except Exception:
@@ -109,88 +109,88 @@ class Face:
             error = InternalError("Something went wrong on our side. Include the request id if you report it.")
             await self._reject(scope, send_, error, request_id)
 
-    async def _answer_from_cache(self, endpoint: Endpoint, scope: Scope, send_: Send) -> bool:
-        """Answer a free call from the cache. Return False, with nothing done, if the call needs the full path."""
+    async def _answer_cached(self, endpoint: Endpoint, scope: Scope, send_: Send) -> bool:
+        """Answer a call without arguments from the cache. Return False, with nothing done, if that does not suffice."""
         lines = scope["headers"]
-        given = dict(lines)
-        if len(given) != len(lines):
+        headers = dict(lines)
+        if len(headers) != len(lines):
             return False
         if endpoint.operation.credits:
-            return await self._charge_cached(endpoint, scope, given, send_)
-        client = self._find_client(scope, given)
+            return await self._sell_cached(endpoint, scope, headers, send_)
+        client = self._find_client(scope, headers)
         if client is None:
             return False
         now = self._clock.time()
-        request_id = h.request_id(given.get(b"x-request-id", b""))
-        accept = given.get(b"accept-encoding")
+        rendered = self._pipeline.peek(endpoint.operation, endpoint.default_key, now)
+        if rendered is None:
+            return False
+        request_id = h.request_id(headers.get(b"x-request-id", b""))
+        accept = headers.get(b"accept-encoding")
+        has_bytes = h.match_etag(headers.get(b"if-none-match"), accept)
+        unchanged = has_bytes is not None and has_bytes(rendered)
+        agent = headers.get(b"user-agent", b"").decode("latin-1")
         try:
-            ready = await self._pipeline.answer_from_cache(
-                endpoint.operation,
-                endpoint.default_key,
-                now,
-                client,
-                h.match_etag(given.get(b"if-none-match"), accept),
-                given.get(b"user-agent", b"").decode("latin-1"),
+            limit_states = await self._pipeline.admit_cached(
+                endpoint.operation, endpoint.default_key, client, agent, now, unchanged=unchanged
             )
         except RateLimited as rejected:
             await self._reject(scope, send_, rejected, request_id)
             return True
-        if ready is None:
-            return False
-        rendered, limit_states, unchanged = ready
         encoding = h.choose_encoding(accept, len(rendered.payload)) if accept else None
-        headers = [
+        answer_headers = [
             *self._book.free(endpoint.operation, rendered, encoding, now, hit=True),
             (b"x-request-id", request_id.encode()),
         ]
         if limit_states:
-            headers += h.limits(self._policy, limit_states)
+            answer_headers += h.limits(self._policy, limit_states)
         if unchanged:
-            await send(send_, 304, h.without_entity(headers), b"")
+            await send(send_, 304, h.without_entity(answer_headers), b"")
             return True
-        await send_({"type": "http.response.start", "status": 200, "headers": headers})
-        await send_(
-            {"type": "http.response.body", "body": rendered.variant(encoding) if encoding else rendered.payload}
-        )
+        body = rendered.variant(encoding) if encoding else rendered.payload
+        await send_({"type": "http.response.start", "status": 200, "headers": answer_headers})
+        await send_({"type": "http.response.body", "body": body})
         return True
 
-    async def _charge_cached(self, endpoint: Endpoint, scope: Scope, given: Mapping[bytes, bytes], send_: Send) -> bool:
-        """Charge for a cached answer and send it. Return False, with nothing done, if the call needs the full path."""
-        token, arguments = given.get(b"authorization"), endpoint.arguments
-        if token is None or arguments is None or not _LONG_WAY.isdisjoint(given):
+    async def _sell_cached(self, endpoint: Endpoint, scope: Scope, headers: Mapping[bytes, bytes], send_: Send) -> bool:
+        """Sell a cached answer and send it. Return False, with nothing done, if the call needs the full path."""
+        token, arguments, operation = headers.get(b"authorization"), endpoint.arguments, endpoint.operation
+        if token is None or arguments is None or not _LONG_WAY.isdisjoint(headers):
             return False
-        rendered = self._pipeline.find_billable(endpoint.operation, endpoint.default_key, self._clock.time())
+        rendered = self._pipeline.peek(operation, endpoint.default_key, self._clock.time())
         if rendered is None:
             return False
         caller = Caller(
-            client=self._client(scope, given.get(b"x-forwarded-for")),
+            client=self._client(scope, headers.get(b"x-forwarded-for")),
             token=bearer(token.decode("latin-1")),
-            agent=given.get(b"user-agent", b"").decode("latin-1"),
-            request_id=h.request_id(given.get(b"x-request-id", b"")),
-            idempotency_key=h.text(given.get(b"idempotency-key")),
-            nonce=h.text(given.get(b"x-agent-nonce")),
-            receipt_reference=h.prefers_reference(given.get(b"prefer")),
+            agent=headers.get(b"user-agent", b"").decode("latin-1"),
+            request_id=h.request_id(headers.get(b"x-request-id", b"")),
+            idempotency_key=h.text(headers.get(b"idempotency-key")),
+            nonce=h.text(headers.get(b"x-agent-nonce")),
+            receipt_reference=h.prefers_reference(headers.get(b"prefer")),
         )
         try:
-            outcome = await self._pipeline.charge_cached(endpoint.operation, arguments, rendered, caller)
+            outcome = await self._pipeline.answer(Call(operation, arguments, endpoint.default_key, caller), rendered)
         except CallRejected as rejected:
             await self._reject(scope, send_, rejected, caller.request_id)
             return True
-        headers = [
-            *self._book.sold(endpoint.operation),
+        answer_headers = [
+            *self._book.sold(operation),
             (b"x-request-id", caller.request_id.encode()),
             h.digest(outcome.rendered),
+            *h.paid_headers(outcome),
+            (b"content-length", b"%d" % len(outcome.rendered.payload)),
         ]
-        headers += [*h.paid_headers(outcome), (b"content-length", b"%d" % len(outcome.rendered.payload))]
-        await send_({"type": "http.response.start", "status": 200, "headers": headers})
+        await send_({"type": "http.response.start", "status": 200, "headers": answer_headers})
         await send_({"type": "http.response.body", "body": outcome.rendered.payload})
         return True
 
-    async def _answer(self, scope: Scope, receive: Receive, send_: Send, found: ParsedRequest, request_id: str) -> None:
+    async def _answer(
+        self, scope: Scope, receive: Receive, send_: Send, request: ParsedRequest, request_id: str
+    ) -> None:
         """Answer all other requests: other methods, arguments, tokens, pages, refusals."""
         method, (path, named) = scope["method"], self._routes.match(scope["path"])
-        if found.twice is not None:
-            raise InvalidArguments(f"The header {found.twice.decode()} was sent more than once.", errors=[])
+        if request.twice is not None:
+            raise InvalidArguments(f"The header {request.twice.decode()} was sent more than once.", errors=[])
         allowed = self._routes.methods(path)
         if not allowed:
             raise self._not_found(path)
@@ -201,22 +201,24 @@ class Face:
         if method not in allowed:
             raise MethodNotAllowed(f"{path} answers {', '.join(allowed)}.", headers={"Allow": ", ".join(allowed)})
         if method in ("GET", "HEAD") and (page := self._routes.page(path)) is not None:
-            await self._send_page(scope, send_, await page(scope, found), request_id)
+            await self._send_page(scope, send_, await page(scope, request), request_id)
             return
         operation = self._routes.operation(path, method)
         query = from_query(scope["query_string"])
         short_meta = not operation.personal and take_short_meta(query)
-        given = await self._given(scope, receive, found, named, query)
-        caller = self._caller(scope, found, request_id, short_meta=short_meta)
+        arguments = await self._read_arguments(scope, receive, request, named, query)
+        caller = self._caller(scope, request, request_id, short_meta=short_meta)
 
         if method == "HEAD" and operation.tier is Tier.PREMIUM:
-            await self._send_check(send_, operation, given, caller)
+            await self._send_check(send_, operation, arguments, caller)
         else:
-            await self._send_call(scope, receive, send_, found, operation, given, caller)
+            await self._send_call(scope, receive, send_, request, operation, arguments, caller)
 
-    async def _send_check(self, send_: Send, operation: Operation, given: Mapping[str, Any], caller: Caller) -> None:
+    async def _send_check(
+        self, send_: Send, operation: Operation, arguments: Mapping[str, Any], caller: Caller
+    ) -> None:
         """Send the response to HEAD: check whether a paid call would be accepted, without running it."""
-        left = await self._pipeline.check(operation, given, caller)
+        left = await self._pipeline.check(operation, arguments, caller)
         about = [(b"x-credits-remaining", b"%d" % left), (b"x-request-id", caller.request_id.encode())]
         await send(send_, 200, [*self._book.sold(operation), *about], b"", head=True)
 
@@ -225,42 +227,42 @@ class Face:
         scope: Scope,
         receive: Receive,
         send_: Send,
-        found: ParsedRequest,
+        request: ParsedRequest,
         operation: Operation,
-        given: Mapping[str, Any],
+        arguments: Mapping[str, Any],
         caller: Caller,
     ) -> None:
-        has_bytes = h.match_etag(found.if_none_match, found.accept_encoding) if operation.reads_only else None
+        has_bytes = h.match_etag(request.if_none_match, request.accept_encoding) if operation.reads_only else None
         try:
-            outcome = await self._pipeline.call(operation, given, caller, receive, has_bytes)
+            outcome = await self._pipeline.call(operation, arguments, caller, receive, has_bytes)
         except Disconnected:
             return
-        await self._send_outcome(scope, send_, operation, outcome, found, caller.request_id)
+        await self._send_outcome(scope, send_, operation, outcome, request, caller.request_id)
 
-    async def _given(
+    async def _read_arguments(
         self,
         scope: Scope,
         receive: Receive,
-        found: ParsedRequest,
+        request: ParsedRequest,
         named: Mapping[str, str],
         query: Mapping[str, str],
     ) -> dict[str, Any]:
         """Return the arguments: those in the path, the query parameters, and the members of the body, if any."""
-        given: dict[str, Any] = dict(query)
+        arguments: dict[str, Any] = dict(query)
         if scope["method"] in ("POST", "DELETE", "PATCH"):
-            given |= from_body(await body_of(receive, found, self._body_limit), found.content_type)
-        if not named.keys().isdisjoint(given):
+            arguments |= from_body(await body_of(receive, request, self._body_limit), request.content_type)
+        if not named.keys().isdisjoint(arguments):
             raise InvalidArguments(f"Give {', '.join(named)} only in the path.", errors=[])
-        return {**given, **named}
+        return {**arguments, **named}
 
     async def _send_outcome(
-        self, scope: Scope, send_: Send, operation: Operation, outcome: Outcome, found: ParsedRequest, request_id: str
+        self, scope: Scope, send_: Send, operation: Operation, outcome: Outcome, request: ParsedRequest, request_id: str
     ) -> None:
         rendered, head = outcome.rendered, scope["method"] == "HEAD"
         sold = (
             operation.tier is Tier.PREMIUM
         )  # sent exactly as it was signed, without a coding that a client or proxy would undo
-        encoding = None if sold else h.choose_encoding(found.accept_encoding, len(rendered.payload))
+        encoding = None if sold else h.choose_encoding(request.accept_encoding, len(rendered.payload))
         mine: list[Header] = [(b"x-request-id", request_id.encode())]
         mine += h.limits(self._policy, outcome.limit_states)
         body = rendered.variant(encoding) if encoding else rendered.payload
@@ -307,27 +309,27 @@ class Face:
             catalog=self._facts.url("/api/llm-tools"),
         )
 
-    def _find_client(self, scope: Scope, given: Mapping[bytes, bytes]) -> str | None:
+    def _find_client(self, scope: Scope, headers: Mapping[bytes, bytes]) -> str | None:
         """Return the name that limits count by, or None if the ledger has to check the token first."""
-        header = given.get(b"authorization")
+        header = headers.get(b"authorization")
         token = None if header is None else bearer(header.decode("latin-1"))
         if token is not None:
             return self._pipeline.tokens.find_client(token)
-        return self._client(scope, given.get(b"x-forwarded-for"))
+        return self._client(scope, headers.get(b"x-forwarded-for"))
 
     def _client(self, scope: Scope, forwarded: bytes | None) -> str:
         peer = scope.get("client") or ("unknown", 0)
         return self._addresses.client(peer[0], h.text(forwarded))
 
-    def _caller(self, scope: Scope, found: ParsedRequest, request_id: str, *, short_meta: bool) -> Caller:
+    def _caller(self, scope: Scope, request: ParsedRequest, request_id: str, *, short_meta: bool) -> Caller:
         return Caller(
-            client=self._client(scope, found.forwarded),
-            token=bearer(h.text(found.authorization)),
-            agent=h.text(found.agent) or "",
+            client=self._client(scope, request.forwarded),
+            token=bearer(h.text(request.authorization)),
+            agent=h.text(request.agent) or "",
             request_id=request_id,
-            idempotency_key=h.text(found.idempotency_key),
-            nonce=h.text(found.nonce),
+            idempotency_key=h.text(request.idempotency_key),
+            nonce=h.text(request.nonce),
             short_meta=short_meta,
-            receipt_reference=h.prefers_reference(found.prefer),
-            payment=h.text(found.payment),
+            receipt_reference=h.prefers_reference(request.prefer),
+            payment=h.text(request.payment),
         )

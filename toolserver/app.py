@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import anyio
 from anyio.abc import TaskGroup
@@ -30,8 +30,9 @@ from rest_bridge.x402 import forward_topups
 from toolserver import __version__
 from toolserver.calls.allowances import ALLOWANCE_PATH, Allowances
 from toolserver.calls.live_values import LiveValues
+from toolserver.calls.paid_call import CallMoney
 from toolserver.calls.pipeline import Pipeline
-from toolserver.calls.rate_limit import FreeLimits, PersonalLimits, UnchargedLimit
+from toolserver.calls.rate_limit import CallLimits, FreeLimits, PersonalLimits, UnchargedLimit
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.shared_limits import SharedFreeLimits, SharedPersonalLimits, SharedUnchargedLimit
 from toolserver.calls.stored_responses import SharedResponses, StoredResponses
@@ -214,12 +215,9 @@ class Service:
                 ),
             )
             limits = make_limits(settings.limits, clock, memory)
-            pipeline = Pipeline(
-                answers,
+            sales = CallMoney(
                 ledger=money.ledger,
                 idempotency=money.idempotency,
-                metrics=metrics,
-                usage=usage,
                 receipts=money.evidence,
                 receipted_charges=money.receipted_charges,
                 x402=exact_of(
@@ -230,11 +228,8 @@ class Service:
                     receipts=money.evidence,
                     uncharged=limits.uncharged,
                 ),
-                limits=limits.free,
-                personal=limits.personal,
-                premium=limits.premium,
-                uncharged=limits.uncharged,
             )
+            pipeline = Pipeline(answers, limits, sales, metrics, usage)
             webhooks = await open_(
                 open_service_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver)
             )
@@ -314,7 +309,6 @@ class Service:
             self.registry,
             self.pipeline,
             facts=self.facts,
-            clock=self.clock,
             addresses=self.addresses,
             body_limit=self.settings.limits.body_bytes,
             pages=_page_handlers(self),
@@ -336,15 +330,6 @@ class Service:
         if self.money.followed is not None and self.settings.ledger.public_url is not None:
             mounted |= forward_topups(self.money.payments, self.facts)
         return mounted
-
-
-class CallLimits(NamedTuple):
-    """The limits of a service: of the free tier, of personal and premium tools, and of calls that cost nothing."""
-
-    free: FreeLimits
-    personal: PersonalLimits
-    premium: PersonalLimits
-    uncharged: UnchargedLimit
 
 
 def make_limits(settings: LimitSettings, clock: Clock, memory: SharedMemory | None) -> CallLimits:

@@ -124,7 +124,7 @@ async def main(way: str, settings: Settings) -> None:
 
         async def other(service: Service) -> None:
             async with open_charges(way, service, settings.data_dir / "ledger.sqlite3") as made:
-                service.pipeline._paid_calls._charges = made
+                service.pipeline.paid_calls.charges = made
                 await anyio.sleep_forever()
 
         await serve(App(settings, ServiceParts(base_url="http://127.0.0.1"), on_ready=ready), sock, settings, stop=stop)

@@ -421,11 +421,12 @@ async def test_a_call_that_is_refused_from_the_cache_counts_as_rate_limited_and_
         e.internet.serves(FIRST, {"value": 3})
         number, now = REGISTRY["number"], e.clock.time()
         rendered = await e.answers.get(number, number.arguments(), ("number", 0))
-        found = await e.pipeline.answer_from_cache(number, ("number", 0), now, "192.0.2.1")
+        states = await e.pipeline.admit_cached(number, ("number", 0), "192.0.2.1", "", now, unchanged=False)
         with pytest.raises(RateLimited):
-            await e.pipeline.answer_from_cache(number, ("number", 0), now, "192.0.2.1")
+            await e.pipeline.admit_cached(number, ("number", 0), "192.0.2.1", "", now, unchanged=False)
 
-        assert (found[0], [state.quota.name for state in found[1]], found[2]) == (rendered, ["daily", "spacing"], False)
+        assert e.pipeline.peek(number, ("number", 0), now) is rendered
+        assert [state.quota.name for state in states] == ["daily", "spacing"]
         assert counted(e)["number", "rate_limited"] == 1
         assert b'_seconds_sum{tool="number"} 0.0\n' in e.pipeline.metrics.text()
         assert sorted(call.status for call in e.pipeline.usage.counted().recent) == [200, 429]

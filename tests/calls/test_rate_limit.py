@@ -107,10 +107,10 @@ def test_a_million_places_leave_no_more_behind_than_the_bound():
             table = e.cache._table(source)
             for number in range(sized(100_000, fast=20_000, long=1_000_000)):
                 place = (number % 36_000 / 100 - 180, number // 36_000 / 100)
-                e.answers._kept.keep(("weather", *place), rendered)
+                e.answers.table.keep(("weather", *place), rendered)
                 if number % 10 == 0:
                     e.cache._keep(source, (source.name, "request", place), fetched)
-            assert len(e.answers._kept) == ENTRIES
+            assert len(e.answers.table) == ENTRIES
             assert len(table) == ENTRIES_FROM_USERS
             assert e.answers.find(("weather", *place), 0) is rendered
 

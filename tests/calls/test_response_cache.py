@@ -68,7 +68,7 @@ async def test_the_next_answer_takes_over_when_the_first_expires():
 
 async def test_beyond_the_bound_the_first_made_is_forgotten():
     async with engine(REGISTRY) as e:
-        e.answers._kept = AnswerTable(entries=3)
+        e.answers.table = AnswerTable(entries=3)
         e.internet.serves(FIRST, {"value": 3})
         for add in range(1, 5):
             await e.answers.get(NUMBER, arguments(add=add), ("number", add))
@@ -79,7 +79,7 @@ async def test_beyond_the_bound_the_first_made_is_forgotten():
 
 async def test_the_answer_to_default_arguments_is_not_forgotten_for_those_that_callers_choose():
     async with engine(REGISTRY) as e:
-        e.answers._kept = AnswerTable(entries=3)
+        e.answers.table = AnswerTable(entries=3)
         e.internet.serves(FIRST, {"value": 3})
         for add in range(10):
             await e.answers.get(NUMBER, arguments(add=add), ("number", add))
@@ -257,16 +257,16 @@ async def test_a_look_shows_the_newest_answer_that_holds_expired_or_not():
     async with engine(REGISTRY) as e:
         e.internet.serves(FIRST, {"value": 3})
         key = build_cache_key(NUMBER, arguments())
-        assert e.answers.peek(key) is None
+        assert e.answers.find_newest(key) is None
         first = await e.answers.get(NUMBER, arguments(), key)
         e.clock.advance(29)
         e.answers.refresh(NUMBER)
         await anyio.wait_all_tasks_blocked()
-        assert e.answers.peek(key) is first
+        assert e.answers.find_newest(key) is first
         e.clock.advance(1)
-        assert e.answers.peek(key) is first.next is not None
+        assert e.answers.find_newest(key) is first.next is not None
         first.next = None
-        assert e.answers.peek(key) is first
+        assert e.answers.find_newest(key) is first
         assert first.hits == 0
 
 

@@ -7,22 +7,24 @@ import pytest
 
 from tests.calls.parts import RICH
 from tests.calls.toy import premium_report
+from toolserver.calls.arguments import Call, build_cache_key
 from toolserver.calls.paid_call import (
     PaidCall,
     PaidCallResult,
     describe_body,
     describe_sale,
-    no_charge_reason,
     split_sale,
     unpack_sale,
 )
-from toolserver.calls.response import RenderedResponse, with_credits
+from toolserver.calls.pipeline import Outcome
+from toolserver.calls.response import RenderedResponse, find_no_charge_reason, with_credits
 from toolserver.core.caller import Caller, token_hash
 from toolserver.money.ledger.state import Settlement
 from toolserver.registry.registry import operation_of
 
 BODY = b'{"one":1,"_meta":{}}'
 REPORT = operation_of(premium_report)
+SOLD = PaidCallResult(RenderedResponse(b"{}", 1.0, 2.0, None), 3, 97, None, "rcpt_1", "a.b.c")
 SETTLED = Settlement("call_1", 2, 98, None, "posted", False)
 
 
@@ -30,10 +32,11 @@ def rendered(**facts):
     return RenderedResponse(BODY, 1000.0, 1060.0, 990.0, **facts)
 
 
-def call(transport="rest"):
-    given = {"history": "30d"}
+def call(transport="rest", operation=REPORT):
+    sent = {"history": "30d"}
     caller = Caller("192.0.2.1", RICH, transport=transport, nonce="n1")
-    return PaidCall("call_1", REPORT, REPORT.arguments(**given), given, caller, RICH)
+    arguments = operation.arguments(**sent)
+    return PaidCall(Call(operation, arguments, build_cache_key(operation, arguments), caller, sent), RICH, "call_1")
 
 
 @pytest.mark.parametrize(
@@ -46,7 +49,7 @@ def call(transport="rest"):
     ],
 )
 def test_failed_comes_before_stale_and_stale_before_empty(facts, reason):
-    assert no_charge_reason(rendered(**facts)) == reason
+    assert find_no_charge_reason(rendered(**facts)) == reason
 
 
 @pytest.mark.parametrize("transport", ["rest", "mcp", "stdio"])
@@ -77,12 +80,33 @@ def test_a_result_reads_back_as_it_was_packed():
         PaidCallResult(rendered(stale=True), 0, None, "stale_data"),
     ):
         again = unpack_sale(split_sale(result).whole)
-        assert again[1:] == result[1:]
+        assert replace(again, rendered=result.rendered) == result
         assert (again.rendered.payload, again.rendered.stale) == (BODY, result.rendered.stale)
         assert again.rendered.etag == result.rendered.etag
 
 
 @pytest.mark.parametrize(("sla_s", "told_s"), [(None, 60), (0, 0), (300, 300)])
 def test_a_receipt_says_the_age_that_was_promised_or_how_long_the_answer_lasts(sla_s, told_s):
-    sale = describe_sale(call()._replace(operation=replace(REPORT, sla_s=sla_s)), SETTLED, None)
+    sale = describe_sale(call(operation=replace(REPORT, sla_s=sla_s)), SETTLED, None)
     assert sale.sla_s == told_s
+
+
+def test_an_outcome_says_what_was_charged_and_what_is_left():
+    outcome = Outcome.of_sale(SOLD, Caller(client="192.0.2.1"))
+
+    assert (outcome.charged, outcome.credits_remaining, outcome.no_charge) == (3, 97, None)
+    assert (outcome.receipt_id, outcome.receipt, outcome.rendered) == ("rcpt_1", "a.b.c", SOLD.rendered)
+
+
+def test_who_asks_for_a_reference_gets_the_name_of_the_receipt_alone():
+    outcome = Outcome.of_sale(SOLD, Caller(client="192.0.2.1", receipt_reference=True))
+
+    assert (outcome.receipt_id, outcome.receipt) == ("rcpt_1", None)
+
+
+def test_a_sale_without_a_caller_always_carries_its_receipt():
+    assert Outcome.of_sale(SOLD).receipt == "a.b.c"
+
+
+def test_why_nothing_was_charged_is_told():
+    assert Outcome.of_sale(replace(SOLD, charged=0, reason="stale_data")).no_charge == "stale_data"

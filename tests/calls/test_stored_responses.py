@@ -90,7 +90,7 @@ async def test_what_is_composed_ahead_takes_over_at_all_when_the_first_expires(i
         for _ in range(POPULAR + 2):
             assert (await call(each)).payload == first.payload
         with anyio.fail_after(10):
-            while each.answers._kept.get(KEY).next is None:  # noqa: ASYNC110 - over Redis
+            while each.answers.table.get(KEY).next is None:  # noqa: ASYNC110 - over Redis
                 await anyio.sleep(0.005)
         instances.clock.advance(0.5)
     late = await instances.start(REGISTRY)

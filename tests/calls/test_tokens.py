@@ -37,7 +37,7 @@ def tokens(ledger, now):
 
 def tried(tokens, count, **more):
     for number in range(count):
-        tokens.record(caller(number, **more), known=False)
+        tokens.record(caller(number, **more), is_valid=False)
 
 
 def test_an_address_that_tries_many_tokens_waits(tokens, now):
@@ -54,7 +54,7 @@ def test_an_address_that_tries_many_tokens_waits(tokens, now):
 
 
 def test_a_token_that_was_good_before_is_never_suspect(tokens):
-    tokens.record(caller(7), known=True)
+    tokens.record(caller(7), is_valid=True)
     tried(tokens, TRIES.quota + 5)
     tokens.check(caller(7))
     assert tokens.is_suspect(caller(8))

@@ -5,6 +5,7 @@ import json
 from dataclasses import replace
 
 from tests.mcp.service import echo, oracle
+from toolserver.calls.paid_call import PaidCallResult
 from toolserver.calls.pipeline import Outcome
 from toolserver.calls.response import RenderedResponse
 from toolserver.errors import InsufficientCredits
@@ -17,6 +18,11 @@ from toolserver.registry.site_facts import SiteFacts
 
 FACTS = SiteFacts("https://data.example", "data.example")
 PREMIUM = RenderedResponse(b'{"a":"\\u00fc\\"","_meta":{"stale":false}}', 0.0, 60.0, None)
+
+
+def sold(rendered: RenderedResponse, remaining: int | None = None, **receipt: str) -> Outcome:
+    """The outcome of a sale of two credits."""
+    return Outcome.of_sale(PaidCallResult(rendered, 2, remaining, **receipt))
 
 
 def whole(core: bytes) -> dict[str, object]:
@@ -36,7 +42,7 @@ def test_a_free_result_is_made_once_per_answer() -> None:
 
 def test_a_result_that_cost_nothing_is_the_one_made_once_and_says_nothing_of_credits() -> None:
     result = render_result(operation_of(echo), Outcome(PREMIUM))
-    signed = render_result(operation_of(echo), Outcome(PREMIUM, receipt="jws", receipt_id="rcpt_1"))
+    signed = render_result(operation_of(echo), sold(PREMIUM, receipt="jws", receipt_id="rcpt_1"))
 
     assert (result.core, result.meta, result.failed) == (render_core(PREMIUM), {}, False)
     assert (signed.core, signed.meta) == (render_core(PREMIUM), {"receipt": "jws", "receipt_id": "rcpt_1"})
@@ -56,9 +62,7 @@ def test_a_result_is_closed_with_its_own_meta_if_it_has_one() -> None:
 
 
 def test_the_credits_left_stand_in_both_copies() -> None:
-    result = render_result(
-        operation_of(oracle), Outcome(PREMIUM, credits_remaining=7, receipt="jws", receipt_id="rcpt_1")
-    )
+    result = render_result(operation_of(oracle), sold(PREMIUM, 7, receipt="jws", receipt_id="rcpt_1"))
     told = whole(result.core)
 
     assert told["structuredContent"] == {"a": 'ü"', "_meta": {"stale": False, "credits_remaining": 7}}
@@ -67,7 +71,7 @@ def test_the_credits_left_stand_in_both_copies() -> None:
 
 
 def test_a_receipt_by_reference_is_named_beside_the_hash_that_it_has_signed() -> None:
-    result = render_result(operation_of(oracle), Outcome(PREMIUM, credits_remaining=7, receipt_id="rcpt_1"))
+    result = render_result(operation_of(oracle), sold(PREMIUM, 7, receipt_id="rcpt_1"))
     payload = whole(result.core)["content"][0]["text"]  # type: ignore[index]
     digest = hashlib.sha256(payload.encode()).hexdigest()
 
@@ -77,7 +81,7 @@ def test_a_receipt_by_reference_is_named_beside_the_hash_that_it_has_signed() ->
 def test_a_bare_payload_gets_a_meta_of_its_own() -> None:
     operation = replace(operation_of(echo), tier=Tier.PAYMENT, method="POST")
     bare = RenderedResponse(b'{"wallet":"0x","quote":{"credits":50}}', 0.0, 0.0, None)
-    told = whole(render_result(operation, Outcome(bare, credits_remaining=50)).core)
+    told = whole(render_result(operation, sold(bare, 50)).core)
 
     assert told["structuredContent"] == {"wallet": "0x", "quote": {"credits": 50}, "_meta": {"credits_remaining": 50}}
     assert json.loads(told["content"][0]["text"]) == told["structuredContent"]

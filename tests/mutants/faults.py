@@ -163,7 +163,7 @@ MUTANTS = (
         "while len(kept) < 0:",
     ),
     fault(
-        "toolserver/calls/paid_call.py",
+        "toolserver/calls/response.py",
         "stale answers are charged",
         '    if rendered.stale:\n        return "stale_data"\n',
         "",

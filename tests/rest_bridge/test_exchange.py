@@ -5,11 +5,17 @@ import pytest
 from rest_bridge.headers import match_etag, paid_headers, prefers_reference, request_id, text, without_entity
 from rest_bridge.routes import Endpoint
 from tests.catalog.tiny import TINY
+from toolserver.calls.paid_call import PaidCallResult
 from toolserver.calls.pipeline import Outcome
 from toolserver.calls.response import RenderedResponse
 from toolserver.money.x402.wire import unheader
 
 ANSWER = RenderedResponse(b"x" * 2000, 0, 60, 0)
+
+
+def sold(rendered: RenderedResponse, remaining: int | None = None, **receipt: str) -> Outcome:
+    """The outcome of a sale of two credits."""
+    return Outcome.of_sale(PaidCallResult(rendered, 2, remaining, **receipt))
 
 
 def test_the_key_of_the_default_answer_is_there_only_where_no_argument_is_needed():
@@ -50,7 +56,7 @@ def test_a_304_says_nothing_of_a_body():
 
 
 def test_a_paid_answer_says_what_is_left_and_carries_its_receipt():
-    outcome = Outcome(ANSWER, credits_remaining=7, receipt_id="rcpt_1", receipt="a.b.c")
+    outcome = sold(ANSWER, 7, receipt_id="rcpt_1", receipt="a.b.c")
     assert paid_headers(outcome) == [
         (b"x-credits-remaining", b"7"),
         (b"x-service-receipt-id", b"rcpt_1"),
@@ -60,7 +66,7 @@ def test_a_paid_answer_says_what_is_left_and_carries_its_receipt():
 
 
 def test_a_receipt_by_reference_is_named_and_the_preference_confirmed():
-    assert paid_headers(Outcome(ANSWER, credits_remaining=7, receipt_id="rcpt_1")) == [
+    assert paid_headers(sold(ANSWER, 7, receipt_id="rcpt_1")) == [
         (b"x-credits-remaining", b"7"),
         (b"x-service-receipt-id", b"rcpt_1"),
         (b"preference-applied", b"receipt=reference"),
@@ -94,7 +100,7 @@ def test_a_payment_that_came_with_the_call_is_told_in_the_version_in_which_it_wa
 
 
 def test_a_token_with_nothing_left_is_told_so():
-    assert paid_headers(Outcome(ANSWER, credits_remaining=0)) == [(b"x-credits-remaining", b"0")]
+    assert paid_headers(sold(ANSWER, 0)) == [(b"x-credits-remaining", b"0")]
 
 
 def test_only_answers_that_are_kept_and_need_no_argument_are_found_without_reading_one():

@@ -4,29 +4,55 @@ Wrong arguments are described in terms that a model can act on: the valid names 
 """
 
 import json
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
+from toolserver.calls.connection import Receive
+from toolserver.calls.response import RenderedResponse
+from toolserver.core.caller import Caller
 from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Operation
 
 
-def validate_arguments(operation: Operation, given: Mapping[str, Any]) -> BaseModel:
+@dataclass(slots=True)
+class Call:
+    """One call of a tool, as a face makes it: what is called, by whom, and over which connection.
+
+    `key` is the cache key of its answer. `sent` are the arguments as the caller wrote them. `has_bytes` says whether
+    the client already has an answer's bytes; it is None if the client named none. `receive` is the caller's connection,
+    if there is one, and it is watched while a paid answer is made.
+    """
+
+    operation: Operation
+    arguments: BaseModel
+    key: Hashable
+    caller: Caller
+    sent: Mapping[str, Any] = field(default_factory=dict)
+    has_bytes: Callable[[RenderedResponse], bool] | None = None
+    receive: Receive | None = None
+
+    def is_unchanged(self, rendered: RenderedResponse) -> bool:
+        """Return True if the client already has this answer, so that a 304 is enough."""
+        return self.has_bytes is not None and not rendered.nothing and self.has_bytes(rendered)
+
+
+def validate_arguments(operation: Operation, sent: Mapping[str, Any]) -> BaseModel:
     """Return the validated arguments, with defaults filled in and types converted.
 
     Raises:
         InvalidArguments: an argument is wrong or unknown; it has the valid names, the nearest ones and a valid call.
     """
-    if holding := [name for name, value in given.items() if isinstance(value, str) and "\0" in value]:
+    if not sent and not operation.arguments.model_fields:
+        return operation.arguments.model_construct()
+    if sent and (holding := [name for name, value in sent.items() if isinstance(value, str) and "\0" in value]):
         errors = [{"loc": name[:80], "msg": "contains a NUL character", "type": "value_error"} for name in holding]
         raise InvalidArguments("An argument contains a NUL character.", errors=errors)
-    if not given and not operation.arguments.model_fields:
-        return operation.arguments.model_construct()
     try:
-        return operation.arguments.model_validate(dict(given))
+        return operation.arguments.model_validate(dict(sent))
     except ValidationError as error:
         raise describe_invalid(operation, error) from None
 
@@ -34,21 +60,22 @@ def validate_arguments(operation: Operation, given: Mapping[str, Any]) -> BaseMo
 # Names that callers use for an argument with a different name; the first one that the tool has is suggested.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "place": (
-        *(
-            "city",
-            "town",
-            "location",
-            "loc",
-            "address",
-            "q",
-            "query",
-            "where",
-            "region",
-            "country",
-            "zip",
-            "postal_code",
-        ),
-        *("cities", "city_name", "place_name", "name"),
+        "city",
+        "town",
+        "location",
+        "loc",
+        "address",
+        "q",
+        "query",
+        "where",
+        "region",
+        "country",
+        "zip",
+        "postal_code",
+        "cities",
+        "city_name",
+        "place_name",
+        "name",
     ),
     "lat": ("latitude", "y", "coordinate", "coord", "latlon", "latlng", "point"),
     "lon": ("longitude", "lng", "long", "x"),
@@ -87,18 +114,20 @@ def describe_invalid(operation: Operation, error: ValidationError) -> InvalidArg
         if each["type"] == "extra_forbidden" and len(each["loc"]) == 1:
             suggested = suggest_name(place, names)
             near += [suggested] if suggested else []
-            message = _unknown(place, names, suggested)
+            message = _describe_unknown(names, suggested)
         elif each["type"] in ("string_pattern_mismatch", "string_too_short", "string_too_long"):
             message = _described(operation, str(each["loc"][0])) or message
         errors.append({"loc": place[:80], "msg": message, "type": each["type"]})
     said = "; ".join(f"{e['loc']}: {e['msg']}" for e in errors[:5])
-    more: dict[str, Any] = {"did_you_mean": near} if near else {}
-    return InvalidArguments(said, errors=errors, valid_arguments=names, example=example_call(operation), **more)
+    refusal = InvalidArguments(said, errors=errors, valid_arguments=names, example=example_call(operation))
+    if near:
+        refusal.extra["did_you_mean"] = near
+    return refusal
 
 
-def suggest_name(given: str, names: list[str]) -> str | None:
+def suggest_name(written: str, names: list[str]) -> str | None:
     """Return the argument that a caller probably meant, by a known synonym or by spelling, or None."""
-    plain = given.lower().replace("-", "_")
+    plain = written.lower().replace("-", "_")
     for name in names:
         if plain.rstrip("s") == name.rstrip("s") or {plain, plain.rstrip("s")} & {*SYNONYMS.get(name, ())}:
             return name
@@ -112,14 +141,14 @@ def example_call(operation: Operation) -> dict[str, Any]:
     schema = operation.input_schema
     required = set(schema.get("required", ()))
     shown: dict[str, Any] = {}
-    for name, field in schema["properties"].items():
+    for name, described in schema["properties"].items():
         is_enough = not shown and not required and name not in NOT_ALONE
-        if name in required or (is_enough and field.get("examples")):
-            shown[name] = _example_value(field)
+        if name in required or (is_enough and described.get("examples")):
+            shown[name] = _example_value(described)
     return {"name": operation.name, "arguments": shown}
 
 
-def _unknown(given: str, names: list[str], suggested: str | None) -> str:
+def _describe_unknown(names: list[str], suggested: str | None) -> str:
     if not names:
         return "unknown argument; this tool takes none"
     meant = f"did you mean {suggested!r}? " if suggested else ""
@@ -152,10 +181,7 @@ def is_default(operation: Operation, arguments: BaseModel) -> bool:
 
 def build_cache_key(operation: Operation, arguments: BaseModel) -> Hashable:
     """Return the cache key of an answer: the operation and every argument, with defaults filled in."""
-    if not operation.arguments.model_fields or not operation.reads_only:
+    values = arguments.__dict__  # in the order of the fields; every call builds a key, and getattr takes longer
+    if not values or not operation.reads_only:
         return operation.name  # answers of operations that change data are never cached
-    return (operation.name, *(_hashable(getattr(arguments, name)) for name in operation.arguments.model_fields))
-
-
-def _hashable(value: Any) -> Hashable:
-    return tuple(value) if isinstance(value, list) else value
+    return (operation.name, *[tuple(value) if type(value) is list else value for value in values.values()])

@@ -78,7 +78,7 @@ class LiveValues:
         return kept is None or kept.expires_at <= self._answers.clock.time()
 
     def _kept(self, operation: Operation) -> RenderedResponse | None:
-        return self._answers.peek(build_cache_key(operation, operation.arguments()))
+        return self._answers.find_newest(build_cache_key(operation, operation.arguments()))
 
     def _card(self, operation: Operation) -> dict[str, Any]:
         assert operation.headline is not None

@@ -1,9 +1,43 @@
-"""Makes every call of a tool, in one fixed order of steps.
+"""Makes every call of a tool, over every face, in one fixed order of steps.
 
-    check arguments → authenticate → limit → reserve → answer → settle → receipt
+    peek      look for a cached answer that may go out as it is                    nothing waits, nothing is counted
+    admit     check the token and count the call in every limit that applies       the only place where they are counted
+    answer    free: the bytes. Priced: sell them (`toolserver.calls.paid_call`). Personal: run the tool for this caller
+    send      the face sends the outcome; `toolserver.calls.connection` then marks the call as delivered
 
-MCP, REST, the webhook timer and the command line all call `Pipeline.call`; none of them runs a tool itself.
-Charging, limits and receipts are therefore the same everywhere.
+MCP, REST, the webhook timer and the command line all come here; none of them runs a tool, counts or charges itself.
+Charging, limits and receipts are therefore the same everywhere. The forms for a cached answer (`admit_cached`, `answer`
+given that answer) are the same steps with nothing to wait for.
+
+Limits. A call counts in all limits that apply or in none. A place of the spacing is provisional: a call that ends with
+a 304 or a 400 gives it back. A call known to be a 304 before it is admitted does not take one. A refusal for which an
+upstream was asked gives it back only if the different values of its arguments are limited, since otherwise nothing
+would limit such requests.
+
+States of a sale for a token:
+
+    admitted --> charged, receipt stored (one transaction) ----------------------> delivered
+        |                                                     ^             |
+        +-----> reserved --> composed --> charged --> receipt +             +---> released
+                    |            |            |
+                    +------------+------------+---> released with a reason
+
+    admitted     nothing is stored. A refusal, a cancelled task or a crash leaves nothing behind.
+    reserved     the price is held for HOLD_S. A crash leaves the hold, which expires: not charged.
+    composed     exists in memory only, and is kept for all who ask the same. A caller who leaves cancels only its own
+                 wait. Failed, stale and empty answers are released, each with its reason and, if it can be signed, a
+                 receipt that says so.
+    charged      the ledger has the charge as undelivered. A charge for which no receipt can be made is released.
+    delivered    final. Before that a caller who disconnects gets the credits back, and so does one whose process
+                 died: the next start releases what was not delivered, together with the results kept for its keys.
+
+Who may cancel what. The caller's connection is watched while an answer is made. Reserving and charging may be cancelled
+at any point, since what may have been charged is withdrawn. Settling and signing are shielded, for SETTLE_S at most.
+An Idempotency-Key is stored with its call_id before the work and with its result after it, or both in the transaction
+that charges; work that died is done again under the same call_id, so that the ledger charges for it once.
+
+A call that carries its own payment (x402) reserves nothing: the payment is verified, the answer composed, the payment
+settled, and one payment gets one answer (`toolserver.money.x402.exact`).
 """
 
 import logging
@@ -11,37 +45,25 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
-from pydantic import BaseModel
 
-from toolserver.calls.arguments import build_cache_key, validate_arguments
+from toolserver.calls.arguments import Call, build_cache_key, validate_arguments
 from toolserver.calls.connection import Disconnected, Receive, run_unless_disconnected
-from toolserver.calls.idempotency import Idempotency, fingerprint
 from toolserver.calls.paid_call import (
     OUR_FAULT,
-    CallPayments,
-    PaidCall,
+    CallMoney,
     PaidCallResult,
     PaidCallRunner,
     name_storage_failure,
-    sell_once,
     show_answer,
 )
-from toolserver.calls.rate_limit import (
-    FreeLimits,
-    LimitState,
-    PersonalLimits,
-    Quota,
-    UnchargedLimit,
-    find_distinct_quota,
-)
+from toolserver.calls.rate_limit import CallLimits, LimitState, Quota, find_distinct_quota
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.tokens import TokenChecks
-from toolserver.core import ids
-from toolserver.core.caller import Caller
+from toolserver.core.caller import Caller, token_hash
 from toolserver.core.metrics import Metrics
 from toolserver.core.usage_stats import Usage
 from toolserver.errors import (
@@ -53,179 +75,130 @@ from toolserver.errors import (
     RateLimited,
     TookTooLong,
 )
-from toolserver.money.ledger.protocol import Ledger
-from toolserver.money.receipts.sign import Receipts
 from toolserver.registry.registry import Operation, Tier
-
-if TYPE_CHECKING:
-    from toolserver.calls.charge_store import ReceiptedCharges
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """The result of a call, the same for every face. `no_charge` says why a premium answer was not charged."""
-
-    rendered: RenderedResponse
-    limit_states: list[LimitState] = field(default_factory=list)
-    credits_remaining: int | None = None
-    charged: int = 0
-    no_charge: str | None = None
-    receipt_id: str | None = None
-    receipt: str | None = None
-    hit: bool = False
-    key: Hashable | None = None  # under which a free answer is cached
-    unchanged: bool = False  # the client already has a free answer's bytes: a 304 is enough
-    settlement: dict[str, Any] | None = None  # x402: how the payment that came with the call was settled
-
-
-def describe_outcome(sold: PaidCallResult, caller: Caller | None) -> Outcome:
-    """Return the outcome of a sale. It carries the whole receipt unless the caller asked for a reference."""
-    carried = None if caller is not None and caller.receipt_reference else sold.receipt
-    return Outcome(sold.rendered, [], sold.remaining, sold.charged, sold.reason, sold.receipt_id, carried)
-
 
 log = logging.getLogger(__name__)
 
 HUNG_UP = 499  # the status counted for a caller who disconnected before the answer; nothing is sent
 
 
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """The result of a call, the same for every face.
+
+    `sale` is that of a paid call; for other calls of a token's owner it has only the credits left.
+    """
+
+    rendered: RenderedResponse
+    limit_states: list[LimitState] = field(default_factory=list)
+    sale: PaidCallResult | None = None
+    hit: bool = False
+    key: Hashable | None = None  # under which a free answer is cached
+    unchanged: bool = False  # the client already has a free answer's bytes: a 304 is enough
+    settlement: dict[str, Any] | None = None  # x402: how the payment that came with the call was settled
+
+    @classmethod
+    def of_sale(cls, sale: PaidCallResult, caller: Caller | None = None) -> "Outcome":
+        """Return the outcome of a sale. It carries the whole receipt unless the caller asked for a reference."""
+        is_reference = caller is not None and caller.receipt_reference
+        return cls(sale.rendered, sale=replace(sale, receipt=None) if is_reference else sale)
+
+    @property
+    def credits_remaining(self) -> int | None:
+        return None if self.sale is None else self.sale.remaining
+
+    @property
+    def charged(self) -> int:
+        return 0 if self.sale is None else self.sale.charged
+
+    @property
+    def no_charge(self) -> str | None:
+        """Why a premium answer was not charged, or None."""
+        return None if self.sale is None else self.sale.reason
+
+    @property
+    def receipt_id(self) -> str | None:
+        return None if self.sale is None else self.sale.receipt_id
+
+    @property
+    def receipt(self) -> str | None:
+        return None if self.sale is None else self.sale.receipt
+
+
 class Pipeline:
-    """Makes calls. `receipts` is None if no receipts are signed, `x402` if x402 payments are off."""
+    """Makes calls."""
 
     def __init__(
-        self,
-        answers: ResponseCache,
-        *,
-        ledger: Ledger,
-        limits: FreeLimits,
-        idempotency: Idempotency,
-        metrics: Metrics,
-        usage: Usage | None = None,
-        receipts: Receipts | None = None,
-        personal: PersonalLimits | None = None,
-        premium: PersonalLimits | None = None,
-        uncharged: UnchargedLimit | None = None,
-        receipted_charges: "ReceiptedCharges | None" = None,
-        x402: CallPayments | None = None,
+        self, answers: ResponseCache, limits: CallLimits, money: CallMoney, metrics: Metrics, usage: Usage
     ) -> None:
-        self.answers, self.ledger, self.limits, self.metrics = answers, ledger, limits, metrics
-        self.personal = personal or PersonalLimits(monotonic=answers.clock.monotonic, enabled=limits.enabled)
-        self.premium = premium or PersonalLimits(
-            per_minute=600, monotonic=answers.clock.monotonic, enabled=limits.enabled, name="premium"
-        )
-        self.usage = usage or Usage()
+        self.answers, self.metrics, self.usage, self.ledger = answers, metrics, usage, money.ledger
+        self.limits, self.personal, self.premium = limits.free, limits.personal, limits.premium
         self.asked_at: dict[str, float] = {}  # when each tool that the background keeps fresh was last called
-        self._idempotency = idempotency
-        self.tokens = TokenChecks(ledger, monotonic=answers.clock.monotonic, enabled=limits.enabled)
-        free = uncharged or UnchargedLimit(monotonic=answers.clock.monotonic, enabled=limits.enabled)
-        self._paid_calls = PaidCallRunner(answers, ledger, metrics, receipts, receipted_charges, free)
-        self._x402 = x402
-
-    async def answer_from_cache(
-        self,
-        operation: Operation,
-        key: Hashable,
-        now: float,
-        client: str | None,
-        has_bytes: Callable[[RenderedResponse], bool] | None = None,
-        agent: str = "",
-    ) -> tuple[RenderedResponse, list[LimitState], bool] | None:
-        """Return a cached free answer, the state of the client's limits, and whether the client already has the answer.
-
-        Returns None, with nothing counted, if the answer has to be made. `client` is None for callers without limits.
-        `has_bytes` says whether the client already has these bytes: a 304 is exempt from spacing. Raises RateLimited.
-        """
-        rendered = self.find_cached(key, now)
-        if rendered is None:
-            return None
-        unchanged = _is_unchanged(rendered, has_bytes)
-        limit_states: list[LimitState] = []
-        if client is not None and self.limits.enabled and operation.spaced:
-            try:
-                limit_states = await self.limits.count(client, operation.name, question=key, spaced=not unchanged)
-            except RateLimited as rejected:
-                self.metrics.called(operation.name, operation.tier, rejected.code, 0.0)
-                self.usage.count(agent, operation.endpoint, rejected.status, operation.tier, now)
-                raise
-        self.count_hit(operation, now, agent, 304 if unchanged else 200)
-        return rendered, limit_states, unchanged
-
-    def find_cached(self, key: Hashable, now: float) -> RenderedResponse | None:
-        """Return a cached free answer that has not expired, or None. Nothing is counted."""
-        found = self.answers.find(key, now)
-        return None if found is None or found.nothing or self.answers.needs_refresh(found, now) else found
-
-    def count_hit(self, operation: Operation, now: float, agent: str, status: int = 200) -> None:
-        self.metrics.hit(operation.name, operation.tier)
-        self.usage.count(agent, operation.endpoint, status, operation.tier, now)
-
-    def find_billable(self, operation: Operation, key: Hashable, now: float) -> RenderedResponse | None:
-        """Return a cached answer that `charge_cached` can charge for, or None if the answer has to be made."""
-        return self._paid_calls.find_billable(operation, key, now)
-
-    async def charge_cached(
-        self, operation: Operation, arguments: BaseModel, rendered: RenderedResponse, caller: Caller
-    ) -> Outcome:
-        """Charge for a cached answer to a call without arguments. This is fast, so disconnects are not watched.
-
-        Raises CallRejected: nothing was charged.
-        """
-        return await self._count(operation, caller, self._charge_cached(operation, arguments, rendered, caller))
-
-    async def _charge_cached(
-        self, operation: Operation, arguments: BaseModel, rendered: RenderedResponse, caller: Caller
-    ) -> Outcome:
-        token = await self._admit_buyer(operation, caller)
-        if operation.follow_s is not None:
-            self.asked_at[operation.name] = self.answers.clock.monotonic()
-        call = PaidCall(ids.call_id(), operation, arguments, {}, caller, token)
-        if caller.idempotency_key is None:
-            return describe_outcome(await self._paid_calls.charge_cached(call, rendered), caller)
-        sold = await sell_once(self._idempotency, self._paid_calls, call, caller.idempotency_key)
-        return describe_outcome(sold, caller)
-
-    def _add_payment_offer(self, operation: Operation, rejected: CallRejected) -> None:
-        """Add an x402 offer to a rejection for lack of payment."""
-        if self._x402 is not None and isinstance(rejected, PaymentRequired):
-            self._x402.add_offer(operation, rejected)
-
-    async def _admit_buyer(self, operation: Operation, caller: Caller) -> str:
-        """Count a paid call against its limit, and return the caller's token. Raise PaymentRequired, RateLimited."""
-        token = self.tokens.require(operation, caller)
-        if caller.limited:
-            await self.premium.count("token " + fingerprint(token), operation.name)
-        return token
+        self.tokens = TokenChecks(money.ledger, monotonic=answers.clock.monotonic, enabled=limits.free.enabled)
+        self.peek = answers.peek
+        self.paid_calls = PaidCallRunner(answers, money, metrics, limits.uncharged)
+        self._x402 = money.x402
 
     async def call(
         self,
         operation: Operation,
-        given: Mapping[str, Any],
+        sent: Mapping[str, Any],
         caller: Caller,
         receive: Receive | None = None,
         has_bytes: Callable[[RenderedResponse], bool] | None = None,
     ) -> Outcome:
-        """Make a call. `receive` is the caller's connection, if there is one.
-
-        `has_bytes` says whether the client already has these bytes; then a free outcome is `unchanged`, and no spacing
-        is counted.
+        """Check the arguments that a caller sent and answer the call. The parameters are those of `Call`.
 
         Raises:
             CallRejected: the caller gets no payload, and nothing was charged.
             Disconnected: the caller disconnected while a paid answer was made; nothing was charged.
         """
-        return await self._count(operation, caller, self._call(operation, given, caller, receive, has_bytes))
+        return await self._count(operation, caller, self._check_and_answer(operation, sent, caller, receive, has_bytes))
 
-    async def check(self, operation: Operation, given: Mapping[str, Any], caller: Caller) -> int:
+    async def answer(self, call: Call, rendered: RenderedResponse | None = None) -> Outcome:
+        """Answer a call whose arguments are checked, with the answer that `peek` found, if any. Raise as `call`."""
+        return await self._count(call.operation, call.caller, self._answer(call, rendered))
+
+    async def check(self, operation: Operation, sent: Mapping[str, Any], caller: Caller) -> int:
         """Check a paid call without running or charging it, and return the credits left. Raise what `call` raises."""
         try:
-            validate_arguments(operation, given)
+            validate_arguments(operation, sent)
             token = await self._admit_buyer(operation, caller)
             return await self.tokens.check_funds(operation, token, caller)
         except CallRejected as rejected:
             self._add_payment_offer(operation, rejected)
             raise
 
-    async def _count(self, operation: Operation, caller: Caller, made: Awaitable[Outcome]) -> Outcome:
+    async def admit_cached(
+        self, operation: Operation, key: Hashable, client: str | None, agent: str, now: float, *, unchanged: bool
+    ) -> list[LimitState]:
+        """Count a free call that is answered with what `peek` found, and return the state of the client's limits.
+
+        `client` is None for callers without limits. `unchanged` says that the client already has the answer.
+
+        Raises:
+            RateLimited: the client has to wait; the call is counted as refused.
+        """
+        try:
+            limit_states = await self._admit_free(operation, key, client, None, spaced=not unchanged)
+        except RateLimited as rejected:
+            self.metrics.called(operation.name, operation.tier, rejected.code, 0.0)
+            self.usage.count(agent, operation.endpoint, rejected.status, operation.tier, now)
+            raise
+        self.count_hit(operation, now, agent, 304 if unchanged else 200)
+        return limit_states
+
+    def count_hit(self, operation: Operation, now: float, agent: str, status: int = 200) -> None:
+        """Count a call that is answered with what `peek` found."""
+        self.metrics.hit(operation.name, operation.tier)
+        self.usage.count(agent, operation.endpoint, status, operation.tier, now)
+
+    def note_call(self, operation: Operation) -> None:
+        """Record the time of a call, for tools that the background keeps fresh while they are called."""
+        if operation.follow_s is not None:
+            self.asked_at[operation.name] = self.answers.clock.monotonic()
+
+    async def _count(self, operation: Operation, caller: Caller, answering: Awaitable[Outcome]) -> Outcome:
         """Return the outcome of a call, and count how it ended and how long it took, even if it raises.
 
         Outcomes are `ok`, `stale`, `cancelled` if the caller disconnected, or an error code.
@@ -233,15 +206,15 @@ class Pipeline:
         started = time.perf_counter()
         word, status = InternalError.code, InternalError.status
         try:
-            outcome = await made
+            outcome = await answering
             word, status = ("stale" if outcome.rendered.stale else "ok"), 304 if outcome.unchanged else 200
             if operation.credits or operation.needs_token:
-                self.tokens.record(caller, known=True)
+                self.tokens.record(caller, is_valid=True)
             return outcome
         except CallRejected as rejected:
             word, status = rejected.code, rejected.status
             if isinstance(rejected, InvalidToken):
-                self.tokens.record(caller, known=False)
+                self.tokens.record(caller, is_valid=False)
             self._add_payment_offer(operation, rejected)
             raise
         except (Disconnected, anyio.get_cancelled_exc_class()):
@@ -254,118 +227,118 @@ class Pipeline:
             self.metrics.called(operation.name, operation.tier, word, time.perf_counter() - started)
             self.usage.count(caller.agent, operation.endpoint, status, operation.tier, self.answers.clock.time())
 
-    async def _call(
+    def _add_payment_offer(self, operation: Operation, rejected: CallRejected) -> None:
+        """Add an x402 offer to a rejection for lack of payment."""
+        if self._x402 is not None and isinstance(rejected, PaymentRequired):
+            self._x402.add_offer(operation, rejected)
+
+    async def _check_and_answer(
         self,
         operation: Operation,
-        given: Mapping[str, Any],
+        sent: Mapping[str, Any],
         caller: Caller,
         receive: Receive | None,
         has_bytes: Callable[[RenderedResponse], bool] | None,
     ) -> Outcome:
-        arguments = validate_arguments(operation, given)
+        arguments = validate_arguments(operation, sent)
+        key = build_cache_key(operation, arguments)
+        return await self._answer(Call(operation, arguments, key, caller, sent, has_bytes, receive))
+
+    async def _answer(self, call: Call, rendered: RenderedResponse | None = None) -> Outcome:
+        operation = call.operation
         if operation.follow_s is not None:
-            self.asked_at[operation.name] = self.answers.clock.monotonic()
+            self.note_call(operation)
         if operation.tier is Tier.PREMIUM:
-            return await self._call_premium(operation, arguments, given, caller, receive)
+            return await self._answer_paid(call, rendered)
         if operation.personal:
             with name_storage_failure():
-                return await self._call_personal(operation, arguments, caller)
-        return await self._call_free(operation, arguments, caller, has_bytes)
+                return await self._answer_personal(call)
+        return await self._answer_free(call)
 
-    async def _call_free(
-        self,
-        operation: Operation,
-        arguments: BaseModel,
-        caller: Caller,
-        has_bytes: Callable[[RenderedResponse], bool] | None,
-    ) -> Outcome:
-        """Answer a free call from the cache, or make the answer.
-
-        A call that ends in a 304 or a 400 costs nothing of the spacing. It is counted first and given back afterwards
-        where only the made answer shows how it ends. A refusal for which an upstream was asked is given back only if
-        the different values of its arguments are limited, since otherwise nothing would limit such requests.
-        """
-        key = build_cache_key(operation, arguments)
-        found = self.answers.fresh(operation, arguments, key)
-        unchanged = found is not None and _is_unchanged(show_answer(caller, found), has_bytes)
-        distinct = find_distinct_quota(operation, arguments)
-        client, limit_states = await self._limit(operation, key, distinct, caller, spaced=not unchanged)
+    async def _answer_free(self, call: Call) -> Outcome:
+        """Answer a free call from the cache, or make the answer."""
+        operation, caller = call.operation, call.caller
+        cached = self.answers.fresh(operation, call.arguments, call.key)
+        unchanged = cached is not None and call.is_unchanged(show_answer(caller, cached))
+        distinct = find_distinct_quota(operation, call.arguments)
+        client = await self._find_limited_client(call)
+        limit_states = await self._admit_free(operation, call.key, client, distinct, spaced=not unchanged)
+        place = client if operation.spaced and not unchanged else None
         try:
-            rendered = show_answer(caller, found or await self.answers.make(operation, arguments, key))
-        except InvalidArguments as refused:
-            if client is not None and (distinct is not None or not refused.asked_upstream):
-                self.limits.give_back_spacing(client, operation.name, key)
+            answer = cached or await self.answers.make(operation, call.arguments, call.key)
+        except InvalidArguments as refusal:
+            if place is not None and (distinct is not None or not refusal.asked_upstream):
+                self.limits.give_back_spacing(place, operation.name, call.key)
             raise
-        if not unchanged and _is_unchanged(rendered, has_bytes):
+        rendered = show_answer(caller, answer)
+        if not unchanged and call.is_unchanged(rendered):
             unchanged = True
-            if client is not None:
-                self.limits.give_back_spacing(client, operation.name, key)
-        return Outcome(rendered, limit_states, hit=found is not None, key=key, unchanged=unchanged)
+            if place is not None:
+                self.limits.give_back_spacing(place, operation.name, call.key)
+        return Outcome(rendered, limit_states, hit=cached is not None, key=call.key, unchanged=unchanged)
 
-    async def _limit(
+    async def _find_limited_client(self, call: Call) -> str | None:
+        """Return the name that the limits of a free call count by, or None if none applies."""
+        operation, caller = call.operation, call.caller
+        if not caller.limited or not self.limits.enabled or not (operation.spaced or operation.quotas):
+            return None
+        return await self.tokens.identify_client(caller)
+
+    async def _admit_free(
         self,
         operation: Operation,
         key: Hashable,
+        client: str | None,
         distinct: tuple[Quota, str] | None,
-        caller: Caller,
         *,
         spaced: bool,
-    ) -> tuple[str | None, list[LimitState]]:
+    ) -> list[LimitState]:
         """Count a free call in every limit that applies, or in none if one of them refuses the call.
 
-        Return the name of the client if a place of its spacing is counted, and the state of its limits.
+        Return the state of the client's limits. Raise RateLimited.
         """
-        if not caller.limited or not self.limits.enabled or not (operation.spaced or operation.quotas):
-            return None, []
-        client = await self.tokens.identify_client(caller)
+        if client is None or not self.limits.enabled:
+            return []
+        limit_states: list[LimitState] = []
         if operation.quotas:
             await self.personal.look(client, operation.name, operation.quotas)
-        limit_states = []
         if operation.spaced:
             limit_states = await self.limits.count(
                 client, operation.name, question=key, spaced=spaced, distinct=distinct
             )
         if operation.quotas:
             await self.personal.count(client, operation.name, operation.quotas)
-        return (client if operation.spaced and spaced else None), limit_states
+        return limit_states
 
-    async def _call_personal(self, operation: Operation, arguments: BaseModel, caller: Caller) -> Outcome:
+    async def _answer_personal(self, call: Call) -> Outcome:
         """Return an answer for this caller alone. It is made for each call, knowing the caller, and never cached."""
+        operation, caller = call.operation, call.caller
         self.tokens.check(caller)
         token = self.tokens.require(operation, caller) if operation.needs_token else None
         remaining = None if token is None else await self.ledger.balance(token)
         if caller.limited:
             client = await self.tokens.identify_client(caller)
             await self.personal.count(client, operation.name, operation.quotas)
-        rendered = await self.answers.compose(operation, arguments, caller)
+        rendered = await self.answers.compose(operation, call.arguments, caller)
         if rendered.nothing:
             raise TookTooLong()
         settlement = await self._x402.find_settlement(caller.payment) if self._x402 and caller.payment else None
-        return Outcome(rendered, [], remaining, settlement=settlement)
+        return Outcome(rendered, sale=PaidCallResult(rendered, 0, remaining), settlement=settlement)
 
-    async def _call_premium(
-        self,
-        operation: Operation,
-        arguments: BaseModel,
-        given: Mapping[str, Any],
-        caller: Caller,
-        receive: Receive | None,
-    ) -> Outcome:
+    async def _answer_paid(self, call: Call, rendered: RenderedResponse | None) -> Outcome:
+        operation, caller = call.operation, call.caller
         if caller.payment is not None and self._x402 is not None:
             if caller.limited:
                 await self.premium.count(caller.client, operation.name)
-            sell = partial(self._x402.sell, operation, arguments, given, caller)
-            paid, settlement = await run_unless_disconnected(receive, sell)
-            return replace(describe_outcome(paid, None), settlement=settlement)
+            sell = partial(self._x402.sell, operation, call.arguments, call.sent, caller)
+            sale, settlement = await run_unless_disconnected(call.receive, sell)
+            return replace(Outcome.of_sale(sale), settlement=settlement)
         token = await self._admit_buyer(operation, caller)
+        return Outcome.of_sale(await self.paid_calls.sell(call, token, rendered), caller)
 
-        call = PaidCall(ids.call_id(), operation, arguments, given, caller, token, receive)
-        if caller.idempotency_key is None:
-            return describe_outcome(await self._paid_calls.run(call), caller)
-        sold = await sell_once(self._idempotency, self._paid_calls, call, caller.idempotency_key)
-        return describe_outcome(sold, caller)
-
-
-def _is_unchanged(rendered: RenderedResponse, has_bytes: Callable[[RenderedResponse], bool] | None) -> bool:
-    """Return True if the client already has this answer, so that a 304 is enough."""
-    return has_bytes is not None and not rendered.nothing and has_bytes(rendered)
+    async def _admit_buyer(self, operation: Operation, caller: Caller) -> str:
+        """Count a paid call against its limit, and return the caller's token. Raise PaymentRequired, RateLimited."""
+        token = self.tokens.require(operation, caller)
+        if caller.limited:
+            await self.premium.count(f"token {token_hash(token).hex()}", operation.name)
+        return token

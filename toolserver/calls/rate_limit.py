@@ -20,8 +20,7 @@ import anyio
 from pydantic import BaseModel
 
 from toolserver.calls.arguments import is_default
-from toolserver.calls.idempotency import fingerprint
-from toolserver.core.caller import wider_network
+from toolserver.core.caller import token_hash, wider_network
 from toolserver.errors import PaymentRequired, RateLimited
 from toolserver.registry.registry import Operation
 
@@ -535,4 +534,14 @@ class UnchargedLimit:
 
 
 def _name_key(payer: str, tool: str) -> str:
-    return f"{fingerprint(payer)} {tool}"
+    return f"{token_hash(payer).hex()} {tool}"
+
+
+@dataclass(frozen=True, slots=True)
+class CallLimits:
+    """Every limit on calls: of the free tier, of payment and account tools, of paid calls, and of uncharged ones."""
+
+    free: FreeLimits
+    personal: PersonalLimits
+    premium: PersonalLimits
+    uncharged: UnchargedLimit

@@ -11,6 +11,8 @@ import brotli
 import msgspec
 import zstandard
 
+from toolserver.money.ledger.protocol import NoCharge
+
 COMPRESS_FROM = 1024
 AHEAD = 0.85  # the share of its lifetime after which a popular answer is recomposed
 ENCODINGS = ("zstd", "br", "gzip")  # in order of preference
@@ -50,8 +52,8 @@ class RenderedResponse:
 
     def sha256(self, remaining: int | None = None) -> bytes:
         """Return the hash of the payload or of its copy with the remaining credits; the common part is hashed once."""
-        if remaining is None and (known := self.memo.get("sha256 of all")) is not None:
-            return bytes(known)
+        if remaining is None and (whole_hash := self.memo.get("sha256 of all")) is not None:
+            return bytes(whole_hash)
         shared = self.memo.get("sha256")
         if shared is None:
             shared = self.memo["sha256"] = hashlib.sha256(memoryview(self.payload)[:-2])
@@ -84,10 +86,10 @@ class RenderedResponse:
     @property
     def short(self) -> "RenderedResponse":
         """Return the same answer with only `SHORT_META` in its `_meta`, made once, on first use."""
-        made: RenderedResponse | None = self.memo.get("short")
-        if made is None:
-            made = self.memo["short"] = replace(self, payload=shorten_meta(self.payload), etag="", next=None, memo={})
-        return made
+        short: RenderedResponse | None = self.memo.get("short")
+        if short is None:
+            short = self.memo["short"] = replace(self, payload=shorten_meta(self.payload), etag="", next=None, memo={})
+        return short
 
     def age(self, now: float) -> int:
         """Return the whole seconds since the oldest source used was fetched."""
@@ -96,6 +98,15 @@ class RenderedResponse:
     def left(self, now: float) -> int:
         """Return the whole seconds for which these bytes remain the answer."""
         return max(0, int(self.expires_at - now))
+
+
+def find_no_charge_reason(rendered: RenderedResponse) -> NoCharge | None:
+    """Return why this answer is not charged, or None. Failed takes precedence over stale, and stale over empty."""
+    if rendered.nothing:
+        return "5xx"
+    if rendered.stale:
+        return "stale_data"
+    return "empty_result" if rendered.no_charge == "empty_result" else None
 
 
 def compress(body: bytes, encoding: str) -> bytes:
@@ -111,8 +122,8 @@ def compress(body: bytes, encoding: str) -> bytes:
 
 def shorten_meta(body: bytes) -> bytes:
     """Return the payload with only `SHORT_META` in `_meta`, always the last member; unchanged if it has none."""
-    head, found, meta = body.rpartition(b',"_meta":{')  # inside a JSON string the quotes would be escaped
-    if not found:
+    head, separator, meta = body.rpartition(b',"_meta":{')  # inside a JSON string the quotes would be escaped
+    if not separator:
         return body
     whole = decode(b"{" + meta[:-1])
     return head + b',"_meta":' + encode({name: whole[name] for name in SHORT_META if name in whole}) + b"}"

@@ -20,7 +20,7 @@ from anyio.abc import TaskGroup
 from pydantic import BaseModel, ValidationError
 
 from toolserver.calls.arguments import build_cache_key, is_default
-from toolserver.calls.response import ENCODINGS, RenderedResponse, epoch, json_bytes
+from toolserver.calls.response import ENCODINGS, RenderedResponse, epoch, find_no_charge_reason, json_bytes
 from toolserver.calls.stored_responses import StoredResponses
 from toolserver.clock import Clock
 from toolserver.context.context import ToolContext
@@ -183,28 +183,39 @@ class ResponseCache:
         self.history = history or TimeSeriesStore()
         self._flights = SingleFlight(tasks)
         self._rhythm = CallRhythm()
-        self._kept = AnswerTable()
+        self.table = AnswerTable()
 
     def find(self, key: Hashable, now: float) -> RenderedResponse | None:
         """Return the cached answer for a key if it has not expired at `now` (epoch seconds)."""
         self._rhythm.note(key, now)
-        found = self._kept.get(key)
-        if found is None:
+        rendered = self.table.get(key)
+        if rendered is None:
             return None
-        if now < found.expires_at:
-            found.hits += 1
-            return found
-        if found.next is not None and now < found.next.expires_at:
-            self._kept.keep(key, found.next)
-            return found.next
+        if now < rendered.expires_at:
+            rendered.hits += 1
+            return rendered
+        if rendered.next is not None and now < rendered.next.expires_at:
+            self.table.keep(key, rendered.next)
+            return rendered.next
         return None
 
-    def peek(self, key: Hashable) -> RenderedResponse | None:
+    def peek(self, operation: Operation, key: Hashable, now: float) -> RenderedResponse | None:
+        """Return the cached answer if it may go out as it is, or None. Nothing waits, and nothing is made.
+
+        An answer without data may not, nor one that is about to be remade. The answer of a priced tool must be charged
+        in full.
+        """
+        rendered = self.find(key, now)
+        if rendered is None or rendered.nothing or self.needs_refresh(rendered, now):
+            return None
+        return None if operation.credits and find_no_charge_reason(rendered) else rendered
+
+    def find_newest(self, key: Hashable) -> RenderedResponse | None:
         """Return the newest answer kept for a key, expired or not, without counting a call."""
-        found = self._kept.get(key)
-        if found is not None and found.next is not None and self.clock.time() >= found.expires_at:
-            return found.next
-        return found
+        newest = self.table.get(key)
+        if newest is not None and newest.next is not None and self.clock.time() >= newest.expires_at:
+            return newest.next
+        return newest
 
     async def get(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse:
         """Return the answer to these arguments, from the cache or newly made.
@@ -216,10 +227,10 @@ class ResponseCache:
 
     def fresh(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse | None:
         """Return the cached answer, or None. A popular one that is about to expire is remade in the background."""
-        found = self.find(key, self.clock.time())
-        if found is not None:
-            self._refresh_ahead(found, operation, arguments, key)
-        return found
+        rendered = self.find(key, self.clock.time())
+        if rendered is not None:
+            self._refresh_ahead(rendered, operation, arguments, key)
+        return rendered
 
     async def make(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse:
         """Make the answer after `fresh` has found none, once for all waiting callers, and cache it.
@@ -235,15 +246,15 @@ class ResponseCache:
         """Make the answer to default arguments in the background; it takes over when the cached one expires."""
         arguments = operation.arguments()
         key = build_cache_key(operation, arguments)
-        self._kept.pin(key)
+        self.table.pin(key)
 
         async def renew() -> RenderedResponse:
             rendered = await self.compose(operation, arguments)
-            if (found := self._kept.get(key)) is not None and self.clock.time() < found.expires_at:
-                found.next = rendered = await self._keep(operation, arguments, key, rendered, after=found)
+            if (current := self.table.get(key)) is not None and self.clock.time() < current.expires_at:
+                current.next = rendered = await self._keep(operation, arguments, key, rendered, after=current)
             else:
                 rendered = await self._keep(operation, arguments, key, rendered)
-                self._kept.keep(key, rendered)
+                self.table.keep(key, rendered)
             return rendered
 
         self._flights.start(("ahead", key), renew)
@@ -253,39 +264,39 @@ class ResponseCache:
         call = self._rhythm.next_expected(self.clock.time())
         if call is None:
             return
-        found = self._kept.get(call.key)
-        if found is None or call.at >= max(found.expires_at, found.next.expires_at if found.next else 0):
+        rendered = self.table.get(call.key)
+        if rendered is None or call.at >= max(rendered.expires_at, rendered.next.expires_at if rendered.next else 0):
             self.refresh(call.operation)
 
-    def needs_refresh(self, found: RenderedResponse, now: float) -> bool:
+    def needs_refresh(self, rendered: RenderedResponse, now: float) -> bool:
         """Return True if a popular answer is so close to its expiry that it should be remade."""
-        return now > found.ahead_at and found.next is None and found.hits >= POPULAR
+        return now > rendered.ahead_at and rendered.next is None and rendered.hits >= POPULAR
 
     def _refresh_ahead(
-        self, found: RenderedResponse, operation: Operation, arguments: BaseModel, key: Hashable
+        self, rendered: RenderedResponse, operation: Operation, arguments: BaseModel, key: Hashable
     ) -> None:
-        if not self.needs_refresh(found, self.clock.time()):
+        if not self.needs_refresh(rendered, self.clock.time()):
             return
 
         async def renew() -> RenderedResponse:
             ttl_s = operation.ttl(arguments)
-            shared = await self._stored.find(key, at=found.expires_at, ttl_s=ttl_s)
+            shared = await self._stored.find(key, at=rendered.expires_at, ttl_s=ttl_s)
             if shared is None:
                 composed = await self.compose(operation, arguments)
-                shared = await self._keep(operation, arguments, key, composed, after=found)
-            found.next = shared
+                shared = await self._keep(operation, arguments, key, composed, after=rendered)
+            rendered.next = shared
             return shared
 
         self._flights.start(("ahead", key), renew)
 
     async def _renew(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse:
         if is_default(operation, arguments):
-            self._kept.pin(key)
+            self.table.pin(key)
         rendered = await self._stored.load(key, now=self.clock.time(), ttl_s=operation.ttl(arguments))
         if rendered is None:
             composed = await self.compose(operation, arguments, is_patient=operation.tier is not Tier.FREE)
             rendered = await self._keep(operation, arguments, key, composed)
-        self._kept.keep(key, rendered)
+        self.table.keep(key, rendered)
         return rendered
 
     async def _keep(
@@ -298,8 +309,8 @@ class ResponseCache:
     ) -> RenderedResponse:
         """Return the answer that all instances use when `after` has expired, or from now on if there is no `after`."""
         now = self.clock.time()
-        times = {"starts_at": after.expires_at if after else now, "now": now, "ttl_s": operation.ttl(arguments)}
-        return await self._stored.keep(key, rendered, **times)
+        starts_at, ttl_s = after.expires_at if after else now, operation.ttl(arguments)
+        return await self._stored.keep(key, rendered, starts_at=starts_at, now=now, ttl_s=ttl_s)
 
     async def compose(
         self, operation: Operation, arguments: BaseModel, caller: Caller | None = None, *, is_patient: bool = True

@@ -43,7 +43,7 @@ class TokenChecks:
         if caller.token and well_formed(caller.token) and not self.is_suspect(caller):
             try:
                 payer = await self._ledger.find_payer(caller.token)
-                self.record(caller, known=payer is not None)
+                self.record(caller, is_valid=payer is not None)
                 if payer is not None:
                     name = f"{TOKEN_CLIENT}{payer}"
                     self._clients[token_hash(caller.token)] = name, self._monotonic() + CLIENT_S
@@ -87,9 +87,9 @@ class TokenChecks:
         try:
             left = await self._ledger.balance(token)
         except InvalidToken:
-            self.record(caller, known=False)
+            self.record(caller, is_valid=False)
             raise
-        self.record(caller, known=True)
+        self.record(caller, is_valid=True)
         if left < operation.credits:
             raise InsufficientCredits(
                 f"This call costs {operation.credits} credits, but only {left} are left.",
@@ -98,11 +98,11 @@ class TokenChecks:
             )
         return left
 
-    def record(self, caller: Caller, *, known: bool) -> None:
+    def record(self, caller: Caller, *, is_valid: bool) -> None:
         """Record the ledger's verdict on the caller's token."""
         if caller.token is None:
             return
-        if known:
+        if is_valid:
             self._good[token_hash(caller.token)] = True
         elif caller.limited:
             self._tries.take(caller.client)

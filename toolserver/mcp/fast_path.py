@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from toolserver.calls.arguments import Call
 from toolserver.calls.connection import Receive
 from toolserver.calls.pipeline import Outcome, Pipeline
 from toolserver.core.caller import Caller
@@ -129,21 +130,19 @@ class FastPath:
         Raises:
             RateLimited: the client has to wait.
         """
-        key = _find_key(route, params)
-        if key is None:
-            return None
-        pipeline = self.pipeline
-        now = pipeline.answers.clock.time()
-        ready = await pipeline.answer_from_cache(route.operation, key, now, client, None, agent)
-        if ready is None:
-            return None
-        return render_core(ready[0].short if short_meta else ready[0])
-
-    def answer_unlimited(self, route: ToolRoute, params: Params, agent: str) -> bytes | None:
-        """Return the same without limits."""
         key, pipeline = _find_key(route, params), self.pipeline
         now = pipeline.answers.clock.time()
-        rendered = None if key is None else pipeline.find_cached(key, now)
+        rendered = None if key is None else pipeline.peek(route.operation, key, now)
+        if rendered is None:
+            return None
+        await pipeline.admit_cached(route.operation, key, client, agent, now, unchanged=False)
+        return render_core(rendered.short if short_meta else rendered)
+
+    def answer_unlimited(self, route: ToolRoute, params: Params, agent: str) -> bytes | None:
+        """Return the same for a caller without limits."""
+        key, pipeline = _find_key(route, params), self.pipeline
+        now = pipeline.answers.clock.time()
+        rendered = None if key is None else pipeline.peek(route.operation, key, now)
         if rendered is None:
             return None
         pipeline.count_hit(route.operation, now, agent)
@@ -153,7 +152,7 @@ class FastPath:
         self,
         route: ToolRoute,
         params: Params,
-        given: dict[str, Any],
+        sent: dict[str, Any],
         caller: Caller,
         receive: Receive | None = None,
     ) -> ToolResult:
@@ -163,32 +162,30 @@ class FastPath:
             Disconnected: the client of the connection `receive` hung up while a paid answer was being made.
         """
         try:
-            sold = await self._charge_cached(route, given, caller)
-            if sold is not None:
-                return render_result(route.operation, sold)
-            given = drop_host_arguments(route.operation, given, self.pipeline.metrics.dropped_argument)
-            plain, caller = take_token(route.operation, given, caller)
-            outcome = await self.pipeline.call(route.operation, plain, caller, receive)
+            outcome = await self._answer_default(route, sent, caller)
+            if outcome is not None:
+                return render_result(route.operation, outcome)
+            sent = drop_host_arguments(route.operation, sent, self.pipeline.metrics.dropped_argument)
+            arguments, caller = take_token(route.operation, sent, caller)
+            outcome = await self.pipeline.call(route.operation, arguments, caller, receive)
         except CallRejected as rejected:
             return self.reject(rejected, caller.request_id)
-        if plain is given and given and params.arguments is not UNSET and outcome.key is not None:
+        if arguments is sent and sent and params.arguments is not UNSET and outcome.key is not None:
             route.remember(bytes(params.arguments), outcome.key)
         return render_result(route.operation, outcome)
 
-    async def _charge_cached(self, route: ToolRoute, given: Mapping[str, Any], caller: Caller) -> Outcome | None:
-        """Charge for a cached answer to a call without arguments. Does nothing and returns None for any other call.
+    async def _answer_default(self, route: ToolRoute, sent: Mapping[str, Any], caller: Caller) -> Outcome | None:
+        """Sell the cached answer to a call without arguments. Return None, with nothing done, for any other call.
 
         Raises CallRejected: nothing was charged.
         """
-        is_plain = caller.payment is None and caller.token is not None
-        if route.sold is None or given or not is_plain:
+        if route.sold is None or sent or caller.token is None or caller.payment is not None:
             return None
-        arguments, key = route.sold
-        pipeline = self.pipeline
-        rendered = pipeline.find_billable(route.operation, key, pipeline.answers.clock.time())
+        pipeline, (arguments, key) = self.pipeline, route.sold
+        rendered = pipeline.peek(route.operation, key, pipeline.answers.clock.time())
         if rendered is None:
             return None
-        return await pipeline.charge_cached(route.operation, arguments, rendered, caller)
+        return await pipeline.answer(Call(route.operation, arguments, key, caller), rendered)
 
     def reject(self, rejected: CallRejected, request_id: str) -> ToolResult:
         """Return the result of a rejected call."""
@@ -211,7 +208,7 @@ def arguments_of(params: Params) -> dict[str, Any] | None:
     if params.arguments is UNSET:
         return {}
     try:
-        given = decode(params.arguments)
+        arguments = decode(params.arguments)
     except (msgspec.MsgspecError, RecursionError):
         return None
-    return given if isinstance(given, dict) else {} if given is None else None
+    return arguments if isinstance(arguments, dict) else {} if arguments is None else None

@@ -14,8 +14,8 @@ import msgspec
 from pydantic import BaseModel
 
 from toolserver.calls.arguments import build_cache_key, validate_arguments
-from toolserver.calls.paid_call import no_charge_reason
 from toolserver.calls.pipeline import Pipeline
+from toolserver.calls.response import find_no_charge_reason
 from toolserver.calls.response_cache import SchemaFailure
 from toolserver.core.models import iso
 from toolserver.errors import CallRejected, InvalidArguments
@@ -97,8 +97,7 @@ class PayloadSource:
         name = operation.tags.get(SINCE)
         if name is not None and since is not None and name not in query:
             query[name] = iso(datetime.fromtimestamp((since - LATE_MS) // MINUTE_MS * 60, UTC))
-        if operation.follow_s is not None:
-            self._pipeline.asked_at[operation.name] = self._pipeline.answers.clock.monotonic()
+        self._pipeline.note_call(operation)
         try:
             arguments = validate_arguments(operation, query)
             rendered = await self._pipeline.answers.get(operation, arguments, build_cache_key(operation, arguments))
@@ -109,7 +108,7 @@ class PayloadSource:
         except Exception:
             log.exception("a payload for webhooks could not be composed", extra={"tool": operation.name})
             return WebhookPayload("", b"", None, "5xx")
-        reason = no_charge_reason(rendered) if len(rendered.payload) <= MOST_BYTES else "5xx"
+        reason = find_no_charge_reason(rendered) if len(rendered.payload) <= MOST_BYTES else "5xx"
         captured_at = None if rendered.oldest_at is None else int(rendered.oldest_at * 1000)
         return WebhookPayload(rendered.sha256().hex(), rendered.payload, captured_at, reason)
 

@@ -37,11 +37,11 @@ async def test_when_every_upstream_hangs_an_answer_comes_in_time(name):
 
         c.upstreams.latency_s = 0.0
         await c.clock.sleep(LATER_S)
-        c.engine.answers._kept = AnswerTable()
+        c.engine.answers.table = AnswerTable()
         good = await c.buy(name)
         c.upstreams.latency_s = HANGS_S
         await c.clock.sleep(LATER_S)
-        c.engine.answers._kept = AnswerTable()
+        c.engine.answers.table = AnswerTable()
         kept = await c.buy(name)
 
     assert 0 < never.took_s <= deadline_s

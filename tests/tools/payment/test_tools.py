@@ -289,7 +289,7 @@ async def test_answers_are_kept_nowhere(tmp_path):
         first = await s.call("payment_buy_credits", {"amount_usd": 5})
         second = await s.call("payment_buy_credits", {"amount_usd": 5})
         assert first["memo"] != second["memo"]
-        assert len(s.pipeline.answers._kept) == 0
+        assert len(s.pipeline.answers.table) == 0
 
 
 async def test_no_secret_is_in_a_log_or_an_error(tmp_path, caplog):

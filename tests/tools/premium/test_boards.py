@@ -46,7 +46,7 @@ def states(sale):
 
 async def anew(c):
     """The next composition, whatever is kept of the last."""
-    c.engine.answers._kept = AnswerTable()
+    c.engine.answers.table = AnswerTable()
     return await c.buy("premium_sentiment")
 
 

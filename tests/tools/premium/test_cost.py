@@ -166,14 +166,14 @@ async def test_a_call_on_warm_sources_takes_little_work(name):
     async with counter() as c:
         for _ in range(4):  # one after the other the boards of Reddit have their turn
             await c.buy(row.tool, **arguments)
-            c.engine.answers._kept = AnswerTable()
+            c.engine.answers.table = AnswerTable()
             await anyio.sleep(11)
         await c.buy(row.tool, **arguments)
-        c.engine.answers._kept = AnswerTable()  # it is composed anew, of what the sources said
+        c.engine.answers.table = AnswerTable()  # it is composed anew, of what the sources said
         began = time.process_time()
         await c.buy(row.tool, **arguments)
         spent_ms = 1000 * (time.process_time() - began)
-        c.engine.answers._kept = AnswerTable()
+        c.engine.answers.table = AnswerTable()
         with counted() as work:
             await c.buy(row.tool, **arguments)
 

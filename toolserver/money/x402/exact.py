@@ -21,13 +21,12 @@ from toolserver.calls.paid_call import (
     SETTLE_S,
     PaidCallResult,
     PaymentSale,
-    no_charge_reason,
     show_answer,
     split_sale,
     unpack_sale,
 )
 from toolserver.calls.rate_limit import UnchargedLimit
-from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response import RenderedResponse, find_no_charge_reason
 from toolserver.calls.response_cache import ResponseCache, SchemaFailure
 from toolserver.core.caller import Caller, token_hash
 from toolserver.core.metrics import Metrics
@@ -165,7 +164,7 @@ class ExactScheme:
             return await self._answer_paid(call)
         await self._settling.verify(call.payment, call.offer)
         rendered = await self._made(call)
-        reason = no_charge_reason(rendered)
+        reason = find_no_charge_reason(rendered)
         if rendered.nothing:
             detail = "No source of this payload answered. The payment was not made."
             raise await self._refused(call, UpstreamUnavailable(detail, headers={"Retry-After": "15"}), "5xx")
@@ -179,7 +178,7 @@ class ExactScheme:
         """Answer a payment that was handed on before and whose answer is not stored, once it is known to be made."""
         tx = await self._settle(call)
         rendered = await self._made(call)
-        reason = no_charge_reason(rendered)
+        reason = find_no_charge_reason(rendered)
         if rendered.nothing:
             detail = "No source of this payload answered. The payment was made. Send it again for the answer."
             raise UpstreamUnavailable(detail, headers={"Retry-After": "15"})

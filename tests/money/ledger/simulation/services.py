@@ -12,9 +12,14 @@ from tests.calls.toy import REGISTRY
 from tests.money.ledger.simulation.machines import Crashed, File, Process, new_disk
 from tests.money.ledger.simulation.network import Message, Network, served
 from tests.money.ledger.simulation.time import SimulatedClock
+from toolserver.calls.arguments import Call as PipelineCall
+from toolserver.calls.arguments import build_cache_key
 from toolserver.calls.connection import sending
-from toolserver.calls.paid_call import PaidCall, PaidCallRunner
-from toolserver.calls.response import RenderedResponse
+from toolserver.calls.idempotency import Idempotency
+from toolserver.calls.idempotency_store import MemoryIdempotencyStore
+from toolserver.calls.paid_call import CallMoney, PaidCall, PaidCallRunner
+from toolserver.calls.rate_limit import UnchargedLimit
+from toolserver.calls.response import RenderedResponse, find_no_charge_reason
 from toolserver.calls.response_cache import SchemaFailure
 from toolserver.core.caller import Caller
 from toolserver.core.metrics import Metrics
@@ -164,11 +169,9 @@ class Kitchen:
     def __init__(self, rng: Random, clock: SimulatedClock) -> None:
         self._rng, self.clock = rng, clock
 
-    def find(self, key: Any, now: float) -> RenderedResponse | None:
-        return self._rendered() if self._rng.random() < 0.3 else None
-
-    def needs_refresh(self, rendered: RenderedResponse, now: float) -> bool:
-        return False
+    def peek(self, operation: Any, key: Any, now: float) -> RenderedResponse | None:
+        rendered = self._rendered() if self._rng.random() < 0.3 else None
+        return None if rendered is None or find_no_charge_reason(rendered) else rendered
 
     async def get(self, operation: Any, arguments: Any, key: Any) -> RenderedResponse:
         await anyio.sleep(self._rng.random() ** 2 * 3)
@@ -227,7 +230,12 @@ class Follower(Machine):
                 anyio.create_task_group() as tasks,
             ):
                 kitchen: Any = Kitchen(self.rng, self.clock)
-                till = PaidCallRunner(kitchen, ledger, METRICS, drawer)
+                till = PaidCallRunner(
+                    kitchen,
+                    CallMoney(ledger, Idempotency(MemoryIdempotencyStore(self.clock)), drawer),
+                    METRICS,
+                    UnchargedLimit(monotonic=self.clock.monotonic),
+                )
                 self._open = tasks, process, ledger, till, drawer
                 try:
                     await anyio.sleep_forever()
@@ -245,7 +253,8 @@ class Follower(Machine):
     async def _sell(
         self, call: Call, process: Process, ledger: HttpLedger, till: PaidCallRunner, patience_s: float
     ) -> None:
-        order = PaidCall(call.call_id, REPORT, ARGUMENTS, {}, Caller("192.0.2.1"), call.token)
+        asked = PipelineCall(REPORT, ARGUMENTS, build_cache_key(REPORT, ARGUMENTS), Caller("192.0.2.1"))
+        order = PaidCall(asked, call.token, call.call_id)
         try:
             if self.rng.random() < 0.2:
                 await ledger.knows(call.token)
