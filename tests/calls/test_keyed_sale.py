@@ -174,7 +174,7 @@ async def test_a_key_costs_no_commit_of_its_own(tmp_path, clock, monkeypatch):
             wrote.append(db.total_changes > before)
             return outcomes
 
-        monkeypatch.setattr("toolserver.sql.group_commit.commit_group", counting)
+        monkeypatch.setattr("toolserver.sql.sqlite.commit_group", counting)
 
         async def count(**more):
             """A call, and how many transactions wrote something for it."""
