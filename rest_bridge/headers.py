@@ -66,15 +66,15 @@ class HeaderBook:
 
     def sold(self, operation: Operation) -> list[Header]:
         """Return the headers of an answer that is only for its caller. Do not modify the list."""
-        found = self._sold.get(operation.name)
-        if found is None:
-            found = self._sold[operation.name] = [JSON_TYPE, PRIVATE, VARY, *self.always, *self._announce(operation)]
-        return found
+        headers = self._sold.get(operation.name)
+        if headers is None:
+            headers = self._sold[operation.name] = [JSON_TYPE, PRIVATE, VARY, *self.always, *self._announce(operation)]
+        return headers
 
     def _announce(self, operation: Operation) -> list[Header]:
         """Return the headers that announce deprecated parts of a tool."""
-        told = write_headers(find_deprecations(operation))
-        return [(name.lower().encode(), value.encode("latin-1")) for name, value in told.items()]
+        announced = write_headers(find_deprecations(operation))
+        return [(name.lower().encode(), value.encode("latin-1")) for name, value in announced.items()]
 
     def free(
         self, operation: Operation, rendered: RenderedResponse, encoding: str | None, now: float, *, hit: bool
@@ -82,9 +82,9 @@ class HeaderBook:
         """Return the headers of a free answer that do not depend on the request. Do not modify the list."""
         second = int(now)
         slot = ("headers", encoding, hit)
-        kept = rendered.memo.get(slot)
-        if kept is not None and kept[0] == second:
-            return kept[1]  # type: ignore[no-any-return]
+        prepared = rendered.memo.get(slot)
+        if prepared is not None and prepared[0] == second:
+            return prepared[1]  # type: ignore[no-any-return]
         headers = [JSON_TYPE, *self._caching(rendered, encoding, now, hit), VARY, *self.always]
         headers += self._announce(operation)
         if encoding:
@@ -115,21 +115,21 @@ class HeaderBook:
 
 def digest(rendered: RenderedResponse) -> Header:
     """Return the Content-Digest (RFC 9530) of the payload without any content coding."""
-    found: Header | None = rendered.memo.get("content-digest")
-    if found is None:
-        found = b"content-digest", b"sha-256=:%s:" % base64.b64encode(rendered.sha256())
-        rendered.memo["content-digest"] = found
-    return found
+    header_line: Header | None = rendered.memo.get("content-digest")
+    if header_line is None:
+        header_line = b"content-digest", b"sha-256=:%s:" % base64.b64encode(rendered.sha256())
+        rendered.memo["content-digest"] = header_line
+    return header_line
 
 
-def settlement(told: dict[str, Any]) -> Header:
+def settlement(outcome: dict[str, Any]) -> Header:
     """Return PAYMENT-RESPONSE, which says how an x402 payment ended."""
-    return b"payment-response", header(told).encode()
+    return b"payment-response", header(outcome).encode()
 
 
-def settlement_version_1(told: dict[str, Any]) -> Header:
+def settlement_version_1(outcome: dict[str, Any]) -> Header:
     """Return X-PAYMENT-RESPONSE, the same header for clients of x402 version 1."""
-    return b"x-payment-response", header(settle_version_1(told)).encode()
+    return b"x-payment-response", header(settle_version_1(outcome)).encode()
 
 
 def limits(policy: bytes, limit_states: list[LimitState]) -> list[Header]:
@@ -169,9 +169,9 @@ def _negotiated(accept: bytes) -> str | None:
     return best if weights.get(best, anything) > 0 else None
 
 
-def request_id(given: bytes) -> str:
+def request_id(own: bytes) -> str:
     """Return the caller's request id if it is valid, otherwise a new one."""
-    if given and ids.sane(text := given.decode("latin-1")):
+    if own and ids.sane(text := own.decode("latin-1")):
         return text
     return ids.request_id()
 
@@ -214,14 +214,14 @@ def without_entity(headers: list[Header]) -> list[Header]:
 
 def paid_headers(outcome: Outcome, lines: Sequence[Header] = ()) -> list[Header]:
     """Return a paid answer's headers: credits, receipt, and the payment sent in `lines`, the request's headers."""
-    found: list[Header] = []
+    headers: list[Header] = []
     if outcome.credits_remaining is not None:
-        found.append((b"x-credits-remaining", b"%d" % outcome.credits_remaining))
+        headers.append((b"x-credits-remaining", b"%d" % outcome.credits_remaining))
     if outcome.receipt_id:
-        found.append((b"x-service-receipt-id", outcome.receipt_id.encode()))
-        found.append((b"x-service-receipt", outcome.receipt.encode()) if outcome.receipt else _BY_REFERENCE)
+        headers.append((b"x-service-receipt-id", outcome.receipt_id.encode()))
+        headers.append((b"x-service-receipt", outcome.receipt.encode()) if outcome.receipt else _BY_REFERENCE)
     if outcome.settlement is not None:
-        found.append(settlement(outcome.settlement))
+        headers.append(settlement(outcome.settlement))
         if any(name == b"x-payment" for name, _ in lines):
-            found.append(settlement_version_1(outcome.settlement))
-    return found
+            headers.append(settlement_version_1(outcome.settlement))
+    return headers

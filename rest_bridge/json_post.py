@@ -27,9 +27,9 @@ def json_post(answer: Answer, facts: SiteFacts) -> Mounted:
     async def read(scope: Scope, receive: Receive) -> bytes:
         if scope["method"] != "POST":
             raise MethodNotAllowed("This address accepts only POST.", headers={"Allow": "POST"})
-        found = parse_request(scope)
-        given = from_body(await body_of(receive, found, MOST_BYTES), found.content_type)
-        return json_bytes(await answer(scope, found, given))
+        request = parse_request(scope)
+        members = from_body(await body_of(receive, request, MOST_BYTES), request.content_type)
+        return json_bytes(await answer(scope, request, members))
 
     always = h.HeaderBook(facts).always
 

@@ -30,13 +30,13 @@ class ServedDocument:
 
     def reply(
         self,
-        found: ParsedRequest,
+        request: ParsedRequest,
         *,
         cache_control: bytes = b"public, max-age=%d" % MAX_AGE_S,
         vary: bytes = b"Accept-Encoding",
     ) -> PlainReply:
         """Return the document, or a 304 for a client that has it."""
-        encoding = h.choose_encoding(found.accept_encoding, len(self._body))
+        encoding = h.choose_encoding(request.accept_encoding, len(self._body))
         tag = etag_of(self._digest, encoding)
         headers: list[Header] = [
             (b"content-type", self._type),
@@ -46,7 +46,7 @@ class ServedDocument:
         ]
         if self._type.startswith(b"text/html"):
             headers.append(PAGE_POLICY)
-        if found.if_none_match and holds_etag(found.if_none_match, tag):
+        if request.if_none_match and holds_etag(request.if_none_match, tag):
             return PlainReply(304, b"", headers)
         if encoding is None:
             return PlainReply(200, self._body, headers)
@@ -57,40 +57,40 @@ class ServedDocument:
 
 def lazy(make: Callable[[], Document]) -> Handler:
     """Serve a document that never changes while the service runs. It is made on the first request."""
-    made: list[ServedDocument] = []
+    documents: list[ServedDocument] = []
 
-    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
-        if not made:
-            made.append(ServedDocument(make()))
-        return made[0].reply(found)
+    async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
+        if not documents:
+            documents.append(ServedDocument(make()))
+        return documents[0].reply(request)
 
     return handler
 
 
 def negotiate(html: Callable[[], Document], other: Callable[[], Document], media_type: str) -> Handler:
     """Serve HTML, or another form to clients whose Accept names that form but not HTML."""
-    made: dict[bool, ServedDocument] = {}
+    documents: dict[bool, ServedDocument] = {}
 
-    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
-        wants_other = media_type.encode() in found.accept and b"text/html" not in found.accept
-        if wants_other not in made:
-            made[wants_other] = ServedDocument((other if wants_other else html)())
-        return made[wants_other].reply(found, vary=b"Accept, Accept-Encoding")
+    async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
+        wants_other = media_type.encode() in request.accept and b"text/html" not in request.accept
+        if wants_other not in documents:
+            documents[wants_other] = ServedDocument((other if wants_other else html)())
+        return documents[wants_other].reply(request, vary=b"Accept, Accept-Encoding")
 
     return handler
 
 
 def by_query(make: Callable[[Mapping[str, str]], Document], *, most: int = 64) -> Handler:
     """Serve a document made from query parameters, kept for each choice. `make` raises CallRejected for a wrong one."""
-    made: dict[tuple[tuple[str, str], ...], ServedDocument] = {}
+    documents: dict[tuple[tuple[str, str], ...], ServedDocument] = {}
 
-    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
-        given = from_query(scope["query_string"])
-        choice = tuple(sorted(given.items()))
-        served = made.get(choice) or ServedDocument(make(given))
-        if len(made) < most:
-            made[choice] = served
-        return served.reply(found)
+    async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
+        parameters = from_query(scope["query_string"])
+        choice = tuple(sorted(parameters.items()))
+        served = documents.get(choice) or ServedDocument(make(parameters))
+        if len(documents) < most:
+            documents[choice] = served
+        return served.reply(request)
 
     return handler
 
@@ -99,8 +99,8 @@ def brief(make: Callable[[], Document], *, max_age_s: int = 5) -> Handler:
     """Serve a document that is made for every request and that anyone may cache for `max_age_s` seconds."""
     policy = b"public, max-age=%d" % max_age_s
 
-    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
-        return ServedDocument(make()).reply(found, cache_control=policy)
+    async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
+        return ServedDocument(make()).reply(request, cache_control=policy)
 
     return handler
 
@@ -108,12 +108,12 @@ def brief(make: Callable[[], Document], *, max_age_s: int = 5) -> Handler:
 def brief_under(above: str, read: Callable[[str], bytes | None]) -> Handler:
     """Serve JSON at `<above><name>.json`, made for every request. Raise NotFound if `read` returns None."""
 
-    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
+    async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
         name, dot, ending = scope["path"].removeprefix(above).rpartition(".")
         body = read(name) if (dot, ending) == (".", "json") else None
         if body is None:
             raise NotFound("There is nothing at this address.")
-        return ServedDocument(Document(body, JSON)).reply(found, cache_control=b"public, max-age=5")
+        return ServedDocument(Document(body, JSON)).reply(request, cache_control=b"public, max-age=5")
 
     return handler
 
@@ -121,7 +121,7 @@ def brief_under(above: str, read: Callable[[str], bytes | None]) -> Handler:
 def fresh(make: Callable[[], Awaitable[tuple[Document, int]]]) -> Handler:
     """Serve a document that is made for every request, with its status, and never cached."""
 
-    async def handler(scope: Scope, found: ParsedRequest) -> PlainReply:
+    async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
         document, status = await make()
         return PlainReply(status, document.body, [(b"content-type", document.content_type.encode()), h.NO_STORE])
 

@@ -77,18 +77,18 @@ class Allowances:
         terms = self._terms(wish)
         if terms.expires_at is not None and terms.expires_at <= self._clock.time() * 1000:
             raise _refuse("expires_at", "must be in the future")
-        made = await self._ledger.create_allowance(who, token_hash(own).hex(), terms)
-        return self._show(made)._replace(token=own)
+        allowance = await self._ledger.create_allowance(who, token_hash(own).hex(), terms)
+        return self._show(allowance)._replace(token=own)
 
     async def list_all(self, who: Who) -> list[AllowanceDetails]:
         """Return the live allowances of a token, oldest first, then the most recent of the ended ones."""
-        return [self._show(found) for found in await self._ledger.list_allowances(who)]
+        return [self._show(allowance) for allowance in await self._ledger.list_allowances(who)]
 
     async def change(self, who: Who, id: str, wish: AllowanceWish) -> AllowanceDetails:
         """Change the terms of an allowance; a member that is None does not change. Raise InvalidArguments, NotFound."""
         names = ("name", "credits", "credits_per_day", "expires_at", "tools")
-        given = frozenset(name for name in names if getattr(wish, name) is not None)
-        change = AllowanceChange(given, self._terms(wish))
+        changed = frozenset(name for name in names if getattr(wish, name) is not None)
+        change = AllowanceChange(changed, self._terms(wish))
         return self._show(await self._ledger.change_allowance(who, id, change))
 
     async def revoke(self, who: Who, id: str) -> AllowanceDetails:
@@ -124,21 +124,21 @@ class Allowances:
                 raise _refuse("tools", f"{name} is not a tool that costs credits{meant}")
         return {name: self._paths[name] for name in tools}
 
-    def _show(self, found: Allowance) -> AllowanceDetails:
+    def _show(self, allowance: Allowance) -> AllowanceDetails:
         now = int(self._clock.time() * 1000)
         return AllowanceDetails(
-            found.id,
-            found.name,
-            found.credits,
-            found.spent,
-            found.spent_on(now // DAY_MS),
-            found.credits_per_day,
-            _time(found.expires_at),
-            None if found.tools is None else list(json.loads(found.tools)),
-            found.find_state(now),
-            datetime.fromtimestamp(found.created_at / 1000, UTC),
-            _time(found.last_used_at),
-            found.service,
+            allowance.id,
+            allowance.name,
+            allowance.credits,
+            allowance.spent,
+            allowance.spent_on(now // DAY_MS),
+            allowance.credits_per_day,
+            _time(allowance.expires_at),
+            None if allowance.tools is None else list(json.loads(allowance.tools)),
+            allowance.find_state(now),
+            datetime.fromtimestamp(allowance.created_at / 1000, UTC),
+            _time(allowance.last_used_at),
+            allowance.service,
         )
 
 

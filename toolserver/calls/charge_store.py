@@ -169,8 +169,8 @@ class SqlChargeStore:
             outcome if isinstance(outcome, Exception) else (outcome, _check_issued(next(receipts)))
             for outcome in settled
         ]
-        if kept := list(_pack_results(operations, charged)):
-            store_keyed(db, kept, self._ledger.now())
+        if results := list(_pack_results(operations, charged)):
+            store_keyed(db, results, self._ledger.now())
         return charged
 
     def _withdraw_group(
@@ -242,16 +242,16 @@ class MemoryChargeStore:
 
     async def charge(self, operation: ChargeWithReceipt) -> Charged:
         name, keyed = operation.key_name, operation.keyed
-        if name is not None and (known := self._keys.find(name)) is not None:
-            raise KeyTaken(known)
+        if name is not None and (earlier := self._keys.find(name)) is not None:
+            raise KeyTaken(earlier)
         before = copy.deepcopy(self._ledger.books)
         try:
             settled = operation.charge.on(self._ledger.books)
             receipt = await self._receipts.issue(operation.issue(settled))
             if keyed is not None:
                 result = keyed.pack(settled, receipt)._replace(receipt=receipt.jws)
-                kept = KeyedCall(keyed.claim.request, operation.charge.call_id, result.whole)
-                self._keys.add(keyed.claim.name, kept)
+                keyed_call = KeyedCall(keyed.claim.request, operation.charge.call_id, result.whole)
+                self._keys.add(keyed.claim.name, keyed_call)
             return settled, receipt
         except Exception:
             self._ledger.books = before

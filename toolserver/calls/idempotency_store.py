@@ -25,20 +25,20 @@ LONGER_MS = 3600 * 1000  # shared bytes are kept longer, so that not every new k
 
 def find_keyed(db: SqlConnection, names: Sequence[KeyName], now: int) -> dict[KeyName, KeyedCall]:
     """Return the calls under these names, and delete those older than a day. `now` is in milliseconds."""
-    found = {}
+    calls = {}
     for at in range(0, len(names), TOGETHER):
-        for scope, key, request, call_id, *kept, expires_at in _read_rows(db, names[at : at + TOGETHER]):
+        for scope, key, request, call_id, *parts, expires_at in _read_rows(db, names[at : at + TOGETHER]):
             if expires_at > now:
-                found[scope, key] = KeyedCall(request, call_id, _unpack(db, call_id, *kept))
+                calls[scope, key] = KeyedCall(request, call_id, _unpack(db, call_id, *parts))
             else:
                 db.execute("DELETE FROM idempotency WHERE scope=? AND key=? AND expires_at<=?", (scope, key, now))
-    return found
+    return calls
 
 
 def _read_rows(db: SqlConnection, names: Sequence[KeyName]) -> list[Any]:
-    asked, parameters = pairs(db, names)
+    table, parameters = pairs(db, names)
     sql = f"""SELECT i.scope, i.key, i.request, i.call_id, i.outcome, i.own, i.shared, s.packed, i.expires_at
-      FROM {asked} CROSS JOIN idempotency i ON i.scope = asked.a AND i.key = asked.b
+      FROM {table} CROSS JOIN idempotency i ON i.scope = asked.a AND i.key = asked.b
       LEFT JOIN shared_result s ON s.sha256 = i.shared"""
     return db.execute(in_order(db, sql), parameters).fetchall()
 
@@ -76,18 +76,18 @@ def keep_result(db: SqlConnection, name: KeyName, result: KeptResult, now: int) 
 
     Returns the whole result that is now stored, or None if the call is gone.
     """
-    known = find_keyed(db, [name], now).get(name)
-    if known is None:
+    call = find_keyed(db, [name], now).get(name)
+    if call is None:
         return None
-    if not _has_receipt(db, known.call_id, result):
+    if not _has_receipt(db, call.call_id, result):
         result = KeptResult(result.whole)
     _store_shared(db, [result.shared], now)
     sql, values = "UPDATE idempotency SET own=?, shared=? WHERE scope=? AND key=?", (*_parts_of(result), *name)
     if db.execute(f"{sql} AND own IS NULL AND outcome IS NULL", values).rowcount:
         return result.whole
-    known = find_keyed(db, [name], now).get(name)
-    if known is None or known.result is not None:
-        return known and known.result
+    call = find_keyed(db, [name], now).get(name)
+    if call is None or call.result is not None:
+        return call and call.result
     db.execute(sql, values)  # the stored result has lost its shared bytes
     return result.whole
 
@@ -141,8 +141,8 @@ class MemoryIdempotencyStore:
 
     def find(self, name: KeyName) -> KeyedCall | None:
         """Return the call under this name, or None."""
-        known, expires_at = self._calls.get(name, (None, 0.0))
-        return known if self._now() < expires_at else None
+        call, expires_at = self._calls.get(name, (None, 0.0))
+        return call if self._now() < expires_at else None
 
     async def begin(self, name: KeyName, request: str, call_id: str) -> KeyedCall:
         return self.find(name) or self.add(name, KeyedCall(request, call_id))
@@ -158,11 +158,11 @@ class MemoryIdempotencyStore:
     async def keep(self, name: KeyName, result: KeptResult) -> bytes | None:
         if name not in self._calls:
             return None
-        known, expires_at = self._calls[name]
-        if known.result is None:
-            known = known._replace(result=result.whole)
-            self._calls[name] = known, expires_at
-        return known.result
+        call, expires_at = self._calls[name]
+        if call.result is None:
+            call = call._replace(result=result.whole)
+            self._calls[name] = call, expires_at
+        return call.result
 
     async def drop(self, name: KeyName, call_id: str) -> None:
         self.remove(name, call_id)
@@ -196,8 +196,8 @@ class SqlIdempotencyStore:
 
     async def sweep(self) -> int:
         swept = 0
-        while found := await self._file.alone(partial(_sweep, self._now())):
-            swept += found
+        while deleted := await self._file.alone(partial(_sweep, self._now())):
+            swept += deleted
         while await self._file.alone(lambda db: sweep_shared(db, self._now(), SWEPT)):
             pass
         return swept

@@ -55,10 +55,10 @@ class LiveValues:
             return None
         clock = self._answers.clock
         self._asked_at[name] = clock.monotonic()
-        kept = self._kept(operation)
+        rendered = self._kept(operation)
         series = self._card(operation)["series"] if operation.headline is not None else []
         head = {"tool": name, "generated_at": iso(clock.now()), "series": series}
-        return encode({**head, "answer": None if kept is None else Raw(kept.payload)})
+        return encode({**head, "answer": None if rendered is None else Raw(rendered.payload)})
 
     def refresh_due(self) -> int:
         """Start to recompose expired answers while someone is viewing the page. Return the number started."""
@@ -74,39 +74,43 @@ class LiveValues:
         tried = self._tried.get(operation.name)
         if tried is not None and now - tried < EVERY_S:
             return False
-        kept = self._kept(operation)
-        return kept is None or kept.expires_at <= self._answers.clock.time()
+        rendered = self._kept(operation)
+        return rendered is None or rendered.expires_at <= self._answers.clock.time()
 
     def _kept(self, operation: Operation) -> RenderedResponse | None:
         return self._answers.find_newest(build_cache_key(operation, operation.arguments()))
 
     def _card(self, operation: Operation) -> dict[str, Any]:
         assert operation.headline is not None
-        kept = self._kept(operation)
+        rendered = self._kept(operation)
         card: dict[str, Any] = {"tool": operation.name, "unit": operation.headline.unit}
-        if kept is None:
+        if rendered is None:
             return {**card, **_NOTHING}
-        if "card" not in kept.memo:
-            kept.memo["card"] = self._read(operation, kept)
+        if "card" not in rendered.memo:
+            rendered.memo["card"] = self._read(operation, rendered)
         series = [[iso(point.at), point.value] for point in self._series(operation)]
-        shown: dict[str, Any] = card | kept.memo["card"] | {"series": series}
+        shown: dict[str, Any] = card | rendered.memo["card"] | {"series": series}
         return shown
 
-    def _read(self, operation: Operation, kept: RenderedResponse) -> dict[str, Any]:
+    def _read(self, operation: Operation, rendered: RenderedResponse) -> dict[str, Any]:
         """Return the card of an answer, read once for each answer; a figure becomes a point of the tool's series."""
         assert operation.headline is not None
-        body = decode(kept.payload)
+        body = decode(rendered.payload)
         value, note = operation.headline.read(body.get("data") if operation.enveloped else body)
-        at = moment(kept.generated_at)
-        oldest = moment(kept.oldest_at if kept.oldest_at is not None else kept.generated_at)
+        at = moment(rendered.generated_at)
+        oldest = moment(rendered.oldest_at if rendered.oldest_at is not None else rendered.generated_at)
         is_figure = isinstance(value, int | float) and not isinstance(value, bool)
-        if is_figure and operation.headline.is_series and not kept.stale:
+        if is_figure and operation.headline.is_series and not rendered.stale:
             last = self._history.last(SERIES, operation.name)
             if last is None or (at - last.at).total_seconds() >= EVERY_S:
                 self._history.note(SERIES, operation.name, value, at, keep_s=KEEP_S)
-        expires = moment(kept.expires_at)
-        told = {"updated_at": None if value is None else iso(oldest), "stale": kept.stale, "expires_at": iso(expires)}
-        return {"value": value, "note": note, **told}
+        expires = moment(rendered.expires_at)
+        times = {
+            "updated_at": None if value is None else iso(oldest),
+            "stale": rendered.stale,
+            "expires_at": iso(expires),
+        }
+        return {"value": value, "note": note, **times}
 
     def _series(self, operation: Operation) -> list[DataPoint]:
         """Return at most `POINTS` of the kept points: every nth, counted from the newest."""

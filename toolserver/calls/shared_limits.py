@@ -106,13 +106,13 @@ class SharedCounter:
 
     async def count(self, steps: list[LimitStep]) -> list[Verdict] | tuple[LimitStep, Verdict]:
         """Count a call. Return each step's verdict, or the refusing step and its verdict. Raise SharedMemoryLost."""
-        found: list[int] = await self._memory.run(LIMITS, *self._pack(steps))
-        if len(found) != (3 if found[0] else len(steps) + 1):
+        numbers: list[int] = await self._memory.run(LIMITS, *self._pack(steps))
+        if len(numbers) != (3 if numbers[0] else len(steps) + 1):
             raise SharedMemoryLost
-        if found[0]:
-            refused = steps[found[0] - 1]
-            return refused, Verdict(False, 0, found[2] / 1e6, found[1] / 1e6)
-        return [_allow(step.quota, us) for step, us in zip(steps, found[1:], strict=True)]
+        if numbers[0]:
+            refused = steps[numbers[0] - 1]
+            return refused, Verdict(False, 0, numbers[2] / 1e6, numbers[1] / 1e6)
+        return [_allow(step.quota, us) for step, us in zip(steps, numbers[1:], strict=True)]
 
     def send(self, steps: list[LimitStep]) -> None:
         """Count a call without waiting. A refused or lost call is not counted."""
@@ -170,25 +170,25 @@ class SharedFreeLimits(FreeLimits):
         asked: dict[str, Any] = {"question": question, "spaced": spaced, "distinct": distinct}
         steps = self._list_steps(client, endpoint, **asked)
         try:
-            found = await self._counter.count(steps)
+            verdicts = await self._counter.count(steps)
         except SharedMemoryLost:
             return self._own.take(client, endpoint, **asked)
-        if isinstance(found, tuple):
-            step, verdict = found
+        if isinstance(verdicts, tuple):
+            step, verdict = verdicts
             if step.quota is self.spacing.quota:
                 by_question = self._is_spaced_by_question(client)
                 raise self._reject_spacing(endpoint, verdict, by_question=by_question)
             raise make_rejection(step.quota, verdict)
-        return self._list_states(client, endpoint, question, steps, found)
+        return self._list_states(client, endpoint, question, steps, verdicts)
 
     def _list_states(
-        self, client: str, endpoint: str, question: Hashable, steps: list[LimitStep], found: list[Verdict]
+        self, client: str, endpoint: str, question: Hashable, steps: list[LimitStep], verdicts: list[Verdict]
     ) -> list[LimitState]:
         """Return what the client has left. This instance also counts the call, in case the memory is lost."""
-        states = [LimitState(self.daily.quota, found[-1].reset_s)]
+        states = [LimitState(self.daily.quota, verdicts[-1].reset_s)]
         self._own.daily.take(client)
         if steps[0].quota is self.spacing.quota:
-            states.append(LimitState(self.spacing.quota, found[0].reset_s))
+            states.append(LimitState(self.spacing.quota, verdicts[0].reset_s))
             self._own.spacing.take(self._spacing_key(client, endpoint, question))
         return states
 
@@ -266,18 +266,18 @@ class SharedUnchargedLimit(UnchargedLimit):
 
     async def _look(self, key: str) -> Verdict:
         try:
-            found = await self._counter.count([LimitStep("l", self._bucket.quota, key)])
+            verdicts = await self._counter.count([LimitStep("l", self._bucket.quota, key)])
         except SharedMemoryLost:
             return self._own.look(key)
-        return found[1] if isinstance(found, tuple) else found[0]
+        return verdicts[1] if isinstance(verdicts, tuple) else verdicts[0]
 
     async def _take(self, key: str) -> Verdict:
         own = self._own.take(key)
         try:
-            found = await self._counter.count([LimitStep("b", self._bucket.quota, key)])
+            verdicts = await self._counter.count([LimitStep("b", self._bucket.quota, key)])
         except SharedMemoryLost:
             return own
-        return found[1] if isinstance(found, tuple) else found[0]
+        return verdicts[1] if isinstance(verdicts, tuple) else verdicts[0]
 
     def _note(self, key: str) -> None:
         self._counter.send([LimitStep("b", self._bucket.quota, key)])

@@ -93,10 +93,10 @@ class SharedResponses:
     async def find(self, name: str, *, at: float, ttl_s: float) -> RenderedResponse | None:
         """Return the answer for the time `at`, if any instance has offered one."""
         try:
-            found = await self._memory.run(FIND, _keys(name), [_write(at)], bulk=True)
+            packed = await self._memory.run(FIND, _keys(name), [_write(at)], bulk=True)
         except SharedMemoryLost:
             return None
-        return None if found is None else await _read(found, at, ttl_s)
+        return None if packed is None else await _read(packed, at, ttl_s)
 
     async def offer(
         self, name: str, rendered: RenderedResponse, *, starts_at: float, now: float, ttl_s: float
@@ -109,14 +109,14 @@ class SharedResponses:
         times, unreadable = [_write(each) for each in (starts_at, begins, rendered.expires_at, now)], b""
         for _ in range(2):
             try:
-                found = await self._memory.run(OFFER, _keys(name), [*times, packed, unreadable], bulk=True)
+                offered = await self._memory.run(OFFER, _keys(name), [*times, packed, unreadable], bulk=True)
             except SharedMemoryLost:
                 return rendered
-            if found == packed:
+            if offered == packed:
                 return rendered
-            if (earlier := await _read(found, starts_at, ttl_s)) is not None:
+            if (earlier := await _read(offered, starts_at, ttl_s)) is not None:
                 return earlier
-            unreadable = found
+            unreadable = offered
         return rendered
 
 
@@ -135,9 +135,9 @@ class StoredResponses:
 
     async def load(self, key: Hashable, *, now: float, ttl_s: float) -> RenderedResponse | None:
         """Return the current answer: the shared one, otherwise the one on disk, or None."""
-        found = await self.find(key, at=now, ttl_s=ttl_s)
-        if found is not None or self._disk is None:
-            return found
+        shared = await self.find(key, at=now, ttl_s=ttl_s)
+        if shared is not None or self._disk is None:
+            return shared
         stored = await self._disk.load_answer(self._name(key))
         if not stored:
             return None
@@ -180,10 +180,11 @@ async def _read(packed: bytes, at: float, ttl_s: float) -> RenderedResponse | No
     """Return the offered answer, or None if it is unreadable or valid for longer than its `ttl_s` allows."""
     try:
         facts, _, payload = (await unpack(packed, MOST_BYTES + 1000)).partition(b"\n")
-        found = msgspec.json.decode(facts, type=AnswerFacts)
+        kept_facts = msgspec.json.decode(facts, type=AnswerFacts)
     except (PackingDamaged, msgspec.DecodeError):
         return None
     is_usual = (
-        found.generated_at <= at + CLOCKS_APART_S and at < found.expires_at <= found.generated_at + ttl_s + COMPOSING_S
+        kept_facts.generated_at <= at + CLOCKS_APART_S
+        and at < kept_facts.expires_at <= kept_facts.generated_at + ttl_s + COMPOSING_S
     )
-    return found.make_response(payload) if is_usual and payload.endswith(b"}") else None
+    return kept_facts.make_response(payload) if is_usual and payload.endswith(b"}") else None

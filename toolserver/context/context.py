@@ -210,8 +210,8 @@ class ToolContext:
             n if not n.used else replace(n, status="stale", reason=reasons.get(id(n.source)), replaces=None)
             for n in reading.notes
         ]
-        kept = {id(n.source) for n in notes}
-        self.notes.add([*notes, *(n for n in chain.list_failures() if id(n.source) not in kept)])
+        sources = {id(n.source) for n in notes}
+        self.notes.add([*notes, *(n for n in chain.list_failures() if id(n.source) not in sources)])
         self._warn_stale(section, notes)
 
     def _account_nothing(self, section: str, chain: "FallbackChain[Any]") -> None:
@@ -253,8 +253,8 @@ def _as_fallback(note: SourceNote, replaced: Source[Any, Any], reason: str) -> S
 class Sections:
     """The results of sections by name: a value, or the SourceError that left a warning."""
 
-    def __init__(self, found: Mapping[str, Any]) -> None:
-        self._found = found
+    def __init__(self, results: Mapping[str, Any]) -> None:
+        self._found = results
 
     def get(self, name: str, then: Callable[[Any], T]) -> T | None:
         """Return a section's value converted by `then`, or None if it failed or was not requested."""
@@ -274,15 +274,15 @@ async def read_sections(
     others: Mapping[str, Callable[[], Awaitable[Any]]] | None = None,
 ) -> Sections:
     """Read every section at once by its chain of fallbacks. `others` are sections read in another way."""
-    found: dict[str, Any] = dict.fromkeys(
+    results: dict[str, Any] = dict.fromkeys(
         [*chains, *(others or {})]
     )  # in the requested order, not the order of arrival
 
     async def run(name: str, read: Callable[[], Awaitable[Any]]) -> None:
         try:
-            found[name] = await read()
+            results[name] = await read()
         except SourceError as error:
-            found[name] = error
+            results[name] = error
 
     def chained(name: str, fallbacks: tuple[Fallback[Any], ...]) -> Callable[[], Awaitable[Any]]:
         return lambda: ctx.first(name, *limit_time(fallbacks))
@@ -292,4 +292,4 @@ async def read_sections(
             tasks.start_soon(run, name, chained(name, fallbacks))
         for name, read in (others or {}).items():
             tasks.start_soon(run, name, read)
-    return Sections(found)
+    return Sections(results)

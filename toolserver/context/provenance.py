@@ -158,9 +158,9 @@ class Provenance:
 
     def count_sources(self, section: str = "") -> tuple[int, int]:
         """Return how many sources returned data and how many were queried without result, in one section or in all."""
-        told = [note for note in self.sources if note.section.startswith(section) and not note.barred]
-        good = {note.source.name for note in told if note.used}
-        return len(good), len({note.source.name for note in told if note.status == "error"} - good)
+        notes = [note for note in self.sources if note.section.startswith(section) and not note.barred]
+        good = {note.source.name for note in notes if note.used}
+        return len(good), len({note.source.name for note in notes if note.status == "error"} - good)
 
     @property
     def oldest_fetched_at(self) -> datetime | None:

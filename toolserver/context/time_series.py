@@ -25,8 +25,8 @@ class Ring(Generic[Row]):
 
     def get(self, key: str) -> Row | None:
         """Return the row of a key, or None."""
-        found = self._rows.get(key)
-        return found[1] if found else None
+        row = self._rows.get(key)
+        return row[1] if row else None
 
     def put(self, key: str, row: Row, at: datetime) -> None:
         """Store a row, replacing the key's previous one. Above the bound, the oldest row is dropped."""
@@ -38,8 +38,8 @@ class Ring(Generic[Row]):
     def rows(self, now: datetime) -> list[Row]:
         """Return the rows that have not expired, oldest first, and drop the others."""
         oldest = now - timedelta(seconds=self._keep_s)
-        self._rows = {key: kept for key, kept in self._rows.items() if kept[0] >= oldest}
-        return [row for _, row in sorted(self._rows.values(), key=lambda kept: kept[0])]
+        self._rows = {key: entry for key, entry in self._rows.items() if entry[0] >= oldest}
+        return [row for _, row in sorted(self._rows.values(), key=lambda entry: entry[0])]
 
 
 class TimeSeriesStore:
