@@ -175,7 +175,7 @@ async def running(
         clock,
         facts=SiteFacts(base_url, FACTS.source),
         reader=desk,
-        money=replace(money, ledger=ledger, evidence=FixedReceipts()),
+        money=replace(money, own=ledger, evidence=FixedReceipts()),
         limits=limits,
         mcp=McpSettings(**mcp),
     ) as service:

@@ -230,7 +230,7 @@ async def serving(
     sales = ArrangedSales(ledger, [1000])
     facts = SiteFacts(base_url, FACTS.source, sales=sells)
     operations = [*(operation_of(function) for function in (word, oracle)), *(TOOLS[name] for name in names)]
-    money = replace(memory_money(clock), ledger=ledger, payments=sales)
+    money = replace(memory_money(clock), own=ledger, payments=sales)
     given: dict[str, Any] = {"facts": facts, "reader": MemoryDesk(clock), "money": money, **settings}
     if limited:
         given["limits"] = LimitSettings()
