@@ -4,7 +4,7 @@ Only the waits between two looks differ. What is looked at, and when it is old e
 """
 
 from toolserver.cli.main import main
-from toolserver.money.purchases.chain.node import reorg_watch
+from toolserver.money.purchases.chain import reorg_watch
 from toolserver.money.x402 import finality, settlement
 
 if __name__ == "__main__":
