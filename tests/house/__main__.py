@@ -1,6 +1,7 @@
 """`python -m tests.house`: every figure of the house. `--room toolserver/calls` lists the places within a folder.
 
 `--calls` runs the demo and prints how many product files work for one call of each kind (tests/house/calls.py).
+`--reading` points the links of docs/reading-the-code.md at the lines where the functions stand now.
 """
 
 import argparse
@@ -9,7 +10,7 @@ from collections.abc import Iterable
 
 from tests.architecture.code import PACKAGES
 from tests.architecture.test_imports import package
-from tests.house import calls, figures
+from tests.house import calls, figures, reading
 
 
 def list_places() -> dict[str, list[str]]:
@@ -60,9 +61,12 @@ def main(arguments: list[str]) -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--room", help="print the places within this folder, and within the tests of that room")
     parser.add_argument("--calls", action="store_true", help="run the demo and count the files that work for a call")
+    parser.add_argument("--reading", action="store_true", help="point the links of docs/reading-the-code.md anew")
     options = parser.parse_args(arguments)
     if options.calls:
         calls.print_counts()
+    elif options.reading:
+        reading.point_links()
     elif options.room:
         folder = options.room.rstrip("/")
         starts = (folder, folder.replace("/", "."), f"tests/{folder.removeprefix('toolserver/')}")

@@ -32,13 +32,14 @@ class TracedDemo:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        self._errors = (folder / "errors.txt").open("w")
         self._process = subprocess.Popen(
             [sys.executable, "-m", "tests.house.traced_demo", str(folder / "data")],
             cwd=ROOT,
             env=os.environ | UNLIMITED,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=(folder / "errors.txt").open("w"),
+            stderr=self._errors,
             text=True,
         )
         assert self._process.stdout is not None
@@ -79,7 +80,8 @@ class TracedDemo:
     def stop(self) -> None:
         """End the demo."""
         self._process.terminate()
-        self._process.wait(20)
+        self._process.communicate(timeout=20)
+        self._errors.close()
 
 
 def wait_until(is_so: Callable[[], object]) -> None:
@@ -113,19 +115,20 @@ def receiving() -> Iterator[str]:
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_address[1]}/hook"
     server.shutdown()
+    server.server_close()
 
 
-def trace_calls() -> dict[str, list[Function]]:
-    """The functions of each kind of call, in the order in which they were first called."""
+def trace_calls(*, purchase: bool = True) -> dict[str, list[Function]]:
+    """The functions of each kind of call, in the order in which they were first called; of a purchase if wanted."""
     with tempfile.TemporaryDirectory() as folder, receiving() as hook:
         demo = TracedDemo(Path(folder))
         try:
-            return trace(demo, hook)
+            return trace(demo, hook, purchase=purchase)
         finally:
             demo.stop()
 
 
-def trace(demo: TracedDemo, hook: str) -> dict[str, list[Function]]:
+def trace(demo: TracedDemo, hook: str, *, purchase: bool) -> dict[str, list[Function]]:
     """Make each kind of call, after others have warmed what all of them share."""
     rpc = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "earthquakes", "arguments": {}}}
     quote: dict[str, str] = {}
@@ -135,6 +138,9 @@ def trace(demo: TracedDemo, hook: str) -> dict[str, list[Function]]:
 
     def ask_over_mcp() -> object:
         return demo.request("/api/mcp", rpc)
+
+    def ask_anew() -> object:
+        return demo.request("/api/weather?lat=38.72&lon=-9.14")
 
     def pay() -> object:
         return demo.request("/api/pro/macro", token=demo.token)
@@ -158,13 +164,15 @@ def trace(demo: TracedDemo, hook: str) -> dict[str, list[Function]]:
         ask()
         ask_over_mcp()
     functions = {"free, cached": demo.functions_of(ask), "free, cached, over MCP": demo.functions_of(ask_over_mcp)}
+    functions["free, composed"] = demo.functions_of(ask_anew)
     functions["paid, composed"] = demo.functions_of(pay)
     functions["paid, cached"] = demo.functions_of(pay)
-    functions["quote"] = demo.functions_of(ask_for_quote)
-    transfer = demo.request("/_sim/chain/transfer", {"to": quote["wallet"], "amount_usd": 5})
-    demo.request("/_sim/clock", {"advance_s": 60}, method="PUT")
-    time.sleep(PAUSE_S)
-    functions["confirm"] = demo.functions_of(confirm)
+    if purchase:
+        functions["quote"] = demo.functions_of(ask_for_quote)
+        transfer = demo.request("/_sim/chain/transfer", {"to": quote["wallet"], "amount_usd": 5})
+        demo.request("/_sim/clock", {"advance_s": 60}, method="PUT")
+        time.sleep(PAUSE_S)
+        functions["confirm"] = demo.functions_of(confirm)
     subscription = {"endpoint": "world-deltas", "webhook_url": hook}
     demo.request("/api/pro/subscribe", subscription, token=demo.token)
     demo.request("/api/pro/world-deltas", token=demo.token)

@@ -623,6 +623,19 @@ async def test_what_another_instance_fetched_is_taken_unless_it_is_unreadable_or
         assert answers[0].latency_ms is None
 
 
+@own_time
+@pytest.mark.parametrize(("age_s", "is_kept"), [(3629, True), (3630, True), (3631, False)])
+async def test_an_answer_is_kept_for_its_freshness_and_its_grace_after_that(age_s, is_kept):
+    source = number_source(fresh_s=30, keep_s=3600)
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1})
+        await e.cache.fresh(source, None, sla_s=30)
+        e.clock.advance(age_s)
+        answer = await e.cache.kept(source, None)
+
+    assert (answer is not None) is is_kept
+
+
 def test_a_body_takes_the_room_of_an_average_one_at_least_and_of_all_at_most():
     answer = SourceAnswer(1, START, None, None)
     sizes = {size: measure_room(CachedAnswer(answer, size=size)) for size in (0, 9000, 10**9)}

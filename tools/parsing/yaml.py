@@ -1,13 +1,33 @@
 """Read YAML that others wrote, bounded in depth and size. Scalars stay text."""
 
+import re
+from textwrap import dedent
 from typing import Any
 
 import yaml
 
 DEEPEST = 50  # levels; the C loader of a text of a million brackets would end the process
+MOST_ITEMS = 5_000  # each is read by itself
 MOST_EVENTS = 50_000  # about two for each value; each takes 50 microseconds
 
+_ITEM = re.compile(r"^( *)- ", re.MULTILINE)
 _LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # constructs text, lists and mappings, and nothing else
+
+
+def split_items(text: str) -> list[str]:
+    """Return the text of each item of a list, so that one that is not YAML can be left out alone.
+
+    Raise ValueError for another value than a list, and for too many items.
+    """
+    first = _ITEM.search(text)
+    if first is None:
+        if read_yaml(text):
+            raise ValueError("no list")
+        return []
+    starts = [match.start() for match in _ITEM.finditer(text) if match[1] == first[1]]
+    if len(starts) > MOST_ITEMS:
+        raise ValueError("too many items")
+    return [dedent(text[start:end]) for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
 
 
 def read_yaml(text: str) -> Any:

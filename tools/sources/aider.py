@@ -9,7 +9,7 @@ from typing import NamedTuple
 from tools.parsing.numbers import number, within
 from tools.parsing.optional import optional
 from tools.parsing.text import NAME, clean
-from tools.parsing.yaml import read_yaml
+from tools.parsing.yaml import read_yaml, split_items
 from tools.sources.hosts import DAY, HOUR, RAW
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
@@ -29,13 +29,16 @@ class PolyglotRun(NamedTuple):
 
 def parse(body: str | None, query: None) -> tuple[PolyglotRun, ...]:
     """Return every run that has a score."""
-    runs = read_rows(read_yaml(body or "") or (), lambda row: _run(row) if row.get("pass_rate_2") else None)
+    runs = read_rows(split_items(body or ""), _run)
     if runs and not any(run.solved_percent for run in runs):
         raise SourceChanged("every score is 0")
     return runs
 
 
-def _run(row: dict[str, str]) -> PolyglotRun:
+def _run(item: str) -> PolyglotRun | None:
+    [row] = read_yaml(item)
+    if not row.get("pass_rate_2"):
+        return None
     return PolyglotRun(
         model=clean(row["model"], NAME),
         edit_format=clean(row["edit_format"], 40),

@@ -101,11 +101,11 @@ class Memory(NamedTuple):
 
 def remembered(cache: SourceCache) -> Memory:
     tables = {name: dict(table) for name, table in cache._from_users.items()}
-    return Memory(dict(cache._kept), tables, deepcopy(cache.outlier_guard._good))
+    return Memory(dict(cache._answers), tables, deepcopy(cache.outlier_guard._good))
 
 
 def recall(cache: SourceCache, memory: Memory, sources: Mapping[str, Source[Any, Any]]) -> None:
-    cache._kept.update(memory.kept)
+    cache._answers.update(memory.kept)
     for name, table in memory.from_users.items():
         cache._table(sources[name]).update(table)
     cache.outlier_guard._good = deepcopy(memory.good)

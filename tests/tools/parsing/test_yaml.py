@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.parsing.yaml import DEEPEST, MOST_EVENTS, read_yaml
+from tools.parsing.yaml import DEEPEST, MOST_EVENTS, MOST_ITEMS, read_yaml, split_items
 
 
 def test_scalars_stay_text_and_comments_are_none():
@@ -34,3 +34,19 @@ def test_the_deepest_and_the_longest_text_that_are_read():
 
 def test_no_tag_makes_an_object():
     assert read_yaml("!!python/object/apply:os.system [echo]") == ["echo"]
+
+
+def test_an_item_that_is_not_yaml_leaves_the_others_as_they_were():
+    first, broken, last = split_items("# head\n- a: 1\n  b: 2\n- a\n  b: [\n- a: 3\n")
+
+    assert [read_yaml(first), read_yaml(last)] == [[{"a": "1", "b": "2"}], [{"a": "3"}]]
+    with pytest.raises(ValueError, match="not YAML"):
+        read_yaml(broken)
+
+
+def test_more_items_than_one_list_has_are_refused():
+    assert len(split_items("- a\n" * MOST_ITEMS)) == MOST_ITEMS
+    with pytest.raises(ValueError, match="too many"):
+        split_items("- a\n" * (MOST_ITEMS + 1))
+    with pytest.raises(ValueError, match="no list"):
+        split_items("a: 1\n")
