@@ -71,20 +71,27 @@ class Documents:
     @contextlib.asynccontextmanager
     async def serve(self) -> AsyncIterator[None]:
         tasks: set[asyncio.Task[None]] = set()
+        is_over = False
 
         async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            if (task := asyncio.current_task()) is not None:
-                tasks.add(task)
-            with contextlib.suppress(OSError, asyncio.IncompleteReadError, asyncio.CancelledError):
+            with contextlib.suppress(OSError, asyncio.IncompleteReadError):
                 await self._answer(reader, writer)
-            writer.transport.abort()
 
-        server = await asyncio.start_server(answer, "127.0.0.1", 0)
+        def accept(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if is_over:  # accepted in the last moment: a task would be cancelled before it could close anything
+                writer.transport.abort()
+                return
+            task = asyncio.create_task(answer(reader, writer))
+            task.add_done_callback(lambda _: writer.transport.abort())
+            tasks.add(task)
+
+        server = await asyncio.start_server(accept, "127.0.0.1", 0)
         self._port = server.sockets[0].getsockname()[1]
         try:
             yield
         finally:
             server.close()
+            is_over = True
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)

@@ -8,7 +8,7 @@ from playwright.sync_api import Route, expect
 from tests.live.browser.visitor import Visitor
 from tests.live.processes import Program
 
-pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
 
 
 def card(window: Visitor, tool: str):
@@ -21,7 +21,7 @@ def test_cards_fill_by_themselves_with_value_age_and_price(visitor: Visitor) -> 
     expect(price.locator(".value")).to_have_text(re.compile(r"^\$[\d,]+\.\d\d$"), timeout=60_000)
     expect(price.locator("time")).to_have_text(re.compile(r"^\d+ (s|min) ago$"))
     expect(price.locator(".foot")).to_contain_text("free")
-    expect(visitor.page.locator("#cards")).to_have_attribute("data-filled", re.compile(r"^2[4-9]$"), timeout=60_000)
+    expect(visitor.page.locator("#cards")).to_have_attribute("data-filled", re.compile(r"^2[4-9]$"), timeout=110_000)
     visitor.check()
 
 
