@@ -51,5 +51,5 @@ def json_post(answer: Answer, facts: SiteFacts) -> Mounted:
 
 
 def _refusal(rejected: CallRejected, facts: SiteFacts, request_id: str) -> bytes:
-    named: dict[str, Any] = {"facts": facts, "request_id": request_id, **rejected.extra}
-    return json_bytes(error_codes.body(rejected.code, rejected.detail, **named))
+    body = error_codes.body(rejected.code, rejected.detail, facts=facts, request_id=request_id, **rejected.extra)
+    return json_bytes(body)

@@ -2,6 +2,8 @@
 
 import ast
 import functools
+import graphlib
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -78,3 +80,25 @@ def imports_of_ours(name: str, *, lazy: bool) -> set[str]:
     module = modules()[name]
     names = module.imports if lazy else module.at_once
     return {found for each in names if (found := ours(each))} - {name}
+
+
+def find_circle(graph: Mapping[str, set[str]]) -> str:
+    """One circle, written out, or nothing."""
+    try:
+        graphlib.TopologicalSorter(graph).prepare()
+    except graphlib.CycleError as error:
+        return " -> ".join(error.args[1])
+    return ""
+
+
+def imports_of_scripts() -> dict[str, set[str]]:
+    """Which scripts of the pages each script imports."""
+    graph = {}
+    for path in sorted((ROOT / "rest_bridge").rglob("*.js")):
+        if "vendor" not in path.parts:
+            names = re.findall(r"""(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""", path.read_text(encoding="utf-8"))
+            places = [(path.parent / name.partition("?")[0]).resolve() for name in names]
+            graph[path.relative_to(ROOT).as_posix()] = {
+                place.relative_to(ROOT).as_posix() for place in places if "vendor" not in place.parts
+            }
+    return graph

@@ -1,6 +1,5 @@
 """Who imports whom, and what a start must not load."""
 
-import graphlib
 import re
 import subprocess
 import sys
@@ -9,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.architecture.code import ROOT, imports_of_ours, modules, read
+from tests.architecture.code import ROOT, find_circle, imports_of_ours, imports_of_scripts, modules, read
 
 TO_UNTIE: list[str] = []  # ties between packages that are known and still to be cut
 FACADE = {"toolserver"}  # what authors of tools import; it loads nothing by itself
@@ -23,17 +22,15 @@ def test_the_contracts_of_the_import_linter_are_kept():
     assert done.returncode == 0, done.stdout[-3000:] + done.stderr
 
 
-def circle_in(graph: dict[str, set[str]]) -> str:
-    """A circle, written out, or nothing."""
-    try:
-        graphlib.TopologicalSorter(graph).prepare()
-    except graphlib.CycleError as error:
-        return " -> ".join(error.args[1])
-    return ""
-
-
 def test_no_module_imports_itself_in_a_circle_not_even_lazily():
-    assert circle_in({name: imports_of_ours(name, lazy=True) for name in modules()}) == ""
+    assert find_circle({name: imports_of_ours(name, lazy=True) for name in modules()}) == ""
+
+
+def test_no_script_of_the_pages_imports_itself_in_a_circle():
+    scripts = imports_of_scripts()
+
+    assert any(scripts.values())
+    assert find_circle(scripts) == ""
 
 
 def package(name: str) -> str:
@@ -66,7 +63,7 @@ def test_no_package_imports_itself_in_a_circle():
         graph.setdefault(package(name), set()).update(map(package, others))
     rooms = {room: others - {room} - FACADE for room, others in graph.items()}
 
-    assert circle_in(rooms) == ""
+    assert find_circle(rooms) == ""
 
 
 def allowed_importers() -> dict[str, set[str]]:

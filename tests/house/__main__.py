@@ -6,40 +6,44 @@
 
 import argparse
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterator
 
-from tests.architecture.code import PACKAGES
+from tests.architecture.code import PACKAGES, find_circle, imports_of_ours, imports_of_scripts, modules
 from tests.architecture.test_imports import package
 from tests.house import calls, figures, reading
+
+
+def read_graph() -> dict[str, set[str]]:
+    """Which of our modules each one imports, inside functions and for type checkers too."""
+    return {name: imports_of_ours(name, lazy=True) for name in modules()}
 
 
 def list_places() -> dict[str, list[str]]:
     """Each figure that is a count of places, with the places."""
     product, tests = figures.read_files(*PACKAGES), figures.read_files("tests")
-    graph = figures.imports_by_module(product)
     packages = {file.name for file in product if file.place.endswith("__init__.py")}
     return {
         "filler names": [*figures.list_fillers(product)],
         "splatted literals": [*figures.list_splats(product)],
         "own imports inside functions": [*figures.list_inner_imports(product)],
         "constructors of eight or more fields": [*figures.list_wide_constructors(product)],
-        "engine modules with one user": [*figures.list_one_user_modules(graph, packages)],
+        "engine modules with one user": [*figures.list_one_user_modules(read_graph(), packages)],
         "protocols with one implementation and no double": [*figures.list_lonely_protocols(product, tests)],
         "private names in tests": [*figures.list_private_names(tests)],
         "patches of our parts in tests": [*figures.list_patches(tests)],
     }
 
 
-def list_circles() -> Iterable[str]:
+def list_circles() -> Iterator[str]:
     """The circles of files, of packages and of scripts; empty texts where there is none."""
-    graph = figures.imports_by_module(figures.read_files(*PACKAGES))
+    graph = read_graph()
     del graph["toolserver"]  # what authors of tools import; it loads nothing by itself
     rooms: dict[str, set[str]] = {}
     for name, imports in graph.items():
         rooms.setdefault(package(name), set()).update(map(package, imports - {"toolserver"}))
-    yield figures.find_circle({name: imports - {"toolserver"} for name, imports in graph.items()})
-    yield figures.find_circle({room: others - {room} for room, others in rooms.items()})
-    yield figures.find_circle(figures.imports_of_scripts())
+    yield find_circle({name: imports - {"toolserver"} for name, imports in graph.items()})
+    yield find_circle({room: others - {room} for room, others in rooms.items()})
+    yield find_circle(imports_of_scripts())
 
 
 def print_figures() -> None:

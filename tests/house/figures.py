@@ -1,8 +1,6 @@
 """The figures of the source text: names, literals, imports, constructors, users, protocols, tests, circles, lines."""
 
 import ast
-import graphlib
-import re
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,7 +14,6 @@ from tests.architecture.code import PACKAGES, ROOT, imported, module_of
 FILLERS = frozenset({"given", "told", "kept", "known", "made", "asked", "found"})
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 WIDE = 8  # fields
-SCRIPTS = ROOT / "rest_bridge"
 MINE = {"self", "cls"}
 OUTSIDE = {"os", "sys", "time", "socket", "subprocess", "signal", "shutil", "random", "platform", "builtins"}
 
@@ -138,20 +135,6 @@ def count_fields(node: ast.ClassDef) -> int:
     return 0
 
 
-def imports_by_module(files: Iterable[File]) -> dict[str, set[str]]:
-    """Which of our modules each one imports, inside functions and for type checkers too."""
-    files = list(files)
-    names = {file.name for file in files}
-    graph: dict[str, set[str]] = {}
-    for file in files:
-        found = {
-            name for node in file.nodes if isinstance(node, ast.Import | ast.ImportFrom) for name in imported(node)
-        }
-        modules = {name if name in names else name.rpartition(".")[0] for name in found}
-        graph[file.name] = (modules & names) - {file.name}
-    return graph
-
-
 def list_one_user_modules(graph: Mapping[str, set[str]], packages: set[str]) -> Iterator[str]:
     """Each module of the engine that one other module alone imports."""
     users: dict[str, set[str]] = defaultdict(set)
@@ -222,28 +205,6 @@ def list_patches(tests: Iterable[File]) -> Iterator[str]:
                 case ast.Call(func=ast.Attribute(attr="setattr", value=ast.Name(id="monkeypatch")), args=[target, *_]):
                     if ast.unparse(target).strip("'\"").partition(".")[0] not in OUTSIDE:
                         yield f"{file.place}:{node.lineno}"
-
-
-def find_circle(graph: Mapping[str, set[str]]) -> str:
-    """One circle, written out, or nothing."""
-    try:
-        graphlib.TopologicalSorter(graph).prepare()
-    except graphlib.CycleError as error:
-        return " -> ".join(error.args[1])
-    return ""
-
-
-def imports_of_scripts() -> dict[str, set[str]]:
-    """Which scripts of the pages each script imports."""
-    graph = {}
-    for path in sorted(SCRIPTS.rglob("*.js")):
-        if "vendor" not in path.parts:
-            names = re.findall(r"""(?:from|import)\s*\(?\s*["'](\.[^"']+)["']""", path.read_text(encoding="utf-8"))
-            places = [(path.parent / name.partition("?")[0]).resolve() for name in names]
-            graph[path.relative_to(ROOT).as_posix()] = {
-                place.relative_to(ROOT).as_posix() for place in places if "vendor" not in place.parts
-            }
-    return graph
 
 
 def measure_lines(files: Iterable[File]) -> tuple[float, int]:

@@ -167,12 +167,11 @@ class SharedFreeLimits(FreeLimits):
     ) -> list[LimitState]:
         if not self.enabled:
             return []
-        asked: dict[str, Any] = {"question": question, "spaced": spaced, "distinct": distinct}
-        steps = self._list_steps(client, endpoint, **asked)
+        steps = self._list_steps(client, endpoint, question=question, spaced=spaced, distinct=distinct)
         try:
             verdicts = await self._counter.count(steps)
         except SharedMemoryLost:
-            return self._own.take(client, endpoint, **asked)
+            return self._own.take(client, endpoint, question=question, spaced=spaced, distinct=distinct)
         if isinstance(verdicts, tuple):
             step, verdict = verdicts
             if step.quota is self.spacing.quota:

@@ -224,7 +224,7 @@ class Metrics:
         key = (tool, tier, outcome)
         children = self._counted.get(key)
         if children is None:  # finding a labelled child takes longer than counting
-            children = self._counted[key] = self._calls.labels(*key), self._seconds.labels(tool)
+            children = self._counted[key] = self._calls.labels(tool, tier, outcome), self._seconds.labels(tool)
         children[0].inc()
         children[1].observe(seconds)
 

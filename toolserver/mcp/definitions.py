@@ -233,8 +233,14 @@ class ToolChoices:
         short_meta = not _switched(given, "meta", ("full", "short"))
         names = [name.strip() for name in named.split(",") if name.strip()] if named is not None else None
         is_read = not _switched(given, "hints", ("spend", "read"))
-        how = {"output_schema": is_full, "short_meta": short_meta, "token_argument": token_argument, "is_read": is_read}
-        return self.choose(toolset=given.get("toolset"), tools=names, **how)
+        return self.choose(
+            toolset=given.get("toolset"),
+            tools=names,
+            output_schema=is_full,
+            short_meta=short_meta,
+            token_argument=token_argument,
+            is_read=is_read,
+        )
 
 
 def _switched(given: Mapping[str, str], name: str, words: tuple[str, str]) -> bool:

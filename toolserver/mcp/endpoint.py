@@ -226,8 +226,11 @@ class McpEndpoint:
         if result is not None and message.id is not UNSET:
             answer = messages.response(message.id, result.core, result.end(modern=bool(post.modern)))
             left = result.meta.get("credits_remaining")
-            more = () if left is None else ((b"x-credits-remaining", b"%d" % left),)
-            await self._answers.json(post.send, post.request_id, answer, 200, *more)
+            if left is None:
+                await self._answers.json(post.send, post.request_id, answer)
+            else:
+                credits_left = (b"x-credits-remaining", b"%d" % left)
+                await self._answers.json(post.send, post.request_id, answer, 200, credits_left)
 
     def _read_call(
         self, post: IncomingPost, choice: ToolChoice, message: Message

@@ -67,7 +67,7 @@ def render_failure(rejected: CallRejected, facts: SiteFacts, request_id: str) ->
     There is no structured content, which clients would check against the schema. The exception is an offer to pay
     (x402), which must be there as one object with the error.
     """
-    extra = {**rejected.extra, **next_step(rejected.code)}
+    extra = rejected.extra | next_step(rejected.code)
     body = error_codes.body(rejected.code, rejected.detail, facts=facts, request_id=request_id, **extra)
     told = rejected.headers
     meta: dict[str, Any] = {name: told[header] for name, header in _SIGNED.items() if header in told}

@@ -12,7 +12,6 @@ answer hold nobody else up.
 
 import asyncio
 import contextlib
-import importlib
 import json
 import ssl
 import unicodedata
@@ -262,7 +261,9 @@ class ClientDocuments:
 
     def _load(self) -> tuple[Any, ssl.SSLContext]:
         """Import the module that opens sessions, and load the certificate authorities. Runs in a thread."""
-        return importlib.import_module("toolserver.webhooks.guarded_session"), self._load_tls()
+        from toolserver.webhooks import guarded_session  # it imports aiohttp, which is heavy
+
+        return guarded_session, self._load_tls()
 
 
 class ClientDirectory:

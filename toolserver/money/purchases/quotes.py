@@ -130,7 +130,7 @@ class Quotes:
             return wallet
         while True:
             index = await self._numbers.take()
-            address = wallet(index)  # takes 0.2 ms; a thread would double that
+            address = wallet(index)  # takes about 1 ms, as long as handing it to a thread and back may
             try:
                 await self._store.add_quote(draft._replace(address=address, hd_index=index))
             except AddressInUse:  # another process writes the same file
