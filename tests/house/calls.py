@@ -173,9 +173,9 @@ def trace(demo: TracedDemo, hook: str, *, purchase: bool) -> dict[str, list[Func
         demo.request("/_sim/clock", {"advance_s": 60}, method="PUT")
         time.sleep(PAUSE_S)
         functions["confirm"] = demo.functions_of(confirm)
-    subscription = {"endpoint": "world-deltas", "webhook_url": hook}
-    demo.request("/api/pro/subscribe", subscription, token=demo.token)
-    demo.request("/api/pro/world-deltas", token=demo.token)
+    # The service itself composes some tools again for minutes after a call; the briefing is not among them.
+    demo.request("/api/pro/subscribe", {"endpoint": "briefing", "webhook_url": hook}, token=demo.token)
+    demo.request("/api/pro/briefing", token=demo.token)
     functions["webhook fire"] = demo.functions_of(fire)
     return functions
 
