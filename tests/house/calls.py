@@ -118,17 +118,20 @@ def receiving() -> Iterator[str]:
     server.server_close()
 
 
-def trace_calls(*, purchase: bool = True) -> dict[str, list[Function]]:
-    """The functions of each kind of call, in the order in which they were first called; of a purchase if wanted."""
+def trace_calls(*, purchase: bool = True, subscribed: str = "world-deltas") -> dict[str, list[Function]]:
+    """The functions of each kind of call, in the order in which they were first called; of a purchase if wanted.
+
+    World deltas are composed again for minutes after a call, so a fire of them may find its answer composed already.
+    """
     with tempfile.TemporaryDirectory() as folder, receiving() as hook:
         demo = TracedDemo(Path(folder))
         try:
-            return trace(demo, hook, purchase=purchase)
+            return trace(demo, hook, purchase=purchase, subscribed=subscribed)
         finally:
             demo.stop()
 
 
-def trace(demo: TracedDemo, hook: str, *, purchase: bool) -> dict[str, list[Function]]:
+def trace(demo: TracedDemo, hook: str, *, purchase: bool, subscribed: str) -> dict[str, list[Function]]:
     """Make each kind of call, after others have warmed what all of them share."""
     rpc = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "earthquakes", "arguments": {}}}
     quote: dict[str, str] = {}
@@ -173,9 +176,8 @@ def trace(demo: TracedDemo, hook: str, *, purchase: bool) -> dict[str, list[Func
         demo.request("/_sim/clock", {"advance_s": 60}, method="PUT")
         time.sleep(PAUSE_S)
         functions["confirm"] = demo.functions_of(confirm)
-    # The service itself composes some tools again for minutes after a call; the briefing is not among them.
-    demo.request("/api/pro/subscribe", {"endpoint": "briefing", "webhook_url": hook}, token=demo.token)
-    demo.request("/api/pro/briefing", token=demo.token)
+    demo.request("/api/pro/subscribe", {"endpoint": subscribed, "webhook_url": hook}, token=demo.token)
+    demo.request(f"/api/pro/{subscribed}", token=demo.token)
     functions["webhook fire"] = demo.functions_of(fire)
     return functions
 
