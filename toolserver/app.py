@@ -45,6 +45,7 @@ from toolserver.core.shared_memory import SharedMemory
 from toolserver.core.usage_stats import KEEP_H, Usage
 from toolserver.mcp.endpoint import McpEndpoint
 from toolserver.mcp.oauth.service import OAuthOff, OAuthService, find_reason_against, open_oauth
+from toolserver.mcp.sdk import McpExtension
 from toolserver.money.x402.service import exact_of, topups_of
 from toolserver.money.x402.wire import TOPUP_PATH
 from toolserver.registry.registry import Registry
@@ -287,8 +288,8 @@ class Service:
                 if store is not None:
                     store.save_usage(usage.rows())
 
-    def mcp_endpoint(self, *, everything: bool = False) -> McpEndpoint:
-        """Return MCP over HTTP as one ASGI callable. `everything` adds the MCP conformance fixtures."""
+    def mcp_endpoint(self, extension: McpExtension | None = None) -> McpEndpoint:
+        """Return MCP over HTTP as one ASGI callable. An `extension` is for tests alone."""
         return McpEndpoint(
             self.registry,
             self.pipeline,
@@ -297,14 +298,14 @@ class Service:
             base_url=self.facts.base_url,
             source_name=self.facts.source,
             body_limit=self.settings.limits.body_bytes,
-            everything=everything,
+            extension=extension,
             allowed_hosts=self.settings.mcp.allowed_hosts,
             allowed_origins=self.settings.mcp.allowed_origins,
             strict_versions=self.settings.mcp.strict_versions,
         )
 
-    def web_app(self, *, everything: bool = False) -> Face:
-        """Return REST, MCP over HTTP and the pages as one ASGI callable. `everything` adds MCP conformance fixtures."""
+    def web_app(self, extension: McpExtension | None = None) -> Face:
+        """Return REST, MCP over HTTP and the pages as one ASGI callable."""
         return Face(
             self.registry,
             self.pipeline,
@@ -312,7 +313,7 @@ class Service:
             addresses=self.addresses,
             body_limit=self.settings.limits.body_bytes,
             pages=_page_handlers(self),
-            mounted=self._mount(self.mcp_endpoint(everything=everything)),
+            mounted=self._mount(self.mcp_endpoint(extension)),
         )
 
     def operators_app(self) -> OperatorsFace:
@@ -482,10 +483,10 @@ class App:
         settings: Settings,
         parts: ServiceParts | None = None,
         *,
-        everything: bool = False,
+        extension: McpExtension | None = None,
         on_ready: Callable[[Service], Awaitable[None]] | None = None,
     ) -> None:
-        self._settings, self._parts, self._everything, self._on_ready = settings, parts, everything, on_ready
+        self._settings, self._parts, self._extension, self._on_ready = settings, parts, extension, on_ready
         self._face: Face | None = None
         self.failure: str | None = None
 
@@ -503,7 +504,7 @@ class App:
         started = False
         try:
             async with Service.build(self._settings, self._parts) as service:
-                self._face = service.web_app(everything=self._everything)
+                self._face = service.web_app(self._extension)
                 if self._on_ready is not None:
                     await self._on_ready(service)
                 started = True

@@ -137,7 +137,23 @@ def test_serve_gets_its_flags_as_settings(monkeypatch, tmp_path):
     assert done.exit_code == 0, done.output
     ((settings,), named) = calls[0]
     assert (settings.port, settings.host, settings.data_dir) == (0, "::1", tmp_path)
-    assert named == {"ready_json": True, "everything": False}
+    assert named == {"ready_json": True, "extension": None}
+
+
+def test_everything_serves_the_fixtures_of_a_checkout_with_a_warning(monkeypatch, tmp_path):
+    calls = given_to(monkeypatch, "toolserver.cli.run_service.serve_command")
+    done = run("serve", "--everything", "--port", 0, "--workers", 2, "--data-dir", tmp_path)
+    assert done.exit_code == 0, done.output
+    assert "deprecated" in done.stderr
+    ((_, named),) = calls
+    assert {tool["name"] for tool in named["extension"].definitions} >= named["extension"].fixed.keys()
+
+
+def test_everything_says_where_the_fixtures_are_if_they_are_not_installed(monkeypatch, tmp_path):
+    monkeypatch.setattr("toolserver.cli.serve.FIXTURES", "tests.conformance.nowhere")
+    done = run("serve", "--everything", "--port", 0, "--data-dir", tmp_path)
+    assert done.exit_code == 1
+    assert "run `python -m tests.conformance serve`" in done.stderr
 
 
 def test_several_workers_get_the_flags_to_read_them_again(monkeypatch, tmp_path):
@@ -147,7 +163,7 @@ def test_several_workers_get_the_flags_to_read_them_again(monkeypatch, tmp_path)
     ((settings, flags), named) = calls[0]
     assert settings.workers == 2
     assert (flags["port"], flags["workers"], flags["data_dir"]) == (0, 2, tmp_path)
-    assert named == {"ready_json": False, "everything": False}
+    assert named == {"ready_json": False}
 
 
 def test_a_demo_without_a_data_directory_leaves_nothing_behind(monkeypatch):

@@ -23,7 +23,7 @@ def test_several_workers_that_share_a_database_and_redis_are_allowed_and_one_nee
 )
 def test_what_workers_lack_is_named(given, said):
     with pytest.raises(SystemExit, match=said):
-        check_before_serving(Settings(workers=2, **given), everything=False)
+        check_before_serving(Settings(workers=2, **given))
 
 
 def test_instances_that_share_no_redis_are_refused_and_those_that_do_are_not():
@@ -43,7 +43,7 @@ def test_workers_do_not_follow_a_ledger_whose_journal_one_process_keeps():
     [({}, True), ({"contact": "ops@data.example"}, False), ({"via": "http://127.0.0.1:9"}, False)],
 )
 def test_a_missing_contact_is_warned_of_where_upstreams_are_real(caplog, upstream, warned):
-    check_before_serving(Settings(upstream=upstream), everything=False)
+    check_before_serving(Settings(upstream=upstream))
     assert ("upstream.contact is not set" in caplog.text) is warned
 
 

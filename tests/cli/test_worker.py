@@ -83,10 +83,10 @@ async def test_it_serves_on_the_sockets_that_it_was_given_until_it_is_to_end(pip
     monkeypatch.setattr(module, "serve_until", serve_until)
     files = {name: None if file is None else os.dup(file) for name, file in opened.files.items()}
     with anyio.fail_after(20):
-        await work(settings, {"number": 0, "files": files, "everything": True, "world": None}, pipe["read"])
+        await work(settings, {"number": 0, "files": files, "world": None}, pipe["read"])
     (named,) = seen
     assert named["listeners"].addresses == opened.addresses
-    assert (named["notice"].as_json, named["everything"], named["is_replaced"]()) == (True, True, False)
+    assert (named["notice"].as_json, named["is_replaced"]()) == (True, False)
     await named["prepare"](None)
     assert (tmp_path / "keys" / "webhooks.key").exists(), "two workers would make two"
     for each in (opened, named["listeners"]):
@@ -115,7 +115,7 @@ def test_every_line_of_the_log_names_the_worker(monkeypatch):
 )
 def test_one_that_cannot_begin_says_why_in_one_sentence(tmp_path, flags, message):
     (tmp_path / "file").write_text("")
-    orders = {"number": 0, "flags": flags, "files": {}, "everything": False, "world": None}
+    orders = {"number": 0, "flags": flags, "files": {}, "world": None}
     begun = subprocess.run(
         [sys.executable, "-m", "toolserver.cli.worker"],
         input=json.dumps(orders) + "\n",

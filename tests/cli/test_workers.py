@@ -76,7 +76,7 @@ def supervised(monkeypatch, tmp_path):
 
 async def test_each_worker_gets_the_flags_and_its_sockets_and_one_line_is_printed(supervised, tmp_path, capsys):
     settings = Settings(data_dir=tmp_path, port=0, workers=2, upstream={"contact": "ops@data.example"}, **SHARED)
-    await workers_command(settings, {"data_dir": tmp_path, "port": 0}, ready_json=True, everything=True)
+    await workers_command(settings, {"data_dir": tmp_path, "port": 0}, ready_json=True)
     line = json.loads(capsys.readouterr().out)
     assert set(line) == {"ready", "base_url", "mcp_url", "metrics_url", "pid"}
     assert line["pid"] == os.getpid()
@@ -85,7 +85,7 @@ async def test_each_worker_gets_the_flags_and_its_sockets_and_one_line_is_printe
     for words, orders, files in (first, second):
         assert words[1:] == ["-m", "toolserver.cli.worker"]
         assert orders["flags"] == {"data_dir": str(tmp_path), "port": 0}
-        assert (orders["everything"], orders["world"]) == (True, None)
+        assert orders["world"] is None
         assert sorted(files) == sorted(file for file in orders["files"].values() if file is not None)
     assert not set(first[2]) & set(second[2])
 

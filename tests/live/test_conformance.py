@@ -1,4 +1,4 @@
-"""The official conformance suites: all they score on `serve --everything`, and on the real server what it can have.
+"""The official conformance suites: all they score on our server with fixtures, and what the real one can have of it.
 
 The real server is that of production: stateless, one JSON document for an answer, the fast path before the SDK. Tools
 with names of the suite's fixtures come from a package beside ours (conformance_tools); what no tool can stand for is
@@ -38,8 +38,8 @@ GENERIC = {
 
 
 @pytest.fixture(scope="module")
-def everything(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    with started("serve", "--everything", folder=tmp_path_factory.mktemp("everything")) as program:
+def fixtures(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    with started("serve", folder=tmp_path_factory.mktemp("fixtures"), module="tests.conformance") as program:
         yield program.ready["mcp_url"]
 
 
@@ -67,8 +67,8 @@ def run_suite(suite: Path, url: str, output: Path, *arguments: Any) -> tuple[set
 
 
 @pytest.mark.parametrize(("version", "scored"), [("2026-07-28", 37), ("2025-11-25", 30)])
-def test_every_scored_scenario_of_a_version_passes(everything: str, tmp_path: Path, version: str, scored: int) -> None:
-    passed, _ = run_suite(SUITE_2026, everything, tmp_path, "--requirements", version, "-o", tmp_path)
+def test_every_scored_scenario_of_a_version_passes(fixtures: str, tmp_path: Path, version: str, scored: int) -> None:
+    passed, _ = run_suite(SUITE_2026, fixtures, tmp_path, "--requirements", version, "-o", tmp_path)
     required = yaml.safe_load((SUITE_2026 / "requirements" / f"{version}.yaml").read_text())["server"]
 
     assert len(required) == scored
@@ -77,8 +77,8 @@ def test_every_scored_scenario_of_a_version_passes(everything: str, tmp_path: Pa
     assert version == "2025-11-25" or {"http-header-validation", "http-custom-header-server-validation"} <= passed
 
 
-def test_every_scenario_of_the_first_suite_passes(everything: str, tmp_path: Path) -> None:
-    passed, said = run_suite(SUITE_2025, everything, tmp_path, "--suite", "all", "-o", tmp_path)
+def test_every_scenario_of_the_first_suite_passes(fixtures: str, tmp_path: Path) -> None:
+    passed, said = run_suite(SUITE_2025, fixtures, tmp_path, "--suite", "all", "-o", tmp_path)
 
     assert "✗" not in said
     assert len(passed) == 32

@@ -18,6 +18,7 @@ from toolserver.core.caller import Caller
 from toolserver.core.models import Payload
 from toolserver.mcp import messages
 from toolserver.mcp.endpoint import McpEndpoint
+from toolserver.mcp.sdk import McpExtension
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
 from toolserver.registry.site_facts import SiteFacts
@@ -159,7 +160,7 @@ def registry() -> Registry:
 async def running(
     *,
     limited: bool = False,
-    everything: bool = False,
+    extension: McpExtension | None = None,
     base_url: str = BASE_URL,
     body_limit: int = 65_536,
     **mcp: Any,
@@ -179,7 +180,7 @@ async def running(
         limits=limits,
         mcp=McpSettings(**mcp),
     ) as service:
-        endpoint = service.mcp_endpoint(everything=everything)
+        endpoint = service.mcp_endpoint(extension)
         yield Service(service.registry, service.pipeline, endpoint, desk, ledger, clock, service.facts)
 
 

@@ -4,7 +4,7 @@ import anyio
 
 from toolserver.mcp import sdk
 from toolserver.mcp.asgi import CALLER, CHOICE
-from toolserver.mcp.sdk import Sdk
+from toolserver.mcp.sdk import McpExtension, Sdk
 
 
 class Sessions:
@@ -34,7 +34,7 @@ async def test_the_sdk_is_started_once_for_all_who_need_it_at_the_same_time(monk
     module = Module()
     monkeypatch.setattr(sdk.importlib, "import_module", lambda name: module.names.append(name) or module)
     async with anyio.create_task_group() as tasks:
-        asked = Sdk("fast", tasks, body_limit=9, everything=False)
+        asked = Sdk("fast", tasks, body_limit=9)
         assert module.names == []
 
         async def ask(number):
@@ -59,7 +59,7 @@ async def test_it_is_started_once_the_service_has_run_for_a_while(monkeypatch):
     module = Module()
     monkeypatch.setattr(sdk.importlib, "import_module", lambda name: module.names.append(name) or module)
     async with anyio.create_task_group() as tasks:
-        asked = Sdk("fast", tasks, body_limit=9, everything=False)
+        asked = Sdk("fast", tasks, body_limit=9)
         async with anyio.create_task_group() as soon:
             soon.start_soon(asked.prepare, 0.05)
             await anyio.sleep(0.01)
@@ -70,14 +70,16 @@ async def test_it_is_started_once_the_service_has_run_for_a_while(monkeypatch):
         tasks.cancel_scope.cancel()
 
 
-async def test_the_fixtures_server_is_another_module(monkeypatch):
-    module = Module()
+async def test_an_extension_makes_the_server_itself(monkeypatch):
+    module, other = Module(), Module()
     monkeypatch.setattr(sdk.importlib, "import_module", lambda name: module.names.append(name) or module)
     async with anyio.create_task_group() as tasks:
-        await Sdk("fast", tasks, body_limit=9, everything=True)({}, None, None, choice=None, caller=None)
+        await Sdk("fast", tasks, body_limit=9, extension=McpExtension(other.manager, [], {}))(
+            {}, None, None, choice=None, caller=None
+        )
         tasks.cancel_scope.cancel()
 
-    assert module.names == ["toolserver.mcp.conformance.server"]
+    assert (module.made, other.made) == ([], [("fast", 9)])
 
 
 async def test_a_process_without_descriptors_goes_on_and_the_next_message_starts_it(monkeypatch, caplog):
@@ -90,7 +92,7 @@ async def test_a_process_without_descriptors_goes_on_and_the_next_message_starts
 
     monkeypatch.setattr(sdk.importlib, "import_module", load)
     async with anyio.create_task_group() as tasks:
-        made = Sdk("fast", tasks, body_limit=9, everything=False)
+        made = Sdk("fast", tasks, body_limit=9)
         await made.prepare(0)
         assert [record.message for record in caplog.records] == ["the MCP SDK could not be prepared"]
         await made({"n": 1}, None, None, choice="choice", caller="caller")

@@ -10,6 +10,7 @@ from toolserver.app import App, Service, ServiceParts
 from toolserver.cli.ready_notice import ReadyNotice
 from toolserver.cli.serving_rules import check_before_serving
 from toolserver.clock import Clock
+from toolserver.mcp.sdk import McpExtension
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.serving.directory_lock import hold_directory
 from toolserver.serving.listen import freeze_startup, serve, serve_metrics, stop_signal
@@ -19,13 +20,13 @@ from toolserver.serving.running_note import note_running
 from toolserver.settings import Settings
 
 
-async def serve_command(settings: Settings, *, ready_json: bool, everything: bool = False) -> None:
+async def serve_command(settings: Settings, *, ready_json: bool, extension: McpExtension | None = None) -> None:
     """Run `toolserver serve` in this process until a signal stops it. For several workers, see `workers_command`."""
-    check_before_serving(settings, everything=everything)
+    check_before_serving(settings)
     stop = anyio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop_signal, stop)
-        await serve_until(settings, stop, ReadyNotice(ready_json), everything=everything)
+        await serve_until(settings, stop, ReadyNotice(ready_json), extension=extension)
         tasks.cancel_scope.cancel()
 
 
@@ -34,7 +35,7 @@ async def serve_until(
     stop: anyio.Event,
     notice: ReadyNotice,
     *,
-    everything: bool = False,
+    extension: McpExtension | None = None,
     prepare: Callable[[Service], Awaitable[None]] | None = None,
     clock: Clock | None = None,
     listeners: Listeners | None = None,
@@ -68,7 +69,7 @@ async def serve_until(
             clock=clock,
             is_stopping=lambda: stop.is_set() and not is_replaced(),
         )
-        app = App(settings, parts, everything=everything, on_ready=on_ready)
+        app = App(settings, parts, extension=extension, on_ready=on_ready)
         if sockets.metrics is not None:
             pages = partial(
                 serve_metrics,

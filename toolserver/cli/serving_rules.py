@@ -4,17 +4,14 @@ import logging
 import sys
 
 from toolserver.registry.licence_table import write_plain_table
-from toolserver.serving.listen import refuse_public
 from toolserver.serving.packaged_texts import read_licence_table
 from toolserver.settings import Settings
 
 log = logging.getLogger(__name__)
 
 
-def check_before_serving(settings: Settings, *, everything: bool) -> None:
+def check_before_serving(settings: Settings) -> None:
     """Raise SystemExit, with a sentence or a table, if the service must not start with these settings."""
-    if everything:
-        refuse_public(settings, "--everything")
     require_licence_decision(settings)
     require_what_workers_share(settings)
     if settings.upstream.contact is None and settings.upstream.via is None:

@@ -79,7 +79,6 @@ async def work(settings: Settings, orders: dict[str, Any], file: int = ORDERS) -
             settings,
             stop,
             ReadyNotice(as_json=True),
-            everything=orders["everything"],
             prepare=prepare,
             listeners=listeners,
             is_replaced=later_orders.is_replaced,

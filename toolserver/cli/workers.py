@@ -38,12 +38,10 @@ def make_worker_settings(settings: Settings, number: int) -> Settings:
     return settings.model_copy(update={"data_dir": folder, "scaling": scaling.model_copy(update=shared)})
 
 
-async def workers_command(
-    settings: Settings, flags: Mapping[str, Any], *, ready_json: bool, everything: bool = False
-) -> None:
+async def workers_command(settings: Settings, flags: Mapping[str, Any], *, ready_json: bool) -> None:
     """Run `toolserver serve` with several workers until a signal stops it."""
-    check_before_serving(settings, everything=everything)
-    await supervise(settings, flags, anyio.Event(), ReadyNotice(ready_json), everything=everything)
+    check_before_serving(settings)
+    await supervise(settings, flags, anyio.Event(), ReadyNotice(ready_json))
 
 
 async def supervise(
@@ -52,7 +50,6 @@ async def supervise(
     stop: anyio.Event,
     notice: ReadyNotice,
     *,
-    everything: bool = False,
     world: Mapping[str, str] | None = None,
 ) -> None:
     """Run the workers of a service until `stop` is set. SIGHUP renews them one after another.
@@ -66,7 +63,7 @@ async def supervise(
 
     async def start(number: int) -> WorkerProcess:
         files = listeners[number].files
-        orders = {"number": number, "flags": options, "files": files, "everything": everything, "world": world}
+        orders = {"number": number, "flags": options, "files": files, "world": world}
         numbers = [file for file in files.values() if file is not None]
         return await WorkerProcess.start(number, [sys.executable, "-m", MODULE], orders, numbers)
 

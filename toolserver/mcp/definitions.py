@@ -110,7 +110,7 @@ class ToolRoute:
 class ToolChoice:
     """What one client sees: tools by name and alias, and the listing as bytes for both eras.
 
-    `fixed` holds the cores of results that never change; only conformance fixtures have one. `hidden` maps each tool
+    `fixed` holds the cores of results that never change; only an extension for tests has one. `hidden` maps each tool
     that cannot be called here to the toolset that has it. With `short_meta`, answers have a short `_meta`.
     """
 

@@ -49,7 +49,7 @@ from toolserver.mcp.messages import (
     MessageRefusal,
 )
 from toolserver.mcp.results import ToolResult
-from toolserver.mcp.sdk import Sdk, fixtures
+from toolserver.mcp.sdk import McpExtension, Sdk
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 
@@ -81,7 +81,7 @@ class IncomingPost:
 
 
 class McpEndpoint:
-    """The ASGI callable for exactly one path. `everything` adds the conformance fixtures, for development."""
+    """The ASGI callable for exactly one path. An `extension` is for tests alone."""
 
     def __init__(
         self,
@@ -96,19 +96,23 @@ class McpEndpoint:
         allowed_origins: Iterable[str] = (),
         strict_versions: bool = False,
         body_limit: int = 65_536,
-        everything: bool = False,
+        extension: McpExtension | None = None,
     ) -> None:
         facts = SiteFacts(base_url, source_name)
-        choices = ToolChoices(registry, **(fixtures() if everything else {}))
+        choices = (
+            ToolChoices(registry)
+            if extension is None
+            else ToolChoices(registry, extra=extension.definitions, fixed=extension.fixed)
+        )
         self._fast = FastPath(pipeline, facts)
         self._answers = ResponseSender(facts)
         self._limits, self._addresses, self._counts = pipeline.limits, addresses, pipeline.metrics.mcp_messages
         self._protocol = Bucket(PROTOCOL, monotonic=pipeline.answers.clock.monotonic)
-        self._strict, self._body_limit, self._everything = strict_versions, body_limit, everything
+        self._strict, self._body_limit, self._is_extended = strict_versions, body_limit, extension is not None
         self._admission = RequestGuard(
             choices, base_url=base_url, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins
         )
-        self._sdk = Sdk(self._fast, tasks, body_limit=body_limit, everything=everything)
+        self._sdk = Sdk(self._fast, tasks, body_limit=body_limit, extension=extension)
         tasks.start_soon(self._sdk.prepare)
         tools = {name: choices.count(name) for name in ("core", "all")}
         self._described = messages.description(facts.url("/api/mcp"), facts.url("/docs"), tools)
@@ -165,7 +169,7 @@ class McpEndpoint:
     def _refuse_unknown_tool(self, post: IncomingPost, message: Message, choice: ToolChoice, *, modern: bool) -> None:
         """Raise MessageRefusal for a well-formed call of an unknown tool, because anyone can send many of them."""
         params = message.params
-        if self._everything or not params.name or not params.plain or arguments_of(params) is None:
+        if self._is_extended or not params.name or not params.plain or arguments_of(params) is None:
             return
         self._count_uncommon(post)
         told, near = choice.describe_unknown(mask_secrets(params.name))
@@ -176,7 +180,7 @@ class McpEndpoint:
 
     def _refuse_not_offered(self, post: IncomingPost, message: Message, *, modern: bool) -> None:
         """Raise MessageRefusal for a well-formed request for what is not offered here, such as prompts or resources."""
-        if self._everything or not is_not_offered(message, modern=modern):
+        if self._is_extended or not is_not_offered(message, modern=modern):
             return
         if message.method not in KNOWN:
             self._count_uncommon(post)
@@ -189,10 +193,10 @@ class McpEndpoint:
         )
 
     def _find_prepared(self, post: IncomingPost, message: Message, choice: ToolChoice, *, modern: bool) -> bytes | None:
-        if self._everything and message.method != "tools/call" and (b"mcp-session-id" in post.headers or not modern):
+        if self._is_extended and message.method != "tools/call" and (b"mcp-session-id" in post.headers or not modern):
             return None  # there, the SDK handles sessions
-        if self._everything and message.method == "server/discover":
-            return None  # the fixtures' server offers more
+        if self._is_extended and message.method == "server/discover":
+            return None  # the extension offers more
         return self._fast.find_prepared(message, choice, modern=modern)
 
     async def _answer_from_cache(
@@ -214,7 +218,7 @@ class McpEndpoint:
     async def _answer_later(self, post: IncomingPost, choice: ToolChoice) -> None:
         """Answer calls that take time, notifications, and everything that the SDK handles."""
         message = post.message
-        if message is not None and not self._everything and is_plain_notification(message, post.headers):
+        if message is not None and not self._is_extended and is_plain_notification(message, post.headers):
             await self._answers.empty(post.send, post.request_id, 202)
             return
         found = None if message is None else self._read_call(post, choice, message)
@@ -263,7 +267,7 @@ class McpEndpoint:
 
     def _count_uncommon(self, post: IncomingPost) -> None:
         """Count a message that only the SDK can answer, which is far slower. Raises MessageRefusal over the limit."""
-        if self._everything or not self._limits.enabled:  # conformance suites send only such messages
+        if self._is_extended or not self._limits.enabled:  # conformance suites send only such messages
             return
         verdict = self._protocol.take(self._client(post))
         if not verdict.allowed:
@@ -287,7 +291,7 @@ class McpEndpoint:
             return
         self._admission.check_source(get(b"host"), get(b"origin"))
         streams = b"text/event-stream" in get(b"accept", b"")
-        if self._everything and (method == "DELETE" or (method == "GET" and streams)):
+        if self._is_extended and (method == "DELETE" or (method == "GET" and streams)):
             choice = self._admission.choose(post.scope["query_string"], None, None)
             await self._hand_over(post, choice, post.receive)
         elif method in ("GET", "HEAD") and not streams:

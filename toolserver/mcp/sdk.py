@@ -6,7 +6,8 @@ and no caller waits for the import. If a message needs the SDK earlier, it is im
 
 import importlib
 import logging
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import anyio
 import anyio.to_thread
@@ -19,15 +20,29 @@ from toolserver.mcp.fast_path import FastPath
 
 log = logging.getLogger(__name__)
 
+SERVER = "toolserver.mcp.sdk_server"
 PREPARED_AFTER_S = 10.0  # not during the start, which others wait for
+
+
+class McpExtension(NamedTuple):
+    """What a server offers through the SDK beside the tools of its registry: sessions, streams, prompts, resources.
+
+    Only the server that the MCP conformance suite tests has one. `definitions` and `fixed` are those of `ToolChoices`.
+    """
+
+    manager: Callable[..., Any]
+    definitions: Sequence[dict[str, Any]]
+    fixed: Mapping[str, bytes]
 
 
 class Sdk:
     """The SDK's HTTP side, started in the service's tasks by `prepare` or on first use."""
 
-    def __init__(self, fast: FastPath, tasks: TaskGroup, *, body_limit: int, everything: bool) -> None:
+    def __init__(
+        self, fast: FastPath, tasks: TaskGroup, *, body_limit: int, extension: McpExtension | None = None
+    ) -> None:
         self._fast, self._tasks, self._body_limit = fast, tasks, body_limit
-        self._module = f"toolserver.mcp.{'conformance.server' if everything else 'sdk_server'}"
+        self._extension = extension
         self._lock = anyio.Lock()
         self._sessions: Any = None
 
@@ -51,14 +66,9 @@ class Sdk:
     async def _start(self) -> Any:
         async with self._lock:
             if self._sessions is None:
-                module = await anyio.to_thread.run_sync(importlib.import_module, self._module, abandon_on_cancel=True)
-                sessions = module.manager(self._fast, body_limit=self._body_limit)
+                module = await anyio.to_thread.run_sync(importlib.import_module, SERVER, abandon_on_cancel=True)
+                manager = module.manager if self._extension is None else self._extension.manager
+                sessions = manager(self._fast, body_limit=self._body_limit)
                 await self._tasks.start(module.live, sessions)
                 self._sessions = sessions
         return self._sessions
-
-
-def fixtures() -> dict[str, Any]:
-    """Return the conformance fixtures as `ToolChoices` takes them."""
-    everything = importlib.import_module("toolserver.mcp.conformance.server")
-    return {"extra": everything.definitions(), "fixed": everything.fixed()}

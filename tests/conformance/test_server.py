@@ -3,17 +3,17 @@
 import json
 from types import SimpleNamespace
 from typing import Any
-from unittest.mock import AsyncMock
 
 import pytest
 from mcp_types import CallToolRequestParams
 
+from tests.conformance import server
+from tests.conformance.fixtures import FIXED, FIXTURES, PIXEL, SCHEMAS
 from tests.mcp.service import asked, headers_for, running
 from toolserver.mcp import messages
-from toolserver.mcp.conformance import server
-from toolserver.mcp.conformance.fixtures import FIXED, FIXTURES, PIXEL, SCHEMAS
 from toolserver.mcp.definitions import ToolChoices
 from toolserver.mcp.fast_path import FastPath
+from toolserver.mcp.sdk import McpExtension
 
 HELLO = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
 
@@ -28,8 +28,8 @@ def message_of(answer: Any) -> Any:
 @pytest.mark.parametrize("name", sorted(FIXED))
 async def test_a_fixed_result_is_the_same_by_the_sdk(name: str) -> None:
     message = asked("tools/call", {"name": name}, modern=True)
-    async with running(everything=True) as one, running(everything=True) as other:
-        other.endpoint._answer_at_once = AsyncMock(return_value=None)
+    by_sdk = McpExtension(server.manager, server.definitions(), fixed={})
+    async with running(extension=server.EXTENSION) as one, running(extension=by_sdk) as other:
         async with one.client() as fast, other.client() as sdk:
             headers = headers_for(message, messages.MODERN)
             answers = [await http.post("/", json=message, headers=headers) for http in (fast, sdk)]
@@ -39,7 +39,7 @@ async def test_a_fixed_result_is_the_same_by_the_sdk(name: str) -> None:
 
 
 async def test_fixtures_are_listed_and_the_registry_still_works() -> None:
-    async with running(everything=True) as service, service.client() as http:
+    async with running(extension=server.EXTENSION) as service, service.client() as http:
         tools = await http.post(
             "/", json=(message := asked("tools/list", modern=True)), headers=headers_for(message, messages.MODERN)
         )
@@ -71,7 +71,7 @@ async def test_by_the_sdk_the_tools_of_the_registry_are_called_too() -> None:
 
 async def test_there_are_sessions_which_end() -> None:
     accept = {"content-type": "application/json", "accept": "application/json, text/event-stream"}
-    async with running(everything=True) as service, service.client() as http:
+    async with running(extension=server.EXTENSION) as service, service.client() as http:
         hello = await http.post("/", json=asked("initialize", HELLO), headers=accept)
         named = accept | {"mcp-session-id": hello.headers["mcp-session-id"], "mcp-protocol-version": "2025-11-25"}
         ready = await http.post("/", json={"jsonrpc": "2.0", "method": "notifications/initialized"}, headers=named)
@@ -96,7 +96,7 @@ async def test_a_real_server_has_no_fixtures() -> None:
 # --- what an older client finds beside tools ---
 
 
-def events_of(kept: server.Events) -> tuple[Any, list[tuple[Any, str]]]:
+def take_events() -> tuple[Any, list[tuple[Any, str]]]:
     """A callback, and what it was given."""
     replayed: list[tuple[Any, str]] = []
 
@@ -107,9 +107,9 @@ def events_of(kept: server.Events) -> tuple[Any, list[tuple[Any, str]]]:
 
 
 async def test_a_client_that_reconnects_gets_what_its_own_stream_said_after_the_last_event() -> None:
-    kept = server.Events()
+    events = server.Events()
     stored = [("a", "1st"), ("b", "2nd"), ("a", None), ("a", "4th"), ("b", "5th"), ("a", "6th")]
-    numbers = [await kept.store_event(stream, message) for stream, message in stored]
+    numbers = [await events.store_event(stream, message) for stream, message in stored]
     assert numbers == ["1", "2", "3", "4", "5", "6"]
 
     for last, stream, expected in (
@@ -119,19 +119,19 @@ async def test_a_client_that_reconnects_gets_what_its_own_stream_said_after_the_
         ("6", "a", []),
         ("9", None, []),
     ):
-        take, replayed = events_of(kept)
-        assert await kept.replay_events_after(last, take) == stream
+        take, replayed = take_events()
+        assert await events.replay_events_after(last, take) == stream
         assert replayed == expected
 
 
 async def test_only_the_last_two_thousand_messages_are_kept() -> None:
-    kept = server.Events()
+    events = server.Events()
     for number in range(2001):
-        await kept.store_event("a", number)
-    take, replayed = events_of(kept)
+        await events.store_event("a", number)
+    take, replayed = take_events()
 
-    assert await kept.replay_events_after("1", take) is None
-    assert await kept.replay_events_after("2", take) == "a"
+    assert await events.replay_events_after("1", take) is None
+    assert await events.replay_events_after("2", take) == "a"
     assert len(replayed) == 1999
     assert replayed[0] == (2, "3")
 
@@ -139,7 +139,7 @@ async def test_only_the_last_two_thousand_messages_are_kept() -> None:
 @pytest.fixture
 async def ask() -> Any:
     """Asks the server of the suite in the modern era; the result or the error."""
-    async with running(everything=True) as service, service.client() as http:
+    async with running(extension=server.EXTENSION) as service, service.client() as http:
 
         async def asking(method: str, **params: Any) -> Any:
             message = asked(method, params, modern=True)
@@ -205,10 +205,10 @@ async def test_prompts_say_their_arguments_and_need_them(ask: Any) -> None:
     ],
 )
 async def test_a_prompt_is_made_of_messages_of_the_user(ask: Any, name: str, arguments: Any, contents: Any) -> None:
-    made = (await ask("prompts/get", name=name, arguments=arguments))["messages"]
+    sent = (await ask("prompts/get", name=name, arguments=arguments))["messages"]
 
-    assert [each["content"].get("text", each["content"]["type"]) for each in made] == contents
-    assert {each["role"] for each in made} == {"user"}
+    assert [each["content"].get("text", each["content"]["type"]) for each in sent] == contents
+    assert {each["role"] for each in sent} == {"user"}
 
 
 async def test_a_prompt_may_ask_the_user_first(ask: Any) -> None:
@@ -217,13 +217,13 @@ async def test_a_prompt_may_ask_the_user_first(ask: Any) -> None:
     assert interim["resultType"] == "input_required"
     assert list(interim["inputRequests"]) == ["user_context"]
 
-    given = {"user_context": {"action": "accept", "content": {"context": "tests"}}}
-    done = await ask("prompts/get", name=name, inputResponses=given)
+    answers = {"user_context": {"action": "accept", "content": {"context": "tests"}}}
+    done = await ask("prompts/get", name=name, inputResponses=answers)
     assert done["messages"][0]["content"]["text"] == "Context: {'context': 'tests'}"
     assert done["resultType"] == "complete"
 
 
 async def test_nothing_is_completed(ask: Any) -> None:
     prompt = {"type": "ref/prompt", "name": "test_simple_prompt"}
-    found = await ask("completion/complete", ref=prompt, argument={"name": "a", "value": "b"})
-    assert found["completion"] == {"values": [], "total": 0, "hasMore": False}
+    offered = await ask("completion/complete", ref=prompt, argument={"name": "a", "value": "b"})
+    assert offered["completion"] == {"values": [], "total": 0, "hasMore": False}

@@ -1,4 +1,4 @@
-"""Provide the tools that the MCP conformance suite calls by name. Development only: `serve --everything`.
+"""Provide the tools that the MCP conformance suite calls by name.
 
 Results are written as they are sent. The fast path answers those that never change, so that the suite checks the fast
 path's bytes too.
@@ -233,26 +233,26 @@ async def test_streaming_elicitation(ctx: Context, params: CallToolRequestParams
 
 @fixture()
 async def test_input_required_result_elicitation(ctx: Context, params: CallToolRequestParams) -> Result:
-    given = (params.input_responses or {}).get("user_name")
-    if isinstance(given, ElicitResult) and given.content:
-        return said(f"Hello, {given.content.get('name')}!")
+    answer = (params.input_responses or {}).get("user_name")
+    if isinstance(answer, ElicitResult) and answer.content:
+        return said(f"Hello, {answer.content.get('name')}!")
     return input_required({"user_name": ask("What is your name?", NAME)})
 
 
 @fixture()
 async def test_input_required_result_sampling(ctx: Context, params: CallToolRequestParams) -> Result:
-    given = (params.input_responses or {}).get("capital_question")
-    if isinstance(given, CreateMessageResult):
-        return said(f"Model said: {getattr(given.content, 'text', '')}")
+    answer = (params.input_responses or {}).get("capital_question")
+    if isinstance(answer, CreateMessageResult):
+        return said(f"Model said: {getattr(answer.content, 'text', '')}")
     return input_required({"capital_question": sample("What is the capital of France?")})
 
 
 @fixture()
 async def test_input_required_result_list_roots(ctx: Context, params: CallToolRequestParams) -> Result:
-    given = (params.input_responses or {}).get("client_roots")
+    answer = (params.input_responses or {}).get("client_roots")
     return (
-        said(f"{len(given.roots)} roots")
-        if isinstance(given, ListRootsResult)
+        said(f"{len(answer.roots)} roots")
+        if isinstance(answer, ListRootsResult)
         else input_required({"client_roots": ROOTS})
     )
 
@@ -278,10 +278,10 @@ async def test_input_required_result_multiple_inputs(ctx: Context, params: CallT
 
 @fixture()
 async def test_input_required_result_multi_round(ctx: Context, params: CallToolRequestParams) -> Result:
-    given, state = params.input_responses or {}, params.request_state
-    if state == "round 1" and "step1" in given:
+    answers, state = params.input_responses or {}, params.request_state
+    if state == "round 1" and "step1" in answers:
         return input_required({"step2": ask("Step 2", an_object(["color"], color={"type": "string"}))}, "round 2")
-    if state == "round 2" and "step2" in given:
+    if state == "round 2" and "step2" in answers:
         return said("done")
     return input_required({"step1": ask("Step 1", NAME)}, "round 1")
 

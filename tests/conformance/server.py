@@ -1,6 +1,6 @@
-"""Build the server of `serve --everything`: the registry's tools and everything the MCP conformance suite requires.
+"""Build the server that the MCP conformance suite tests: the registry's tools, and everything the suite requires.
 
-Development only. Unlike the real server, it has sessions and streams, because the suite tests them. The address,
+Unlike the real server, it has sessions and streams, because the suite tests them. The address,
 admission, checks and fast path are the real ones.
 """
 
@@ -33,9 +33,7 @@ from mcp_types import (
 )
 from mcp_types.methods import CacheableMethod
 
-from toolserver import API_VERSION
-from toolserver.mcp import messages
-from toolserver.mcp.conformance.fixtures import (
+from tests.conformance.fixtures import (
     BUS,
     FIXED,
     FIXTURES,
@@ -49,10 +47,11 @@ from toolserver.mcp.conformance.fixtures import (
     input_required,
     resource,
 )
+from toolserver import API_VERSION
+from toolserver.mcp import messages
 from toolserver.mcp.fast_path import FastPath
-from toolserver.mcp.sdk_server import RegistryTools, live
-
-__all__ = ["definitions", "fixed", "live", "manager"]
+from toolserver.mcp.sdk import McpExtension
+from toolserver.mcp.sdk_server import RegistryTools
 
 RESOURCES = {
     "test://static-text": ("text/plain", "This is the content of the static text resource."),
@@ -128,17 +127,17 @@ async def _done(ctx: Context, params: Any) -> Result:
 async def _list_prompts(ctx: Context, params: PaginatedRequestParams) -> Result:
     return {
         "prompts": [
-            {"name": name, "description": name, "arguments": [{"name": a, "required": True} for a in arguments]}
-            for name, arguments in PROMPTS.items()
+            {"name": name, "description": name, "arguments": [{"name": a, "required": True} for a in names]}
+            for name, names in PROMPTS.items()
         ]
     }
 
 
 async def _get_prompt(ctx: Context, params: GetPromptRequestParams) -> Result:
-    given = params.arguments or {}
+    arguments = params.arguments or {}
     if params.name not in PROMPTS:
         raise MCPError(code=INVALID_PARAMS, message="Unknown prompt")
-    if missing := [name for name in PROMPTS[params.name] if name not in given]:
+    if missing := [name for name in PROMPTS[params.name] if name not in arguments]:
         raise MCPError(code=INVALID_PARAMS, message=f"Missing: {', '.join(missing)}")
     if params.name == "test_input_required_result_prompt":
         context = (params.input_responses or {}).get("user_context")
@@ -148,9 +147,9 @@ async def _get_prompt(ctx: Context, params: GetPromptRequestParams) -> Result:
             )
         return _messages(_text(f"Context: {getattr(context, 'content', None)}"))
     if params.name == "test_prompt_with_arguments":
-        return _messages(_text(f"Prompt with arguments: arg1='{given['arg1']}', arg2='{given['arg2']}'"))
+        return _messages(_text(f"Prompt with arguments: arg1='{arguments['arg1']}', arg2='{arguments['arg2']}'"))
     if params.name == "test_prompt_with_embedded_resource":
-        embedded = resource(given["resourceUri"], "text/plain", "Embedded resource content for testing.")
+        embedded = resource(arguments["resourceUri"], "text/plain", "Embedded resource content for testing.")
         return _messages(embedded, _text("Please process the embedded resource above."))
     if params.name == "test_prompt_with_image":
         return _messages(IMAGE, _text("Please analyze the image above."))
@@ -176,19 +175,19 @@ class Events(EventStore):
     """The last messages of every stream, for clients that reconnect."""
 
     def __init__(self) -> None:
-        self._kept: deque[tuple[str, str, JSONRPCMessage | None]] = deque(maxlen=2000)
+        self._events: deque[tuple[str, str, JSONRPCMessage | None]] = deque(maxlen=2000)
         self._count = itertools.count(1)
 
     async def store_event(self, stream_id: str, message: JSONRPCMessage | None) -> str:
         """Store a message and number it."""
         number = str(next(self._count))
-        self._kept.append((number, stream_id, message))
+        self._events.append((number, stream_id, message))
         return number
 
     async def replay_events_after(self, last_event_id: str, send_callback: EventCallback) -> str | None:
         """Send the messages of a stream that follow a given message."""
-        stream = next((stream for number, stream, _ in self._kept if number == last_event_id), None)
-        for number, of, message in list(self._kept):
+        stream = next((stream for number, stream, _ in self._events if number == last_event_id), None)
+        for number, of, message in list(self._events):
             if of == stream and int(number) > int(last_event_id) and message is not None:
                 await send_callback(EventMessage(message, number))
         return stream
@@ -243,3 +242,6 @@ def manager(fast: FastPath, *, body_limit: int) -> StreamableHTTPSessionManager:
     return StreamableHTTPSessionManager(
         build(fast), json_response=False, stateless=False, event_store=Events(), retry_interval=100
     )
+
+
+EXTENSION = McpExtension(manager=manager, definitions=definitions(), fixed=fixed())

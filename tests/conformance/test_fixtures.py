@@ -14,7 +14,7 @@ from mcp_types import (
     TextContent,
 )
 
-from toolserver.mcp.conformance.fixtures import (
+from tests.conformance.fixtures import (
     FIXED,
     FIXTURES,
     SCHEMAS,
@@ -41,8 +41,8 @@ def call(name, responses=None, state=None, context=None, **arguments):
 
 def client_with(**capabilities):
     """The context of a client that can do this."""
-    given = {"sampling": None, "elicitation": None} | capabilities
-    return SimpleNamespace(session=SimpleNamespace(client_capabilities=SimpleNamespace(**given)))
+    stated = SimpleNamespace(**{"sampling": None, "elicitation": None} | capabilities)
+    return SimpleNamespace(session=SimpleNamespace(client_capabilities=stated))
 
 
 def asked_for(result):
@@ -90,14 +90,14 @@ def test_the_parts_of_results():
 async def test_two_rounds_of_input_follow_each_other_and_neither_can_be_skipped():
     name = "input_required_result_multi_round"
 
-    async def at(state, *given):
-        return await call(name, dict.fromkeys(given, NAMED), state)
+    async def at(state, *steps):
+        return await call(name, dict.fromkeys(steps, NAMED), state)
 
     first, second = (["step1"], "round 1"), (["step2"], "round 2")
     assert asked_for(await call(name)) == first
     assert asked_for(await at("round 1", "step1")) == second
     assert await at("round 2", "step2") == said("done")
-    for state, *given in (
+    for state, *steps in (
         ("round 1",),
         ("round 1", "step2"),
         ("round 2",),
@@ -105,7 +105,7 @@ async def test_two_rounds_of_input_follow_each_other_and_neither_can_be_skipped(
         (None, "step1"),
         (None, "step2"),
     ):
-        assert asked_for(await at(state, *given)) == first
+        assert asked_for(await at(state, *steps)) == first
 
 
 @pytest.mark.parametrize(
@@ -119,8 +119,8 @@ async def test_two_rounds_of_input_follow_each_other_and_neither_can_be_skipped(
 async def test_a_tool_asks_until_it_has_the_answer_of_the_right_kind(name, key, answer, told):
     name = f"input_required_result_{name}"
     wrong = ROOTS if key != "client_roots" else NAMED
-    for given in (None, {}, {"other": answer}, {key: wrong}):
-        assert asked_for(await call(name, given)) == ([key], None)
+    for answers in (None, {}, {"other": answer}, {key: wrong}):
+        assert asked_for(await call(name, answers)) == ([key], None)
     assert await call(name, {key: answer}) == said(told)
 
 
@@ -132,15 +132,15 @@ async def test_who_declines_is_asked_again():
 
 async def test_a_confirmation_counts_only_with_the_state_that_was_handed_out():
     name, confirmed = "input_required_result_request_state", {"confirm": NAMED}
-    for given, state in ((None, None), (confirmed, None), (confirmed, "other"), ({}, "nonce")):
-        assert asked_for(await call(name, given, state)) == (["confirm"], "nonce")
+    for answers, state in ((None, None), (confirmed, None), (confirmed, "other"), ({}, "nonce")):
+        assert asked_for(await call(name, answers, state)) == (["confirm"], "nonce")
     assert await call(name, confirmed, "nonce") == said("state-ok: confirmation received")
 
 
 async def test_several_answers_have_to_come_together():
     name, needed = "input_required_result_multiple_inputs", ["user_name", "greeting", "client_roots"]
-    for given in ({}, {"user_name": NAMED}, {"user_name": NAMED, "greeting": SPOKEN}):
-        assert asked_for(await call(name, given)) == (needed, "multi")
+    for answers in ({}, {"user_name": NAMED}, {"user_name": NAMED, "greeting": SPOKEN}):
+        assert asked_for(await call(name, answers)) == (needed, "multi")
     for more in ({}, {"other": NAMED}):
         assert await call(name, dict.fromkeys(needed, NAMED) | more) == said("All inputs received.")
 
@@ -211,8 +211,8 @@ async def test_fields_of_a_form_have_defaults_and_choices():
     await call("elicitation_sep1330_enums", context=context)
     (_, defaults, _), (_, choices, _) = user.sent
 
-    given = {name: field["default"] for name, field in defaults["properties"].items()}
-    assert given == {"name": "John Doe", "age": 30, "score": 95.5, "status": "active", "verified": True}
+    presets = {name: field["default"] for name, field in defaults["properties"].items()}
+    assert presets == {"name": "John Doe", "age": 30, "score": 95.5, "status": "active", "verified": True}
     titled = choices["properties"]["titledSingle"]["oneOf"]
     assert titled == [
         {"const": "value1", "title": "First"},
