@@ -77,8 +77,7 @@ if TYPE_CHECKING:
     from toolserver.registry.registry import Tier as Tier
     from toolserver.registry.registry import tool as tool
     from toolserver.registry.spelling import find_word as find_word
-    from toolserver.upstream.proof import Proof as Proof
-    from toolserver.upstream.rows import read_rows as read_rows
+    from toolserver.upstream.decode import read_rows as read_rows
     from toolserver.upstream.source import MIB as MIB
     from toolserver.upstream.source import Connect as Connect
     from toolserver.upstream.source import Gauge as Gauge
@@ -87,6 +86,7 @@ if TYPE_CHECKING:
     from toolserver.upstream.source import Keys as Keys
     from toolserver.upstream.source import Licence as Licence
     from toolserver.upstream.source import Post as Post
+    from toolserver.upstream.source import Proof as Proof
     from toolserver.upstream.source import Source as Source
     from toolserver.upstream.source_errors import SourceChanged as SourceChanged
     from toolserver.upstream.source_errors import SourceDown as SourceDown

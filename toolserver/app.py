@@ -33,9 +33,8 @@ from toolserver.calls.live_values import LiveValues
 from toolserver.calls.paid_call import CallMoney
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import CallLimits, FreeLimits, PersonalLimits, UnchargedLimit
-from toolserver.calls.response_cache import ResponseCache
+from toolserver.calls.response_cache import ResponseCache, SharedResponses, StoredResponses
 from toolserver.calls.shared_limits import SharedFreeLimits, SharedPersonalLimits, SharedUnchargedLimit
-from toolserver.calls.stored_responses import SharedResponses, StoredResponses
 from toolserver.clock import Clock, SystemClock
 from toolserver.context.service_info import ServiceInfo
 from toolserver.context.time_series import TimeSeriesStore
@@ -68,10 +67,10 @@ from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredA
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import HttpSender, RecordExchange
+from toolserver.upstream.outlier_guard import SERIES, SizeGuard
 from toolserver.upstream.reading import SourceReader
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.shared_fetch import FetchInMemory
-from toolserver.upstream.size_guard import SERIES, SizeGuard
 from toolserver.upstream.source_history import SourceHistory
 from toolserver.webhooks.service import WebhookService
 from toolserver.world.remote_clock import FollowedClock, follow

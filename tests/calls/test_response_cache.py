@@ -11,8 +11,7 @@ from tests.calls.stored_answers import Disk, Packed
 from tests.calls.toy import FIRST, REGISTRY, SECOND, Reading
 from toolserver.calls import response_cache
 from toolserver.calls.arguments import build_cache_key
-from toolserver.calls.response_cache import POPULAR, RETRY_S, AnswerTable, SchemaFailure
-from toolserver.calls.stored_responses import StoredResponses
+from toolserver.calls.response_cache import POPULAR, RETRY_S, AnswerTable, SchemaFailure, StoredResponses
 from toolserver.context.context import ToolContext
 from toolserver.registry.registry import operation_of, tool
 from toolserver.upstream.throttle import RequestWithheld

@@ -14,15 +14,14 @@ from tests.calls.stored_answers import Disk, Packed
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from toolserver.calls.arguments import build_cache_key
 from toolserver.calls.response import RenderedResponse
-from toolserver.calls.response_cache import POPULAR
-from toolserver.calls.stored_responses import (
+from toolserver.calls.response_cache import (
     CLOCKS_APART_S,
     COMPOSING_S,
-    MOST_BYTES,
+    MOST_SHARED_BYTES,
+    POPULAR,
     AnswerFacts,
     SharedResponses,
     StoredResponses,
-    collect_facts,
 )
 from toolserver.core.packing import pack
 from toolserver.core.shared_memory import SharedMemoryLost
@@ -220,7 +219,7 @@ async def test_an_answer_that_would_be_over_before_it_begins_or_is_too_large_is_
     shared = SharedResponses(one.service.memory)
     mine = RenderedResponse(b"{}", 100.0, 130.0, None)
     assert await shared.offer("x", mine, starts_at=130, now=100, ttl_s=30) is mine
-    monkeypatch.setattr("toolserver.calls.stored_responses.MOST_BYTES", 1)
+    monkeypatch.setattr("toolserver.calls.response_cache.MOST_SHARED_BYTES", 1)
     assert await shared.offer("x", mine, starts_at=100, now=100, ttl_s=30) is mine
     assert instances.keys("answer") == []
 
@@ -230,7 +229,7 @@ async def test_why_an_answer_is_free_survives_on_disk():
     empty = RenderedResponse(b"{}", 100.0, 130.0, 90.0, no_charge="empty_result")
     await stored.keep("k", empty, starts_at=100, now=100, ttl_s=30)
     again = await stored.load("k", now=101, ttl_s=30)
-    assert (again.payload, collect_facts(again)) == (b"{}", collect_facts(empty))
+    assert (again.payload, AnswerFacts.of(again)) == (b"{}", AnswerFacts.of(empty))
     other = StoredResponses("elsewhere", disk=stored._disk, pack=Packed)
     assert await other.load("k", now=101, ttl_s=30) is None
 
@@ -299,4 +298,4 @@ async def test_an_answer_that_ends_before_it_begins_is_not_offered(expires_at, a
 
 
 def test_half_a_minute_lies_between_clocks_and_a_minute_is_for_composing():
-    assert (CLOCKS_APART_S, COMPOSING_S, MOST_BYTES) == (30, 60, 8_388_608)
+    assert (CLOCKS_APART_S, COMPOSING_S, MOST_SHARED_BYTES) == (30, 60, 8_388_608)

@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from tests.calls.toy import REGISTRY
+from toolserver.calls.pipeline import CLIENT_S, GOOD_TOKENS, TOKEN_TRIES, TokenChecks
 from toolserver.calls.rate_limit import Quota
-from toolserver.calls.tokens import CLIENT_S, GOOD, TRIES, TokenChecks
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import InsufficientCredits, InvalidToken, MissingToken, RateLimited
 from toolserver.money.ledger.memory import MemoryLedger
@@ -41,7 +41,7 @@ def tried(tokens, count, **more):
 
 
 def test_an_address_that_tries_many_tokens_waits(tokens, now):
-    tried(tokens, TRIES.quota - 1)
+    tried(tokens, TOKEN_TRIES.quota - 1)
     tokens.check(caller(1000))
     tried(tokens, 1)
     with pytest.raises(RateLimited) as refused:
@@ -49,28 +49,28 @@ def test_an_address_that_tries_many_tokens_waits(tokens, now):
     assert refused.value.extra["limit"] == "unknown tokens"
     assert refused.value.headers["Retry-After"] == "2"
     tokens.check(caller(1000, client="192.0.2.2"))
-    now[0] += TRIES.window_s
+    now[0] += TOKEN_TRIES.window_s
     tokens.check(caller(1000))
 
 
 def test_a_token_that_was_good_before_is_never_suspect(tokens):
     tokens.record(caller(7), is_valid=True)
-    tried(tokens, TRIES.quota + 5)
+    tried(tokens, TOKEN_TRIES.quota + 5)
     tokens.check(caller(7))
     assert tokens.is_suspect(caller(8))
 
 
 def test_calls_without_a_token_and_the_owner_s_own_are_not_counted(tokens):
-    tried(tokens, TRIES.quota + 5)
+    tried(tokens, TOKEN_TRIES.quota + 5)
     tokens.check(Caller(client="192.0.2.1"))
     tokens.check(caller(8, limited=False))
-    tried(tokens, TRIES.quota + 5, client="local", limited=False)
+    tried(tokens, TOKEN_TRIES.quota + 5, client="local", limited=False)
     tokens.check(caller(8, client="local"))
 
 
 def test_where_limits_are_off_nobody_is_suspect(ledger, now):
     off = TokenChecks(ledger, monotonic=lambda: now[0], enabled=False)
-    tried(off, TRIES.quota + 5)
+    tried(off, TOKEN_TRIES.quota + 5)
     off.check(caller(8))
 
 
@@ -87,7 +87,7 @@ async def test_a_client_is_known_at_once_for_a_second_after_the_ledger_named_it(
 
 
 async def test_a_token_that_the_ledger_does_not_know_is_counted_by_address_each_time(ledger, tokens, now):
-    for _ in range(TRIES.quota):
+    for _ in range(TOKEN_TRIES.quota):
         assert await tokens.identify_client(caller(9)) == "192.0.2.1"
         assert tokens.find_client(token(9)) is None
     assert tokens.is_suspect(caller(9))
@@ -96,10 +96,10 @@ async def test_a_token_that_the_ledger_does_not_know_is_counted_by_address_each_
 
 async def test_a_suspect_and_a_malformed_token_are_counted_by_address_without_asking_the_ledger(ledger, tokens):
     ledger.fund(token(7), 5)
-    for _ in range(TRIES.quota + 5):
+    for _ in range(TOKEN_TRIES.quota + 5):
         assert await tokens.identify_client(Caller("192.0.2.1", "svc_live_short")) == "192.0.2.1"
     assert not tokens.is_suspect(caller(9))
-    tried(tokens, TRIES.quota)
+    tried(tokens, TOKEN_TRIES.quota)
     assert await tokens.identify_client(caller(7)) == "192.0.2.1"
     assert await tokens.identify_client(Caller("192.0.2.1")) == "192.0.2.1"
     assert await tokens.identify_client(caller(7, client="192.0.2.2")) == f"token {token_hash(token(7)).hex()}"
@@ -118,7 +118,7 @@ async def test_what_a_token_has_left_is_told_if_it_suffices_and_else_what_is_mis
 async def test_funds_are_looked_up_with_the_same_count_of_unknown_tokens(ledger, tokens):
     ledger.fund(token(7), 5)
     await tokens.check_funds(REGISTRY["premium_report"], token(7), caller(7))
-    for number in range(100, 100 + TRIES.quota):
+    for number in range(100, 100 + TOKEN_TRIES.quota):
         with pytest.raises(InvalidToken):
             await tokens.check_funds(REGISTRY["premium_report"], token(number), caller(number))
     assert (tokens.is_suspect(caller(8)), tokens.is_suspect(caller(7))) == (True, False)
@@ -135,13 +135,13 @@ def test_a_token_is_required_in_its_form_and_from_nobody_suspect(tokens):
         tokens.require(REGISTRY["number"], Caller("192.0.2.1"))
     with pytest.raises(InvalidToken, match="malformed"):
         tokens.require(report, Caller("192.0.2.1", "svc_live_short"))
-    tried(tokens, TRIES.quota)
+    tried(tokens, TOKEN_TRIES.quota)
     with pytest.raises(RateLimited):
         tokens.require(report, caller(7))
 
 
 def test_a_suspect_is_told_how_long_to_wait(tokens, now):
-    tried(tokens, TRIES.quota)
+    tried(tokens, TOKEN_TRIES.quota)
     now[0] += 1.5
     with pytest.raises(
         RateLimited, match=r"Too many unknown tokens came from this address\. Try again in 1 s\."
@@ -152,4 +152,4 @@ def test_a_suspect_is_told_how_long_to_wait(tokens, now):
 
 
 def test_an_address_has_thirty_tries_a_minute_and_ten_thousand_good_tokens_are_remembered():
-    assert (TRIES, CLIENT_S, GOOD) == (Quota("unknown tokens", 30, 60), 1.0, 10_000)
+    assert (TOKEN_TRIES, CLIENT_S, GOOD_TOKENS) == (Quota("unknown tokens", 30, 60), 1.0, 10_000)

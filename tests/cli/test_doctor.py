@@ -37,9 +37,9 @@ from toolserver.core.recorded_exchange import read_exchanges, read_summary
 from toolserver.serving.listen import bind_socket, serve_metrics
 from toolserver.serving.running_note import note_running
 from toolserver.settings import KEYS, Settings, SourceSettings
-from toolserver.upstream.announcements import Announcement
 from toolserver.upstream.drift import Drift
-from toolserver.upstream.refusals import HostRefusal
+from toolserver.upstream.http_sender import Announcement
+from toolserver.upstream.source_health import HostRefusal
 
 
 def table(settings=None):

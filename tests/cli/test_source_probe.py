@@ -157,7 +157,7 @@ async def test_what_was_probed_is_not_asked_again_by_a_tool(tmp_path, simulated)
 
 
 async def test_rows_that_were_left_out_are_counted(tmp_path, simulated):
-    from toolserver.upstream.rows import read_rows
+    from toolserver.upstream.decode import read_rows
 
     source = replace(ONE, parse=lambda body, query: read_rows(body, float), newest=None)
     probe, _, _ = await recorded(tmp_path, [1, 2, "x"], source)

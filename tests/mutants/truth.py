@@ -16,12 +16,12 @@ def lie(file: str, name: str, text: str, becomes: str, tool: str) -> Mutant:
 
 
 PROOF, FRESHNESS, CACHE = (
-    "toolserver/upstream/proof.py",
+    "toolserver/upstream/source.py",
     "toolserver/upstream/freshness.py",
     "toolserver/upstream/cache.py",
 )
 FETCHER = "toolserver/upstream/fetcher.py"
-SIZES = "toolserver/upstream/size_guard.py"
+SIZES = "toolserver/upstream/outlier_guard.py"
 PROVENANCE = "toolserver/context/provenance.py"
 
 ENGINE = (

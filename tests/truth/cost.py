@@ -45,7 +45,7 @@ MOST = 0.05  # that truth may cost: of the requests, and of the time of the proc
 UNCHECKED = (
     "toolserver.upstream.fetcher._judge_life",
     "toolserver.upstream.freshness.StillnessGuard.check",
-    "toolserver.upstream.size_guard.SizeGuard.check",
+    "toolserver.upstream.outlier_guard.SizeGuard.check",
     "tools.shared.front_page.require_one_page",
     "tools.shared.front_page.require_given",
 )

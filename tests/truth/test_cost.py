@@ -9,7 +9,7 @@ from tests.truth import cost
 from tests.truth.cost import MOST, Day, before_proofs, compare, main, report
 from tools.shared import front_page
 from toolserver.upstream import fetcher
-from toolserver.upstream.size_guard import SizeGuard
+from toolserver.upstream.outlier_guard import SizeGuard
 
 
 @pytest.mark.slow("a quarter of an hour of every tool, asked at its TTL, with proofs and without")

@@ -13,7 +13,7 @@ from tests.tools.faulty.skipping import LoopClock, SkippingLoop
 from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
 from tests.truth.stage import T1, edits_of, simulated_time
 from toolserver.settings import UpstreamSettings
-from toolserver.upstream.size_guard import EVERY_S, LEAST
+from toolserver.upstream.outlier_guard import EVERY_S, LEAST
 
 
 class Shortening(Upstreams):

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.upstream.body_tree import kind_of, read_body_tree
+from toolserver.upstream.drift import kind_of, read_body_tree
 
 XML = b'<?xml version="1.0"?><rss v="2"><item><t>One</t><n>5</n></item><item><t>Two</t></item></rss>'
 TABLE = b'# a comment\ndate,price,note\n2027-01-15,12.5,"x, y"\n2027-01-16,13,\n'

@@ -14,7 +14,6 @@ from tests.calls.parts import START, Number, number_source
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.settings import ScalingSettings, SourceSettings
-from toolserver.upstream.body_store import NoStore, StoredBody
 from toolserver.upstream.cache import (
     ENTRIES,
     ENTRIES_FROM_USERS,
@@ -23,9 +22,9 @@ from toolserver.upstream.cache import (
     SourceCache,
     measure_room,
 )
-from toolserver.upstream.reading import SourceAnswer
+from toolserver.upstream.outlier_guard import EVERY_S, LEAST
+from toolserver.upstream.reading import NoStore, SourceAnswer, StoredBody
 from toolserver.upstream.shared_fetch import NotShared
-from toolserver.upstream.size_guard import EVERY_S, LEAST
 from toolserver.upstream.source import Gauge, Get, HostGroup
 from toolserver.upstream.source_errors import (
     SourceChanged,

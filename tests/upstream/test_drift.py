@@ -6,6 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.calls.parts import FREELY
+from toolserver.upstream.decode import read_rows
 from toolserver.upstream.drift import (
     LONGEST_ROW,
     MAP_FROM,
@@ -17,7 +18,6 @@ from toolserver.upstream.drift import (
     find_drift,
     write_path,
 )
-from toolserver.upstream.rows import read_rows
 from toolserver.upstream.source import Get, Licence, Source
 
 REQUEST = Get("https://test.example/rows")

@@ -12,8 +12,7 @@ from tests.internet import Internet
 from toolserver.clock import ManualClock
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import HttpSender
-from toolserver.upstream.proof import Proof
-from toolserver.upstream.source import Get, HostGroup, Licence, Post, Source
+from toolserver.upstream.source import Get, HostGroup, Licence, Post, Proof, Source
 from toolserver.upstream.source_errors import (
     HostRefused,
     SourceChanged,

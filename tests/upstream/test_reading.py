@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.calls.parts import START, number_source
-from toolserver.upstream.reading import CallReader, KeptReader, SourceAnswer, describe
+from toolserver.upstream.reading import CallReader, KeptReader, NoStore, SourceAnswer, StoredBody, describe
 from toolserver.upstream.source import Licence
 from toolserver.upstream.source_errors import SourceDown
 
@@ -82,3 +82,10 @@ async def test_when_the_time_of_a_call_has_run_out_only_what_is_kept_is_read():
 def test_an_answer_is_whole_and_from_the_cache_unless_it_says_otherwise():
     answer = SourceAnswer(1, START, None, None)
     assert (answer.latency_ms, answer.failure, answer.dropped) == (None, None, 0)
+
+
+async def test_a_store_that_keeps_nothing_finds_nothing():
+    store = NoStore()
+    store.save("a", "k", StoredBody(b"{}", START), keep_s=60)
+    store.renew("a", "k", START)
+    assert await store.load("a", "k") is None

@@ -4,8 +4,8 @@ import pytest
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
-from toolserver.upstream.refusals import HostRefusals
 from toolserver.upstream.source_errors import HostRefused
+from toolserver.upstream.source_health import HostRefusals
 
 HOST, HOUR, DAY = "www.example", 3600, 86400
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.calls.parts import number_source
 from toolserver.core.data_point import DataPoint
-from toolserver.upstream.size_guard import (
+from toolserver.upstream.outlier_guard import (
     AGREE_S,
     CHANGED_S,
     EVERY_S,

@@ -1,7 +1,8 @@
 """Caches answers ready to send: made once for all waiting callers, identical until they expire, refreshed ahead.
 
 A popular answer is remade shortly before it expires. The new answer takes over when the old one expires; until then
-every call gets the same bytes. Answers are kept in memory, and on disk for use after a restart.
+every call gets the same bytes. So does every call of all instances that share a memory: they return the answer that one
+of them offered first for that time. Answers are also kept on disk, for use after a restart.
 
 An answer is slow if its sources may only be queried some seconds apart. Its callers would have to wait for the pacing
 of requests, or get a kept answer marked stale although nothing is wrong. An answer requested at a steady pace is
@@ -9,30 +10,200 @@ therefore composed shortly before the expected call, which costs no extra reques
 """
 
 import logging
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass
 from keyword import iskeyword
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import anyio
 import anyio.to_thread
+import msgspec
 from anyio.abc import TaskGroup
 from pydantic import BaseModel, ValidationError
 
+from toolserver import __version__
 from toolserver.calls.arguments import build_cache_key, is_default
 from toolserver.calls.response import ENCODINGS, RenderedResponse, epoch, find_no_charge_reason, json_bytes
-from toolserver.calls.stored_responses import StoredResponses
 from toolserver.clock import Clock
 from toolserver.context.context import ToolContext
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Caller
 from toolserver.core.models import iso, iso_or_none
+from toolserver.core.packing import PackingDamaged, pack, unpack
+from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
 from toolserver.core.single_flight import SingleFlight
 from toolserver.errors import CallRejected
 from toolserver.registry.registry import Operation, Tier
 from toolserver.upstream.reading import CallReader, KeptReader, SourceReader
 from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceDown, SourceError, first_source_error
 from toolserver.upstream.throttle import HOLD_S
+
+log = logging.getLogger(__name__)
+
+MOST_SHARED_BYTES = 8 << 20  # of a shared payload
+CLOCKS_APART_S = 30.0  # the tolerated difference between clocks of instances
+COMPOSING_S = 60.0  # longer than composing takes
+
+_VALID_AT = """
+local function find(at)
+  for _, key in ipairs(KEYS) do
+    local from, till, packed = unpack(redis.call('HMGET', key, 'from', 'until', 'packed'))
+    from, till = tonumber(from or ''), tonumber(till or '')
+    if from and till and packed and from <= at and at < till then return packed, key end
+  end
+end
+"""
+FIND = Script(
+    _VALID_AT
+    + """
+-- Keys: two places. Argument: epoch seconds. Returns what is valid then.
+return (find(tonumber(ARGV[1])))
+"""
+)
+OFFER = Script(
+    _VALID_AT
+    + """
+-- Keys: two places, of the answer of now and of the next one. Arguments: when it begins, the same for a clock that is
+-- late, until, now (epoch seconds), the answer, and the one that was found unreadable.
+-- Returns the answer that was offered first for that time.
+local packed, place = find(tonumber(ARGV[1]))
+if packed and packed ~= ARGV[6] then return packed end
+if not place then
+  local _, taken = find(tonumber(ARGV[4]))
+  place = taken == KEYS[1] and KEYS[2] or KEYS[1]
+end
+redis.call('HSET', place, 'from', ARGV[2], 'until', ARGV[3], 'packed', ARGV[5])
+redis.call('PEXPIRE', place, math.max(1, math.ceil((tonumber(ARGV[3]) - tonumber(ARGV[4])) * 1000)))
+return ARGV[5]
+"""
+)
+
+
+class StoredAnswers(Protocol):
+    """A store in which rendered answers outlive the process."""
+
+    async def load_answer(self, key: str) -> Any: ...
+
+    def save_answer(self, key: str, stored: Any, *, expires_at: float) -> None: ...
+
+
+class AnswerFacts(msgspec.Struct, frozen=True):
+    """The stored facts of an answer besides its payload."""
+
+    generated_at: float
+    expires_at: float
+    oldest_at: float | None
+    no_charge: str | None = None
+
+    @classmethod
+    def of(cls, rendered: RenderedResponse) -> "AnswerFacts":
+        """Return the facts of an answer."""
+        return cls(rendered.generated_at, rendered.expires_at, rendered.oldest_at, rendered.no_charge)
+
+    def make_response(self, payload: bytes) -> RenderedResponse:
+        """Return the original answer."""
+        return RenderedResponse(payload, self.generated_at, self.expires_at, self.oldest_at, no_charge=self.no_charge)
+
+
+class SharedResponses:
+    """The answers that instances share. Its content is not trusted: an unreadable answer counts as missing."""
+
+    def __init__(self, memory: SharedMemory) -> None:
+        self._memory = memory
+
+    async def find(self, name: str, *, at: float, ttl_s: float) -> RenderedResponse | None:
+        """Return the answer for the time `at`, if any instance has offered one."""
+        try:
+            packed = await self._memory.run(FIND, _keys(name), [b"%.6f" % at], bulk=True)
+        except SharedMemoryLost:
+            return None
+        return None if packed is None else await _read(packed, at, ttl_s)
+
+    async def offer(
+        self, name: str, rendered: RenderedResponse, *, starts_at: float, now: float, ttl_s: float
+    ) -> RenderedResponse:
+        """Return the answer of all instances from `starts_at` on: this one, or one that was offered before."""
+        if rendered.expires_at <= starts_at or len(rendered.payload) > MOST_SHARED_BYTES:
+            return rendered
+        packed = await pack(msgspec.json.encode(AnswerFacts.of(rendered)) + b"\n" + rendered.payload)
+        begins = starts_at if starts_at > now else now - CLOCKS_APART_S  # the clock of another instance may be late
+        times, unreadable = [b"%.6f" % each for each in (starts_at, begins, rendered.expires_at, now)], b""
+        for _ in range(2):
+            try:
+                offered = await self._memory.run(OFFER, _keys(name), [*times, packed, unreadable], bulk=True)
+            except SharedMemoryLost:
+                return rendered
+            if offered == packed:
+                return rendered
+            if (earlier := await _read(offered, starts_at, ttl_s)) is not None:
+                return earlier
+            unreadable = offered
+        return rendered
+
+
+class StoredResponses:
+    """The answers of a service on disk and in a shared memory; either may be missing. `space` keeps services apart."""
+
+    def __init__(
+        self,
+        space: str,
+        *,
+        disk: StoredAnswers | None = None,
+        pack: Callable[[bytes, dict[str, Any]], Any] | None = None,
+        shared: SharedResponses | None = None,
+    ) -> None:
+        self._space, self._disk, self._pack, self._shared = f"{__version__}|{space}", disk, pack, shared
+
+    async def load(self, key: Hashable, *, now: float, ttl_s: float) -> RenderedResponse | None:
+        """Return the current answer: the shared one, otherwise the one on disk, or None."""
+        shared = await self.find(key, at=now, ttl_s=ttl_s)
+        if shared is not None or self._disk is None:
+            return shared
+        stored = await self._disk.load_answer(self._name(key))
+        if not stored:
+            return None
+        rendered = AnswerFacts(**stored.facts).make_response(stored.payload)
+        return await self._offer(key, rendered, starts_at=now, now=now, ttl_s=ttl_s)
+
+    async def find(self, key: Hashable, *, at: float, ttl_s: float) -> RenderedResponse | None:
+        """Return the answer of all instances at the time `at`, if it is known."""
+        return None if self._shared is None else await self._shared.find(self._name(key), at=at, ttl_s=ttl_s)
+
+    async def keep(
+        self, key: Hashable, rendered: RenderedResponse, *, starts_at: float, now: float, ttl_s: float
+    ) -> RenderedResponse:
+        """Keep a newly composed answer, and return the answer of all instances from `starts_at` on."""
+        if rendered.nothing or rendered.stale:
+            return await self.find(key, at=starts_at, ttl_s=ttl_s) or rendered
+        rendered = await self._offer(key, rendered, starts_at=starts_at, now=now, ttl_s=ttl_s)
+        if self._disk is not None and self._pack is not None:
+            packed = self._pack(rendered.payload, msgspec.structs.asdict(AnswerFacts.of(rendered)))
+            self._disk.save_answer(self._name(key), packed, expires_at=rendered.expires_at)
+        return rendered
+
+    async def _offer(self, key: Hashable, rendered: RenderedResponse, **times: float) -> RenderedResponse:
+        return rendered if self._shared is None else await self._shared.offer(self._name(key), rendered, **times)
+
+    def _name(self, key: Hashable) -> str:
+        return f"{self._space}|{key!r}"
+
+
+def _keys(name: str) -> list[bytes]:
+    hashed = hash_name(name)
+    return [b"answer:" + hashed + b":a", b"answer:" + hashed + b":b"]
+
+
+async def _read(packed: bytes, at: float, ttl_s: float) -> RenderedResponse | None:
+    """Return the offered answer, or None if it is unreadable or valid for longer than its `ttl_s` allows."""
+    try:
+        facts, _, payload = (await unpack(packed, MOST_SHARED_BYTES + 1000)).partition(b"\n")
+        stored = msgspec.json.decode(facts, type=AnswerFacts)
+    except (PackingDamaged, msgspec.DecodeError):
+        return None
+    is_current = stored.generated_at <= at + CLOCKS_APART_S and at < stored.expires_at
+    is_usual = is_current and stored.expires_at <= stored.generated_at + ttl_s + COMPOSING_S
+    return stored.make_response(payload) if is_usual and payload.endswith(b"}") else None
+
 
 ENTRIES = 4096
 MOST_BYTES = 32 << 20  # of all payloads; data that faces derive from them takes up to twice as much in addition
@@ -143,8 +314,6 @@ class CallRhythm:
         return None
 
 
-log = logging.getLogger(__name__)
-
 POPULAR = 2  # hits in one lifetime that justify a refresh ahead
 LAST_S = 8.0  # for an answer from kept data after a tool's time has run out: it waits only for a processor
 PATIENCE = 0.75  # the share of a tool's time after which it uses kept data
@@ -175,9 +344,8 @@ class ResponseCache:
         stored: StoredResponses | None = None,
     ) -> None:
         self._reader, self._source = reader, source
-        self._about = ({"sources_digest": sources_digest} if sources_digest else {}) | (
-            {"simulated": True} if simulated else {}
-        )
+        digest, is_simulated = {"sources_digest": sources_digest}, {"simulated": True}
+        self._about = (digest if sources_digest else {}) | (is_simulated if simulated else {})
         self.clock = clock
         self._hedge_after_s, self._host, self._stored = hedge_after_s, host, stored or StoredResponses("")
         self.history = history or TimeSeriesStore()
@@ -227,8 +395,9 @@ class ResponseCache:
 
     def fresh(self, operation: Operation, arguments: BaseModel, key: Hashable) -> RenderedResponse | None:
         """Return the cached answer, or None. A popular one that is about to expire is remade in the background."""
-        rendered = self.find(key, self.clock.time())
-        if rendered is not None:
+        now = self.clock.time()
+        rendered = self.find(key, now)
+        if rendered is not None and self.needs_refresh(rendered, now):
             self._refresh_ahead(rendered, operation, arguments, key)
         return rendered
 
@@ -275,12 +444,8 @@ class ResponseCache:
     def _refresh_ahead(
         self, rendered: RenderedResponse, operation: Operation, arguments: BaseModel, key: Hashable
     ) -> None:
-        if not self.needs_refresh(rendered, self.clock.time()):
-            return
-
         async def renew() -> RenderedResponse:
-            ttl_s = operation.ttl(arguments)
-            shared = await self._stored.find(key, at=rendered.expires_at, ttl_s=ttl_s)
+            shared = await self._stored.find(key, at=rendered.expires_at, ttl_s=operation.ttl(arguments))
             if shared is None:
                 composed = await self.compose(operation, arguments)
                 shared = await self._keep(operation, arguments, key, composed, after=rendered)
@@ -330,8 +495,7 @@ class ResponseCache:
         if (is_late or ctx.notes.withheld) and caller is None and is_default(operation, arguments):
             key, ttl_s = build_cache_key(operation, arguments), operation.ttl(arguments)
             self._rhythm.add(key, operation, ttl_s, ctx.now.timestamp())
-        payload = _validate_result(operation, result)
-        rendered = self._render(operation, ctx, payload, operation.ttl(arguments))
+        rendered = self._render(operation, ctx, _validate_result(operation, result), operation.ttl(arguments))
         if len(rendered.payload) >= LARGE:
             await anyio.to_thread.run_sync(lambda: [rendered.variant(e) for e in ENCODINGS])
         return rendered
@@ -395,12 +559,15 @@ class ResponseCache:
         body = json_bytes(self._wrap(operation, ctx, payload, nothing=nothing, stale=stale))
         wait_s = RETRY_S if stale else DEGRADED_S if notes.degraded else ttl_s
         lifetime = min(ttl_s, wait_s, ctx.shortened_s or ttl_s)
-        now = self.clock.time()
-        oldest = epoch(notes.oldest_fetched_at)
-        no_charge = "empty_result" if ctx.empty else None
-        keepable = ttl_s > 0
         return RenderedResponse(
-            body, ctx.now.timestamp(), now + lifetime, oldest, stale, nothing, no_charge, keepable=keepable
+            body,
+            generated_at=ctx.now.timestamp(),
+            expires_at=self.clock.time() + lifetime,
+            oldest_at=epoch(notes.oldest_fetched_at),
+            stale=stale,
+            nothing=nothing,
+            no_charge="empty_result" if ctx.empty else None,
+            keepable=ttl_s > 0,
         )
 
     def _wrap(
@@ -417,11 +584,7 @@ class ResponseCache:
             sold = {"source": "toolserver-pro", "endpoint": operation.endpoint, "generated_at": iso(ctx.now)}
             tail = {"captured_at": iso_or_none(notes.oldest_fetched_at), "stale": stale, "_meta": meta}
             return {**sold, **fields, **warnings, **tail}
-        head: dict[str, Any] = {
-            "source": self._source,
-            "endpoint": operation.endpoint,
-            "updated_at": iso_or_none(refreshed),
-        }
+        head = {"source": self._source, "endpoint": operation.endpoint, "updated_at": iso_or_none(refreshed)}
         body = {"data": None if nothing and payload is None else payload} if operation.enveloped else fields
         return {**head, **body, "stale": stale, **warnings, "_meta": meta}
 

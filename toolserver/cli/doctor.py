@@ -33,8 +33,8 @@ from toolserver.serving.packaged_texts import read_licence_table
 from toolserver.serving.running_note import read_running
 from toolserver.settings import KEYS, Settings
 from toolserver.sql.ledger_place import report_database
-from toolserver.upstream.announcements import Announcement
-from toolserver.upstream.refusals import HostRefusal
+from toolserver.upstream.http_sender import Announcement
+from toolserver.upstream.source_health import HostRefusal
 
 CREDITS = 1000  # for a token that exists only in this process
 WITHIN_S, MOST_BYTES = 3.0, 8 * 1024 * 1024  # for the metrics of a running server

@@ -16,13 +16,11 @@ from cachetools import LRUCache
 
 from toolserver.clock import Clock
 from toolserver.core.single_flight import SingleFlight
-from toolserver.upstream.body_store import BodyStore, NoStore, StoredBody
 from toolserver.upstream.fetcher import Fetched, Fetcher
 from toolserver.upstream.freshness import StillnessGuard, judge, judge_order
-from toolserver.upstream.outlier_guard import OutlierGuard
-from toolserver.upstream.reading import SourceAnswer
+from toolserver.upstream.outlier_guard import OutlierGuard, SizeGuard
+from toolserver.upstream.reading import BodyStore, NoStore, SourceAnswer, StoredBody
 from toolserver.upstream.shared_fetch import NotShared, SharedFetch
-from toolserver.upstream.size_guard import SizeGuard
 from toolserver.upstream.source import Source
 from toolserver.upstream.source_errors import SourceError
 from toolserver.upstream.throttle import RequestWithheld

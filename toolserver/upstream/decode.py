@@ -1,20 +1,84 @@
-"""Decodes a body, has the source parse it, and checks both: every body of every source passes through here."""
+"""Decodes a body, has the source parse it, and checks both: every body of every source passes through here.
+
+A parser passes the rows of a list through `read_rows`. One damaged row says nothing about the others, but a list with
+many unreadable rows has a different shape. The rows that are left out of one body are counted, and answers report the
+number.
+"""
 
 import json
 import logging
 import re
-from collections.abc import Mapping, Sized
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sized
+from contextlib import contextmanager, suppress
+from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 
 from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.rows import count_rows
-from toolserver.upstream.source import Get, Source
+from toolserver.upstream.source import USUAL_SHARE, Get, Source
 from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceEmpty, SourceError, SourceTooLarge
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+ALWAYS_ALLOWED = 3  # unreadable rows
+
+
+@dataclass(slots=True)
+class RowCount:
+    """The row counts of one body: `share` of `seen` may be unreadable, `dropped` were left out."""
+
+    share: float = USUAL_SHARE
+    dropped: int = 0
+    seen: int = 0
+
+
+_COUNTING: ContextVar[RowCount | None] = ContextVar("rows of the body that is parsed", default=None)
+
+
+@contextmanager
+def count_rows(share: float) -> Iterator[RowCount]:
+    """Count the rows that `read_rows` leaves out while the block runs, and judge them by this share."""
+    count = RowCount(share)
+    token = _COUNTING.set(count)
+    try:
+        yield count
+    finally:
+        _COUNTING.reset(token)
+
+
+def read_rows(rows: Iterable[T], read: Callable[[T], R | None]) -> tuple[R, ...]:
+    """Return the results of `read` for each row, in order. A None result skips the row without counting it.
+
+    Raises:
+        SourceChanged: more rows are unreadable than the source's share, or more than three of a few rows.
+        Exception: the first row's exception, if no row can be read.
+    """
+    count = _COUNTING.get() or RowCount()
+    readable: list[R] = []
+    total = dropped = 0
+    first: Exception | None = None
+    for row in rows:
+        total += 1
+        try:
+            value = read(row)
+        except (SourceChanged, *UNREADABLE) as error:
+            dropped += 1
+            first = first or error
+            continue
+        if value is not None:
+            readable.append(value)
+    if first is not None and dropped == total:
+        raise first
+    if dropped > max(ALWAYS_ALLOWED, count.share * total):
+        raise SourceChanged(f"{dropped} of {total} rows: {type(first).__name__}: {first}"[:200])
+    count.dropped += dropped
+    count.seen += total
+    return tuple(readable)
+
 
 log = logging.getLogger(__name__)
 

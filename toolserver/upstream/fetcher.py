@@ -20,10 +20,8 @@ from toolserver.core.shared_memory import SharedMemory
 from toolserver.upstream.decode import ParsedBody, read_body, read_times
 from toolserver.upstream.freshness import judge_times
 from toolserver.upstream.http_sender import HttpSender, Raw, judge_status
-from toolserver.upstream.large_bodies import BodyPlace, LargeBodies
+from toolserver.upstream.large_bodies import BodyPlace, LargeBodies, SendingTime
 from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.refusals import HostRefusals
-from toolserver.upstream.sending_time import SendingTime
 from toolserver.upstream.source import Get, Keys, Request, Source
 from toolserver.upstream.source_errors import (
     HostRefused,
@@ -33,7 +31,7 @@ from toolserver.upstream.source_errors import (
     SourceLimited,
     SourceUnusable,
 )
-from toolserver.upstream.source_health import SourceHealth
+from toolserver.upstream.source_health import HostRefusals, SourceHealth
 from toolserver.upstream.source_history import SourceHistory
 from toolserver.upstream.throttle import Budget, SharedLanes, Throttle
 

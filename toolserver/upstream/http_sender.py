@@ -1,20 +1,22 @@
 """Sends one request of a source, to its upstream or to the simulated world, and judges the status of the response.
 
 Redirects stay on the source's site and receive no secret; bodies are bounded; a TCP connection is answered as JSON.
+What upstreams announce is recorded: that an address is deprecated, ends on a day, or has moved permanently.
 """
 
 import json
+import logging
 import math
 import socket
 import statistics
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from urllib.parse import unquote, urljoin, urlsplit
 
 import anyio
 import anyio.to_thread
@@ -22,7 +24,6 @@ import anyio.to_thread
 from toolserver.clock import Clock
 from toolserver.core.http_body import BodyUnreadable, read_prefix
 from toolserver.core.recorded_exchange import RecordedExchange
-from toolserver.upstream.announcements import Announcements
 from toolserver.upstream.large_bodies import BodyPlace
 from toolserver.upstream.source import Connect, Keys, Post, Request, Source
 from toolserver.upstream.source_errors import (
@@ -36,6 +37,59 @@ from toolserver.upstream.source_errors import (
 
 if TYPE_CHECKING:
     import httpx
+
+log = logging.getLogger(__name__)
+
+AnnouncementKind = Literal["deprecation", "sunset", "warning", "moved"]
+LONGEST_ANNOUNCEMENT = 200  # characters kept of a header
+DAY_S = 86_400.0
+PERMANENT_REDIRECTS = (301, 308)
+
+
+class Announcement(NamedTuple):
+    """One announcement of a source's upstream. `seen_at` is when it was last seen, in Unix seconds."""
+
+    source: str
+    kind: AnnouncementKind
+    text: str
+    seen_at: float
+
+
+class Announcements:
+    """Keeps the last announcement of each kind by source, and logs each once a day."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._last: dict[tuple[str, AnnouncementKind], Announcement] = {}
+        self._logged_at: dict[tuple[str, AnnouncementKind], float] = {}
+
+    def record(self, source: str, url: str, status: int, headers: Mapping[str, str]) -> None:
+        """Read the headers `Deprecation`, `Sunset` and `Warning: 299`, and a permanent redirect elsewhere."""
+        texts: dict[AnnouncementKind, str] = {}
+        for kind in ("deprecation", "sunset"):
+            if kind in headers:
+                texts[kind] = headers[kind]
+        if headers.get("warning", "").lstrip().startswith("299"):
+            texts["warning"] = headers["warning"]
+        target = urljoin(url, headers.get("location", ""))
+        if status in PERMANENT_REDIRECTS and urlsplit(target).hostname != urlsplit(url).hostname:
+            texts["moved"] = f"to {urlsplit(target).hostname}"
+        for kind, text in texts.items():
+            self._keep(source, kind, "".join(letter for letter in text if letter.isprintable())[:LONGEST_ANNOUNCEMENT])
+
+    def _keep(self, source: str, kind: AnnouncementKind, text: str) -> None:
+        now, key = self._clock.time(), (source, kind)
+        previous = self._last.get(key)
+        self._last[key] = Announcement(source, kind, text, now)
+        is_news = previous is None or previous.text != text
+        if is_news or now - self._logged_at[key] >= DAY_S:
+            self._logged_at[key] = now
+            log.warning("an upstream announces a change", extra={"source": source, "kind": kind, "said": text})
+
+    def list_all(self) -> list[Announcement]:
+        """Return the kept announcements, by source and kind."""
+        return [self._last[key] for key in sorted(self._last)]
+
 
 REDIRECTS = 3
 SHORTEST_KEY = 8  # characters; shorter values are switches ("1", "yes"), not secrets

@@ -1,19 +1,22 @@
-"""Bounds the memory and time of large bodies: few are held at once, and one at a time is parsed, off the event loop.
+"""Bounds the time of an exchange and the memory of its body, which is large for some sources.
+
+Few large bodies are held at once, and one at a time is parsed, off the event loop. A source's time stops while the
+service itself makes it wait.
 
 A source may send up to its `max_bytes`, in some cases 24 MiB. A hundred sources at once, each with the objects that its
 parser makes from its body, would take gigabytes. Therefore a growing body waits for a place: see STEPS.
 """
 
-from collections.abc import AsyncIterable, AsyncIterator, Callable
-from contextlib import asynccontextmanager
+import math
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from typing import TypeVar
 
 import anyio
 import anyio.to_thread
 
-from toolserver.upstream.sending_time import SendingTime
 from toolserver.upstream.source import MIB
-from toolserver.upstream.source_errors import SourceLimited
+from toolserver.upstream.source_errors import SourceDown, SourceLimited
 
 R = TypeVar("R")
 
@@ -22,6 +25,46 @@ STEPS = ((256 * 1024, 8), (2 * MIB, 2))
 
 PARSED_APART_FROM, MOST_PARSED = 64 * 1024, 1
 PATIENCE_S = 20.0
+
+
+class SendingTime:
+    """A deadline that carries over from one attempt to the next and stops during pauses."""
+
+    def __init__(self, seconds: float) -> None:
+        self._seconds = self.left_s = seconds
+        self._scope: anyio.CancelScope | None = None
+
+    @property
+    def is_mostly_over(self) -> bool:
+        """True if more than half of the time has passed, which is too much for another attempt."""
+        return self.left_s < self._seconds / 2
+
+    @contextmanager
+    def spend(self) -> Iterator[None]:
+        """Let the time run while the block runs. Raise SourceDown (`timeout`) when it has run out."""
+        try:
+            with anyio.fail_after(self.left_s) as self._scope:
+                try:
+                    yield
+                finally:
+                    self.left_s = max(0.0, self._scope.deadline - anyio.current_time())
+        except TimeoutError:
+            raise SourceDown(f"no answer within {self._seconds:g} s", word="timeout") from None
+        finally:
+            self._scope = None
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Stop the time while the block waits for something that does not depend on the source."""
+        scope = self._scope
+        if scope is None:
+            yield
+            return
+        left_s, scope.deadline = scope.deadline - anyio.current_time(), math.inf
+        try:
+            yield
+        finally:
+            scope.deadline = anyio.current_time() + left_s
 
 
 class TooManyBodies(SourceLimited):

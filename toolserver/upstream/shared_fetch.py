@@ -19,8 +19,8 @@ import msgspec
 from toolserver.core.packing import PackingDamaged, pack, run_apart, unpack
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
 from toolserver.upstream import source_errors
-from toolserver.upstream.body_store import StoredBody
 from toolserver.upstream.fetcher import Fetched
+from toolserver.upstream.reading import StoredBody
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.source import MIB, Source
 from toolserver.upstream.source_errors import HostRefused, SourceDown, SourceError

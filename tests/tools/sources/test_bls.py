@@ -9,7 +9,7 @@ import tools.simulated.bls  # noqa: F401 - serves
 from tests.tools.desk import NOW, ask
 from tools.simulated import macro
 from tools.sources.bls import TIMESERIES, Years, parse, request
-from toolserver.upstream.rows import count_rows
+from toolserver.upstream.decode import count_rows
 from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
 from toolserver.world.model import World
 
