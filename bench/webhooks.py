@@ -34,7 +34,7 @@ from toolserver.webhooks.delivery import WebhookSender
 from toolserver.webhooks.dns_lane import DnsLane
 from toolserver.webhooks.egress import EgressGuard
 from toolserver.webhooks.records import WebhookSubscription
-from toolserver.webhooks.store import SqlTables
+from toolserver.webhooks.store import WebhookTables
 
 R = TypeVar("R")
 
@@ -74,7 +74,7 @@ def fill(count: int) -> sqlite3.Connection:
 
 def claim_side(name: str, db: sqlite3.Connection) -> Side:
     """Return the side of two batches claimed and given up again: `cpu_us` a row."""
-    tables = SqlTables(db)
+    tables = WebhookTables(db)
 
     def measure() -> Sample:
         db.execute("BEGIN IMMEDIATE")
@@ -90,7 +90,7 @@ def claim_side(name: str, db: sqlite3.Connection) -> Side:
 
 def look_side(db: sqlite3.Connection, times: int = 200) -> Side:
     """Return the side of a look at a queue in which nothing is due."""
-    tables = SqlTables(db)
+    tables = WebhookTables(db)
 
     def measure() -> Sample:
         started = time.process_time()
@@ -105,7 +105,7 @@ def look_side(db: sqlite3.Connection, times: int = 200) -> Side:
 
 def claim_all(db: sqlite3.Connection, count: int) -> None:
     """Claim everything in batches."""
-    tables, claimed = SqlTables(db), 0
+    tables, claimed = WebhookTables(db), 0
     while claimed < count:
         db.execute("BEGIN IMMEDIATE")
         claimed += len(tables.claim_due(NOW + SLOT_MS, BATCH, failing=False))

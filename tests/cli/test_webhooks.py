@@ -11,7 +11,7 @@ from toolserver.cli.webhooks import webhooks
 from toolserver.money.ledger.store import FILE
 from toolserver.sql.sqlite import durable
 from toolserver.webhooks.fire_operations import AddFire, FinishFire
-from toolserver.webhooks.store import SqlWebhookStore
+from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription
 
 ID = subscription().id
@@ -21,7 +21,7 @@ ID = subscription().id
 def folder(tmp_path):
     async def fill():
         async with durable(tmp_path / FILE) as file:
-            store = SqlWebhookStore(file)
+            store = WebhookStore(file)
             await store.apply(AddSubscription(subscription()))
             await store.apply(AddSubscription(subscription(2, description="other")))
             await store.apply(AddFire(fire(payload="digest", attempts=1, status=204)))

@@ -26,7 +26,7 @@ from toolserver.money.ledger.store import FILE
 from toolserver.sql.ledger_place import open_place, read_place
 from toolserver.sql.postgres import PostgresTerms
 from toolserver.webhooks.fire_operations import FireNow
-from toolserver.webhooks.store import SqlWebhookStore
+from toolserver.webhooks.store import WebhookStore
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -81,7 +81,7 @@ class Shop:
             place = PostgresTerms(self.settings["TOOLSERVER_DATABASE_URL"], connect_s=20, work_s=20)
             async with open_place(place) as file:
                 for id in ids:
-                    await SqlWebhookStore(file).apply(FireNow(id, time.time_ns() // 1_000_000))
+                    await WebhookStore(file).apply(FireNow(id, time.time_ns() // 1_000_000))
 
         anyio.run(plan)
 

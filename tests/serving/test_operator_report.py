@@ -14,9 +14,10 @@ from toolserver.clock import ManualClock
 from toolserver.money.ledger.store import FILE
 from toolserver.serving.operator_report import OperatorReport
 from toolserver.settings import Settings, WebhookSettings
+from toolserver.sql.sqlite import in_memory
 from toolserver.upstream.source_errors import SourceDown
 from toolserver.upstream.source_history import QUARTER_S, SourceQuarter
-from toolserver.webhooks.memory_store import MemoryWebhookStore
+from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription
 
 DAY_S = 86_400
@@ -61,11 +62,12 @@ async def test_calls_that_hold_credits_are_pending_and_no_token_is_named(service
 
 
 async def test_webhooks_are_counted_and_those_that_fail_are_told_without_their_address(service):
-    store = MemoryWebhookStore()
-    await store.apply(AddSubscription(subscription(1)))
-    await store.apply(AddSubscription(subscription(2, consecutive_failures=3, last_error="http_500")))
-    await store.apply(AddSubscription(subscription(3, state="paused", pause_reason="insufficient_credits")))
-    found = (await report_of(service, store).read())["pending"]["webhooks"]
+    async with in_memory() as file:
+        store = WebhookStore(file)
+        await store.apply(AddSubscription(subscription(1)))
+        await store.apply(AddSubscription(subscription(2, consecutive_failures=3, last_error="http_500")))
+        await store.apply(AddSubscription(subscription(3, state="paused", pause_reason="insufficient_credits")))
+        found = (await report_of(service, store).read())["pending"]["webhooks"]
     assert (found["active"], found["failing"], found["paused"]) == (2, 1, 1)
     assert [(each["state"], each["reason"]) for each in found["unwell"]] == [
         ("paused", "insufficient_credits"),

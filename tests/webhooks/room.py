@@ -13,7 +13,7 @@ from toolserver.webhooks.records import TokenAccount, WebhookFire, WebhookSubscr
 from toolserver.webhooks.secret_box import open_key
 from toolserver.webhooks.service import WebhookService, WebhookSetup, open_webhooks
 from toolserver.webhooks.signing import verify_service
-from toolserver.webhooks.store import SqlWebhookStore
+from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscriptions import SubscriptionRequest
 
 SLOT_S = 300
@@ -79,7 +79,7 @@ async def open_room(
             return TokenAccount(standing.ref.ref, standing.payer)
 
         setup = WebhookSetup(
-            store=SqlWebhookStore(sells.ledger.file),
+            store=WebhookStore(sells.ledger.file),
             registry=sells.registry,
             pipeline=sells.pipeline,
             receipts=sells.evidence,

@@ -1,9 +1,23 @@
-"""Subscriptions and fires for tests."""
+"""Subscriptions and fires for tests, and empty tables for them in memory."""
 
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+
+from toolserver.sql.migrate import migrate
 from toolserver.webhooks.records import WebhookFire, WebhookSubscription
 from toolserver.webhooks.schedule import next_slot
+from toolserver.webhooks.store import WebhookTables
 
 NOW = 1_800_000_000_000
+
+
+@contextmanager
+def empty_tables() -> Iterator[WebhookTables]:
+    """The tables of webhooks, without a store around them."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
+        migrate(db)
+        yield WebhookTables(db)
 
 
 def subscription(number=1, **changes):

@@ -1,18 +1,17 @@
 import pytest
 
-from tests.webhooks.shop import NOW, fire, subscription
+from tests.webhooks.shop import NOW, empty_tables, fire, subscription
 from toolserver.errors import NotFound, SubscriptionConflict
 from toolserver.webhooks.fire_operations import FinishFire, FireNow, ReplayFire, plan_fire
-from toolserver.webhooks.memory_store import MemoryTables
 from toolserver.webhooks.records import Attempt
 from toolserver.webhooks.schedule import SLOT_MS
 
 
 @pytest.fixture
 def tables():
-    made = MemoryTables()
-    made.add(subscription())
-    return made
+    with empty_tables() as rows:
+        rows.add(subscription())
+        yield rows
 
 
 def test_a_planned_fire_is_due_at_once_until_the_end_of_its_slot():

@@ -4,15 +4,16 @@ from datetime import UTC, datetime
 import pytest
 
 from toolserver.clock import ManualClock
+from toolserver.sql.sqlite import in_memory
 from toolserver.webhooks.fire_worker import AGAIN_MS, KEPT, PayloadShelf
-from toolserver.webhooks.memory_store import MemoryWebhookStore
+from toolserver.webhooks.store import WebhookStore
 
 
-class CountingStore(MemoryWebhookStore):
+class CountingStore(WebhookStore):
     """A store that counts."""
 
-    def __init__(self):
-        super().__init__()
+    def __init__(self, file):
+        super().__init__(file)
         self.saved, self.read = [], []
 
     async def save_payload(self, digest, body, now):
@@ -26,8 +27,9 @@ class CountingStore(MemoryWebhookStore):
 
 
 @pytest.fixture
-def store():
-    return CountingStore()
+async def store():
+    async with in_memory() as file:
+        yield CountingStore(file)
 
 
 @pytest.fixture

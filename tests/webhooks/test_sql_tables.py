@@ -6,7 +6,7 @@ from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.sql.migrate import migrate, migrations
 from toolserver.webhooks import store
 from toolserver.webhooks.records import WebhookSubscription
-from toolserver.webhooks.store import SqlTables
+from toolserver.webhooks.store import WebhookTables
 
 MANY = 100_000
 
@@ -59,7 +59,7 @@ def test_an_empty_look_and_the_log_stay_on_indexes_too(db):
 
 @pytest.mark.slow("a table of a hundred thousand rows")
 def test_nothing_is_claimed_before_its_time_and_a_batch_is_no_larger_than_asked(db):
-    tables = SqlTables(db)
+    tables = WebhookTables(db)
     db.execute("BEGIN")
     assert tables.claim_due(NOW, 500, failing=False) == []
     assert len(tables.claim_due(NOW + 150_000, 500, failing=False)) == 500
@@ -78,7 +78,7 @@ def test_a_database_of_before_keeps_its_log_in_order_and_its_owners():
         row = fire(number, state="charged")[:-2]
         made.execute(f"INSERT INTO webhook_fire VALUES({','.join('?' * len(row))})", row)
     migrate(made, steps)
-    tables = SqlTables(made)
+    tables = WebhookTables(made)
     tables.add_fire(fire(0))
     assert [(f.id[-1], f.seq) for f in tables.list_fires(subscription(1).id, 9, None)] == [
         ("0", 4),

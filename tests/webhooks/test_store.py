@@ -21,10 +21,9 @@ from toolserver.webhooks.fire_operations import (
     RepairClock,
     RetryFire,
 )
-from toolserver.webhooks.memory_store import MemoryWebhookStore
 from toolserver.webhooks.records import FAST, NEW, SLOW, Attempt
 from toolserver.webhooks.schedule import SLOT_MS
-from toolserver.webhooks.store import SqlWebhookStore
+from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscription_operations import (
     AddSubscription,
     CancelSubscription,
@@ -43,11 +42,8 @@ DAY = 86_400_000
 
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])
 async def store(request, tmp_path):
-    if request.param == "memory":
-        yield MemoryWebhookStore()
-        return
     async with opened_file(request.param, tmp_path) as file:
-        yield SqlWebhookStore(file)
+        yield WebhookStore(file)
 
 
 async def test_what_was_added_is_found_again_field_by_field(store):

@@ -1,21 +1,20 @@
 import pytest
 
-from tests.webhooks.shop import NOW, subscription
+from tests.webhooks.shop import NOW, empty_tables, subscription
 from toolserver.errors import NotFound, SubscriptionConflict
-from toolserver.webhooks.memory_store import MemoryTables
 from toolserver.webhooks.subscription_operations import AddSubscription, CancelSubscription, find_owned
 
 
 def test_a_refused_operation_changes_nothing():
-    tables = MemoryTables()
-    for number in range(5):
-        AddSubscription(subscription(number)).on(tables)
-    before = dict(tables.subscriptions)
-    with pytest.raises(SubscriptionConflict):
-        AddSubscription(subscription(6)).on(tables)
-    with pytest.raises(NotFound):
-        CancelSubscription(subscription(1).id, "b" * 64, NOW).on(tables)
-    assert tables.subscriptions == before
+    with empty_tables() as tables:
+        for number in range(5):
+            AddSubscription(subscription(number)).on(tables)
+        before = tables.list_all(10, None)
+        with pytest.raises(SubscriptionConflict):
+            AddSubscription(subscription(6)).on(tables)
+        with pytest.raises(NotFound):
+            CancelSubscription(subscription(1).id, "b" * 64, NOW).on(tables)
+        assert tables.list_all(10, None) == before
 
 
 def test_a_subscription_is_found_by_its_owner_and_by_the_operator():

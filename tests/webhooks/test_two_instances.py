@@ -7,7 +7,7 @@ from tests.money.ledger.ledgers import opened_file
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.webhooks.fire_operations import AcceptFire, AddFire, ClaimFires, ClaimSubscriptions, FinishFire
 from toolserver.webhooks.records import Attempt
-from toolserver.webhooks.store import SqlWebhookStore
+from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription
 
 pytestmark = pytest.mark.live
@@ -17,7 +17,7 @@ SHOPS = 30
 @pytest.fixture
 async def stores(tmp_path):
     async with opened_file("postgres", tmp_path) as one, opened_file("postgres", tmp_path) as other:
-        yield SqlWebhookStore(one), SqlWebhookStore(other)
+        yield WebhookStore(one), WebhookStore(other)
 
 
 async def together(stores, work):

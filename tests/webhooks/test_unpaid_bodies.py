@@ -6,9 +6,8 @@ from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.webhooks.fire_operations import AcceptFire, AddFire
-from toolserver.webhooks.memory_store import MemoryWebhookStore
 from toolserver.webhooks.records import Attempt
-from toolserver.webhooks.store import SqlTables, SqlWebhookStore
+from toolserver.webhooks.store import WebhookStore, WebhookTables
 from toolserver.webhooks.subscription_operations import AddSubscription, CancelSubscription, ForgetEnded
 from toolserver.webhooks.unpaid_bodies import HOUR_MS, AdmitBody, ForgetUnpaid, RefuseBody, WithdrawBody
 
@@ -20,11 +19,8 @@ PER_HOUR = 10
 
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])
 async def store(request, tmp_path):
-    if request.param == "memory":
-        yield MemoryWebhookStore()
-        return
     async with opened_file(request.param, tmp_path) as file:
-        yield SqlWebhookStore(file)
+        yield WebhookStore(file)
 
 
 async def admit(store, number, now=NOW, per_hour=PER_HOUR, **changes):
@@ -103,8 +99,8 @@ async def test_what_is_an_hour_old_is_forgotten_and_the_future_counts_from_now_o
 @pytest.mark.parametrize("engine", ["sqlite", POSTGRES])
 async def test_a_token_that_replaces_a_lost_one_continues_its_counts(engine, tmp_path):
     async with opened_file(engine, tmp_path) as file:
-        store = SqlWebhookStore(file)
+        store = WebhookStore(file)
         for number in range(PER_HOUR):
             await refuse(store, number)
-        await file.alone(lambda db: SqlTables(db).move_owner(OWNER, "b" * 64))
+        await file.alone(lambda db: WebhookTables(db).move_owner(OWNER, "b" * 64))
         assert await admit(store, 20, owner="b" * 64) == "refuse"

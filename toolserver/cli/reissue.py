@@ -27,7 +27,7 @@ from toolserver.money.purchases.sql_refunds import SqlReissues, complete_reissue
 from toolserver.money.purchases.store import ROOM
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.group_commit import GroupCommit
-from toolserver.webhooks.store import SqlTables
+from toolserver.webhooks.store import WebhookTables
 
 
 @click.group()
@@ -155,4 +155,4 @@ async def replace_lost_token(file: GroupCommit, id: str, successor: str, now: in
 
 
 def _replace(id: str, successor: str, now: int, db: SqlConnection) -> None:
-    SqlTables(db).move_owner(*complete_reissue(id, successor, now, db))
+    WebhookTables(db).move_owner(*complete_reissue(id, successor, now, db))

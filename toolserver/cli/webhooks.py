@@ -20,7 +20,7 @@ from toolserver.sql.ledger_place import open_place
 from toolserver.webhooks.fire_operations import FireNow, ReplayFire
 from toolserver.webhooks.listen import ReceivedWebhook, make_listener
 from toolserver.webhooks.records import WebhookFire, WebhookSubscription
-from toolserver.webhooks.store import SqlWebhookStore, WebhookStore
+from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscription_operations import PauseSubscription
 
 _ID = click.argument("subscription")
@@ -163,7 +163,7 @@ def _run(data_dir: Path | None, job: Callable[[WebhookStore], Awaitable[Any]]) -
 @asynccontextmanager
 async def _open_store(data_dir: Path | None) -> AsyncIterator[WebhookStore]:
     async with open_place(find_ledger(prepare_settings(data_dir=data_dir).data_dir)) as file:
-        yield SqlWebhookStore(file)
+        yield WebhookStore(file)
 
 
 def _call_id(delivery: str) -> str:

@@ -12,12 +12,13 @@ from toolserver.serving.background_tasks import open_tasks
 from toolserver.serving.money import MoneyParts
 from toolserver.serving.packaged_texts import read_examples
 from toolserver.settings import Settings
+from toolserver.sql.group_commit import GroupCommit
+from toolserver.sql.sqlite import in_memory
 from toolserver.webhooks.charges import FOLLOWED_HOLD_S, HOLD_S
-from toolserver.webhooks.memory_store import MemoryWebhookStore
 from toolserver.webhooks.records import TokenAccount
 from toolserver.webhooks.secret_box import open_key, temporary_key
 from toolserver.webhooks.service import WebhookService, WebhookSetup, open_webhooks
-from toolserver.webhooks.store import SqlWebhookStore
+from toolserver.webhooks.store import WebhookStore
 
 
 @asynccontextmanager
@@ -40,26 +41,37 @@ async def open_service_webhooks(
     if not settings.webhooks.enabled:
         yield None
         return
-    setup = WebhookSetup(
-        store=MemoryWebhookStore() if money.file is None else SqlWebhookStore(money.file),
-        registry=registry,
-        pipeline=pipeline,
-        receipts=money.evidence,
-        clock=info.clock,
-        key=temporary_key() if money.file is None else open_key(settings.data_dir, settings.scaling.keys_dir),
-        account_of=account_lookup(money),
-        ledger=None if money.followed is None else KeptCalls(money.followed),
-        observe=pipeline.metrics.attempted,
-        examples=read_examples,
-        allow_loopback=settings.webhooks.allow_loopback,
-        uncharged_per_hour=settings.limits.uncharged_per_hour if settings.limits.enabled else None,
-        hold_s=HOLD_S if money.followed is None else FOLLOWED_HOLD_S,
-    )
-    async with open_webhooks(setup) as webhooks, open_tasks() as tasks:
-        info.webhooks = webhooks.subscriptions
-        if deliver:
-            tasks.start_soon(webhooks.queue.run)
-        yield webhooks
+    async with _open_file(money) as file:
+        setup = WebhookSetup(
+            store=WebhookStore(file),
+            registry=registry,
+            pipeline=pipeline,
+            receipts=money.evidence,
+            clock=info.clock,
+            key=temporary_key() if money.file is None else open_key(settings.data_dir, settings.scaling.keys_dir),
+            account_of=account_lookup(money),
+            ledger=None if money.followed is None else KeptCalls(money.followed),
+            observe=pipeline.metrics.attempted,
+            examples=read_examples,
+            allow_loopback=settings.webhooks.allow_loopback,
+            uncharged_per_hour=settings.limits.uncharged_per_hour if settings.limits.enabled else None,
+            hold_s=HOLD_S if money.followed is None else FOLLOWED_HOLD_S,
+        )
+        async with open_webhooks(setup) as webhooks, open_tasks() as tasks:
+            info.webhooks = webhooks.subscriptions
+            if deliver:
+                tasks.start_soon(webhooks.queue.run)
+            yield webhooks
+
+
+@asynccontextmanager
+async def _open_file(money: MoneyParts) -> AsyncIterator[GroupCommit]:
+    """Open what stores the webhooks: the file of the credits, or a database in memory where there is none."""
+    if money.file is not None:
+        yield money.file
+        return
+    async with in_memory() as file:
+        yield file
 
 
 def account_lookup(money: MoneyParts) -> Callable[[str], Awaitable[TokenAccount]]:

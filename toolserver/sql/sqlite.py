@@ -40,6 +40,7 @@ from toolserver.sql.group_commit import (
     run_group,
     run_jobs,
 )
+from toolserver.sql.migrate import migrate
 from toolserver.sql.row_seal import SealedConnection, data_version, is_small, open_sealed, seal_changes
 
 log = logging.getLogger(__name__)
@@ -189,6 +190,70 @@ class SqliteGroupCommit(GroupCommit):
             return await anyio.to_thread.run_sync(snapshot, self.path, job)
         except DatabaseError as error:
             raise StorageFailed(str(error)) from error
+
+
+@asynccontextmanager
+async def in_memory() -> AsyncIterator["MemoryGroupCommit"]:
+    """Open the tables of a ledger's file in memory, where they last until the block is left."""
+    file = MemoryGroupCommit()
+    file.start(asyncio.get_running_loop())
+    try:
+        yield file
+    finally:
+        with anyio.CancelScope(shield=True):
+            await file.close()
+
+
+class MemoryGroupCommit(GroupCommit):
+    """One connection to a database in memory, which writes and reads. Created by `in_memory()`.
+
+    The first operation opens and migrates it, in 15 ms, because most services without a file never store anything.
+    Its rows are not sealed: no other program can reach them.
+    """
+
+    def __init__(self) -> None:
+        self._db: SealedConnection | None = None
+        self._writer = Lane("memory", self._serve, self._finish)
+
+    def _serve(self, group: list[PendingOperation]) -> list[Any]:
+        if self._db is None:
+            self._db = connect(Path(":memory:"))
+            migrate(self._db)
+        return commit_group(self._db, group)
+
+    def _finish(self) -> None:
+        if self._db is not None:
+            self._db.close()
+
+    def start(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._writer.start(loop)
+
+    async def close(self) -> None:
+        await self._writer.close()
+
+    async def probe(self) -> None:
+        await self.alone(touch_file)
+
+    async def check_rows_at_start(self) -> None:
+        """Return at once: there is nothing to check."""
+
+    async def check_rows(self) -> None:
+        """Return at once: there is nothing to check."""
+
+    async def find_rewritten(self) -> list[str]:
+        return []
+
+    async def accept_rows(self) -> None:
+        """Return at once: there is nothing to accept."""
+
+    def is_same_file(self) -> bool:
+        return True
+
+    async def read(self, job: Job[R]) -> R:
+        return await self.alone(job)
+
+    async def apart(self, job: Job[R]) -> R:
+        return await self.alone(job)
 
 
 def name_file(db: SqlConnection) -> None:

@@ -19,39 +19,6 @@ R_co = TypeVar("R_co", covariant=True)
 PAYLOAD_KEPT_MS = 3_600_000
 
 
-class WebhookTables(Protocol):
-    """The rows of one transaction."""
-
-    def find(self, id: str) -> WebhookSubscription | None: ...
-    def list_paid_by(self, payer: str) -> list[WebhookSubscription]: ...
-    def add(self, subscription: WebhookSubscription) -> None: ...
-    def save(self, subscription: WebhookSubscription) -> None: ...
-    def remove(self, id: str) -> None: ...
-    def claim_due(self, now: int, limit: int, *, failing: bool) -> list[WebhookSubscription]: ...
-    def find_fire(self, id: str) -> WebhookFire | None: ...
-    def add_fire(self, fire: WebhookFire) -> None: ...
-    def save_fire(self, fire: WebhookFire) -> None: ...
-    def claim_fires(self, now: int, lane: int, limit: int, lease_until: int) -> list[WebhookFire]: ...
-    def trim_fires(self, subscription: str, keep: int) -> None: ...
-    def list_misplaced(self, now: int) -> tuple[list[WebhookSubscription], list[WebhookFire]]: ...
-    def list_failing(self, since: int, limit: int) -> list[WebhookSubscription]: ...
-    def list_ended(self, before: int, limit: int) -> list[WebhookSubscription]: ...
-    def has_unpaid(self, fire: str) -> bool: ...
-    def count_unpaid(self, column: str, value: str, since: int, limit: int, *, refused: bool = False) -> int: ...
-    def add_unpaid(self, body: UnpaidBody) -> None: ...
-    def refuse_unpaid(self, fire: str) -> None: ...
-    def remove_unpaid(self, fire: str) -> None: ...
-    def forget_unpaid(self, before: int, now: int) -> None: ...
-
-
-class WebhookOperation(Protocol, Generic[R_co]):
-    """An operation that a store applies in one transaction."""
-
-    def on(self, tables: WebhookTables) -> R_co:
-        """Apply the operation. If it raises a ToolserverError, nothing is changed."""
-        ...
-
-
 _SUBSCRIPTION = ", ".join(WebhookSubscription._fields)
 _FIRE = ", ".join(WebhookFire._fields)
 _OPEN = "state IN ('open', 'accepted')"
@@ -96,7 +63,7 @@ NEXT_DUE = f"""SELECT min(due_at) FROM (
   UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 2) AS next"""
 
 
-class SqlTables:
+class WebhookTables:
     """The rows, as operations see them."""
 
     def __init__(self, db: SqlConnection) -> None:
@@ -242,47 +209,11 @@ class SqlTables:
         return self._db.execute(self._spell(FORGET_PAYLOADS), (before,)).rowcount
 
 
-class WebhookStore(Protocol):
-    """Subscriptions, fires and their payloads, in one durable place. Any method may raise StorageFailed."""
+class WebhookOperation(Protocol, Generic[R_co]):
+    """An operation that a store applies in one transaction."""
 
-    async def apply(self, operation: WebhookOperation[R]) -> R:
-        """Apply an operation in one durable transaction. If the operation raises, nothing is changed."""
-        ...
-
-    async def subscription(self, id: str) -> WebhookSubscription | None:
-        """Return a subscription, or None."""
-        ...
-
-    async def owned(self, owner: str) -> list[WebhookSubscription]:
-        """Return the subscriptions that a token made or pays for, oldest first, including cancelled ones."""
-        ...
-
-    async def all(self, limit: int, state: str | None = None) -> list[WebhookSubscription]:
-        """Return subscriptions of all owners, newest first, for the operator."""
-        ...
-
-    async def fire(self, id: str) -> WebhookFire | None:
-        """Return a fire, or None."""
-        ...
-
-    async def fires(self, subscription: str, limit: int, before: str | None = None) -> list[WebhookFire]:
-        """Return a subscription's last fires, newest first, that are older than the fire `before`."""
-        ...
-
-    async def next_due(self) -> int | None:
-        """Return when the next subscription or fire is due."""
-        ...
-
-    async def save_payload(self, digest: str, body: bytes, now: int) -> None:
-        """Store a payload under its digest, or extend the time for which an existing one is kept."""
-        ...
-
-    async def payload(self, digest: str) -> bytes | None:
-        """Return a payload if it is still kept, else None."""
-        ...
-
-    async def forget_payloads(self, before: int) -> int:
-        """Remove payloads unused since a time and not carried by an open fire. Returns their number."""
+    def on(self, tables: WebhookTables) -> R_co:
+        """Apply the operation. If it raises a ToolserverError, nothing is changed."""
         ...
 
 
@@ -291,53 +222,63 @@ LEVEL = 3
 MOST_PAYLOAD = 4 * 1024 * 1024
 
 
-class SqlWebhookStore:
-    """A `WebhookStore` over a file with group commit."""
+class WebhookStore:
+    """Subscriptions, fires and their payloads, in a file with group commit. Any method may raise StorageFailed."""
 
     def __init__(self, file: GroupCommit) -> None:
         self._file = file
 
     async def apply(self, operation: WebhookOperation[R]) -> R:
+        """Apply an operation in one durable transaction. If the operation raises, nothing is changed."""
         outcome: R = await self._file.together(_apply_group, operation, room=ROOM)
         return outcome
 
     async def subscription(self, id: str) -> WebhookSubscription | None:
-        return await self._file.read(lambda db: SqlTables(db).find(id))
+        """Return a subscription, or None."""
+        return await self._file.read(lambda db: WebhookTables(db).find(id))
 
     async def owned(self, owner: str) -> list[WebhookSubscription]:
-        return await self._file.read(lambda db: SqlTables(db).list_reached(owner))
+        """Return the subscriptions that a token made or pays for, oldest first, including cancelled ones."""
+        return await self._file.read(lambda db: WebhookTables(db).list_reached(owner))
 
     async def all(self, limit: int, state: str | None = None) -> list[WebhookSubscription]:
-        return await self._file.read(lambda db: SqlTables(db).list_all(limit, state))
+        """Return subscriptions of all owners, newest first, for the operator."""
+        return await self._file.read(lambda db: WebhookTables(db).list_all(limit, state))
 
     async def fire(self, id: str) -> WebhookFire | None:
-        return await self._file.read(lambda db: SqlTables(db).find_fire(id))
+        """Return a fire, or None."""
+        return await self._file.read(lambda db: WebhookTables(db).find_fire(id))
 
     async def fires(self, subscription: str, limit: int, before: str | None = None) -> list[WebhookFire]:
-        return await self._file.read(lambda db: SqlTables(db).list_fires(subscription, limit, before))
+        """Return a subscription's last fires, newest first, that are older than the fire `before`."""
+        return await self._file.read(lambda db: WebhookTables(db).list_fires(subscription, limit, before))
 
     async def next_due(self) -> int | None:
-        return await self._file.read(lambda db: SqlTables(db).next_due())
+        """Return when the next subscription or fire is due."""
+        return await self._file.read(lambda db: WebhookTables(db).next_due())
 
     async def save_payload(self, digest: str, body: bytes, now: int) -> None:
+        """Store a payload under its digest, or extend the time for which an existing one is kept."""
         packed = zstandard.ZstdCompressor(level=LEVEL).compress(body)
-        await self._file.alone(lambda db: SqlTables(db).save_payload(digest, packed, now), room=ROOM)
+        await self._file.alone(lambda db: WebhookTables(db).save_payload(digest, packed, now), room=ROOM)
 
     async def payload(self, digest: str) -> bytes | None:
-        packed = await self._file.read(lambda db: SqlTables(db).find_payload(digest))
+        """Return a payload if it is still kept, else None."""
+        packed = await self._file.read(lambda db: WebhookTables(db).find_payload(digest))
         return None if packed is None else zstandard.ZstdDecompressor().decompress(packed, MOST_PAYLOAD)
 
     async def forget_payloads(self, before: int) -> int:
-        return await self._file.alone(lambda db: SqlTables(db).forget_payloads(before), room=ROOM)
+        """Remove payloads unused since a time and not carried by an open fire. Returns their number."""
+        return await self._file.alone(lambda db: WebhookTables(db).forget_payloads(before), room=ROOM)
 
 
 def _apply_group(db: SqlConnection, group: Sequence[WebhookOperation[Any]]) -> list[Any]:
     """Return the outcomes of a group, including refusals. Any other failure fails the group; each is then retried."""
-    tables = SqlTables(db)
+    tables = WebhookTables(db)
     return [_outcome(operation, tables) for operation in group]
 
 
-def _outcome(operation: WebhookOperation[Any], tables: SqlTables) -> Any:
+def _outcome(operation: WebhookOperation[Any], tables: WebhookTables) -> Any:
     try:
         return operation.on(tables)
     except ToolserverError as refusal:

@@ -25,7 +25,7 @@ from toolserver.settings import LedgerSettings as Settings
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.migrate import migrate
 from toolserver.sql.postgres_group_commit import open_postgres
-from toolserver.sql.sqlite import durable
+from toolserver.sql.sqlite import durable, in_memory
 
 KINDS = ("memory", "sqlite", "sister", POSTGRES, pytest.param("sister of postgres", marks=pytest.mark.live))
 KEY_ID, SECRET, SERVICE = "b-1", "s" * 32, "b"
@@ -41,10 +41,14 @@ def token(number: int) -> str:
 
 @asynccontextmanager
 async def opened_file(kind: str, folder: Path) -> AsyncIterator[GroupCommit]:
-    """What keeps rows: the file of a folder, or the database of that folder on a server."""
+    """What keeps rows: the file of a folder, the database of that folder on a server, or this process."""
     if kind == "postgres":
         async with open_postgres(terms_of(folder)) as store:
             yield store
+        return
+    if kind == "memory":
+        async with in_memory() as rows:
+            yield rows
         return
     async with durable(folder / FILE) as file:
         yield file
