@@ -27,21 +27,18 @@ def toy() -> Toy:
     made = Toy()
     routes = made.routes
 
-    @routes.serves("Toy.quote", HOST, "/v1/quote/{symbol}")
+    forms = {
+        "error200": Reply.json({"status": "error", "reason": "unknown symbol"}),
+        "status:503": Reply.json({"maintenance": True}, 503),
+    }
+
+    @routes.serves("Toy.quote", HOST, "/v1/quote/{symbol}", forms=forms)
     def quote(world: World, ask: Ask) -> Reply:
         made.made["quote"] = made.made.get("quote", 0) + 1
         last = world.pinned("price.TOY") or round(world.between("toy", int(world.now), 50, 150), 2)
         body = {"id": 7, "symbol": ask.parts["symbol"], "last": last, "high": "151.50", "low": "0.0000123"}
         body |= {"time": int(world.now * 1000), "items": [{"n": 1, "name": "a"}, {"n": 2, "name": "b"}], "open": True}
         return Reply.json(body, last_modified=world.now)
-
-    @quote.form("error200")
-    def unknown_symbol(world: World, ask: Ask) -> Reply:
-        return Reply.json({"status": "error", "reason": "unknown symbol"})
-
-    @quote.form("status:503")
-    def maintenance(world: World, ask: Ask) -> Reply:
-        return Reply.json({"maintenance": True}, 503)
 
     @quote.form("limited")
     def teapot(world: World, ask: Ask) -> Reply:

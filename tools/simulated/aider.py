@@ -23,7 +23,7 @@ ROW = """- dirname: {day}-20-23-07--{model} # as it was run
 """
 
 
-@serves("Aider.polyglot_leaderboard", HOST, PATH)
+@serves("Aider.polyglot_leaderboard", HOST, PATH, forms={"empty": Reply.text("[]\n", content_type=YAML)})
 def leaderboard(world: World, ask: Ask) -> Reply:
     return Reply.text("".join(_row(score) for score in polyglot(world)), content_type=YAML)
 
@@ -37,11 +37,6 @@ def other_order(world: World, ask: Ask) -> Reply:
         for s in polyglot(world)
     )
     return Reply.text("# results\n" + "".join(rows), content_type=YAML)
-
-
-@leaderboard.form("empty")
-def no_rows(world: World, ask: Ask) -> Reply:
-    return Reply.text("[]\n", content_type=YAML)
 
 
 def _row(score: Score) -> str:

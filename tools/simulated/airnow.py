@@ -118,7 +118,19 @@ def areas(world: World) -> list[SimArea]:
     ]
 
 
-@serves("AirNow.reporting_areas", "files.airnowtech.org", "/airnow/today/reportingarea.dat")
+@serves(
+    "AirNow.reporting_areas",
+    "files.airnowtech.org",
+    "/airnow/today/reportingarea.dat",
+    forms={
+        "error200": Reply.text(
+            '<?xml version="1.0" encoding="UTF-8"?>'
+            "<Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>",
+            200,
+            "application/xml",
+        )
+    },
+)
 def reporting_areas(world: World, ask: Ask) -> Reply:
     hour = world.now - world.now % 3600
     rows = [_row(area, hour, kind, pollutant) for area in areas(world) for kind in ROWS for pollutant in POLLUTANTS]
@@ -129,14 +141,6 @@ def reporting_areas(world: World, ask: Ask) -> Reply:
 def forecasts_only(world: World, ask: Ask) -> Reply:
     hour = world.now - world.now % 3600
     return _file([_row(area, hour, "F", "OZONE") for area in areas(world)], hour)
-
-
-@reporting_areas.form("error200")
-def storage_error(world: World, ask: Ask) -> Reply:
-    text = (
-        '<?xml version="1.0" encoding="UTF-8"?><Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>'
-    )
-    return Reply.text(text, 200, "application/xml")
 
 
 def _file(rows: list[str], made_at: float) -> Reply:

@@ -21,22 +21,22 @@ def label(value: int) -> str:
     return next(name for top, name in LABELS if value <= top)
 
 
-@serves("AlternativeMe.fear_greed", "api.alternative.me", "/fng/")
+def _answer(listed: list[dict[str, Any]], failure: str | None = None) -> Reply:
+    return Reply.json({"name": "Fear and Greed Index", "data": listed, "metadata": {"error": failure}})
+
+
+FORMS = {
+    "empty": _answer([]),
+    "error200": _answer([], "Something went wrong."),
+}
+
+
+@serves("AlternativeMe.fear_greed", "api.alternative.me", "/fng/", forms=FORMS)
 def fear_greed(world: World, ask: Ask) -> Reply:
     today = int(world.now // DAY)
     listed = [_day(world, today - back) for back in range(int(ask.params.get("limit", "1")))]
     listed[0]["time_until_update"] = str(int((today + 1) * DAY - world.now))
     return _answer(listed)
-
-
-@fear_greed.form("empty")
-def no_days(world: World, ask: Ask) -> Reply:
-    return _answer([])
-
-
-@fear_greed.form("error200")
-def error(world: World, ask: Ask) -> Reply:
-    return _answer([], "Something went wrong.")
 
 
 @fear_greed.form("drift")
@@ -50,10 +50,6 @@ def numbers(world: World, ask: Ask) -> Reply:
 def _day(world: World, day: int) -> dict[str, Any]:
     value = index(world, day)
     return {"value": str(value), "value_classification": label(value), "timestamp": str(day * DAY)}
-
-
-def _answer(listed: list[dict[str, Any]], failure: str | None = None) -> Reply:
-    return Reply.json({"name": "Fear and Greed Index", "data": listed, "metadata": {"error": failure}})
 
 
 @expects("fear-greed")

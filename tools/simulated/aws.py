@@ -10,14 +10,14 @@ STATUS = {"maintenance": "1", "minor": "2", "major": "3", "critical": "3"}
 LISTED_S = 6 * 3600.0  # how long a resolved event stays listed
 
 
-@serves("AWS.current_events", "health.aws.amazon.com", "/public/currentevents")
+def _reply(events: list[dict[str, Any]]) -> Reply:
+    text = json.dumps(events, indent=1)
+    return Reply(b"\xfe\xff" + text.encode("utf-16-be"), content_type="application/json;charset=utf-16")
+
+
+@serves("AWS.current_events", "health.aws.amazon.com", "/public/currentevents", forms={"empty": _reply([])})
 def current_events(world: World, ask: Ask) -> Reply:
     return _reply([_event(world, i) for i in incidents(world, "AWS", world.now - LISTED_S)])
-
-
-@current_events.form("empty")
-def no_event(world: World, ask: Ask) -> Reply:
-    return _reply([])
 
 
 @current_events.form("drift")
@@ -25,11 +25,6 @@ def plain_utf8(world: World, ask: Ask) -> Reply:
     """Return the same events in UTF-8, with numbers for numeric strings."""
     events = [_event(world, i) for i in incidents(world, "AWS", world.now - LISTED_S)]
     return Reply.json([e | {"status": int(e["status"]), "date": int(e["date"])} for e in events])
-
-
-def _reply(events: list[dict[str, Any]]) -> Reply:
-    text = json.dumps(events, indent=1)
-    return Reply(b"\xfe\xff" + text.encode("utf-16-be"), content_type="application/json;charset=utf-16")
 
 
 def _event(world: World, incident: SimIncident) -> dict[str, Any]:

@@ -27,18 +27,18 @@ ITEM = """
     </item>"""
 
 
-@serves("Azure.status_feed", "rssfeed.azure.status.microsoft", "/en-us/status/feed/")
+FORMS = {
+    # without a build date
+    "error200": Reply.text(
+        "<rss version='2.0'><channel><title>Azure Status</title></channel></rss>", content_type="text/xml"
+    ),
+}
+
+
+@serves("Azure.status_feed", "rssfeed.azure.status.microsoft", "/en-us/status/feed/", forms=FORMS)
 def feed(world: World, ask: Ask) -> Reply:
     incident = current(world, "Azure")
     return _reply(world, _item(incident) if incident else "")
-
-
-@feed.form("error200")
-def without_a_date(world: World, ask: Ask) -> Reply:
-    """Return a feed without a build date."""
-    return Reply.text(
-        "<rss version='2.0'><channel><title>Azure Status</title></channel></rss>", content_type="text/xml"
-    )
 
 
 def _reply(world: World, items: str) -> Reply:

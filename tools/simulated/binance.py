@@ -20,7 +20,14 @@ def symbols() -> dict[str, str]:
     return {f"{coin.symbol}USDT": coin.symbol for coin in market.coins() if coin.symbol != "USDT"}
 
 
-@serves("Binance.ticker_24h", HOST, "/api/v3/ticker/24hr")
+FORMS = {
+    "empty": Reply.json([]),
+    "error200": Reply.json({"code": 0, "msg": GEO}),
+    "geo": Reply.json({"code": 0, "msg": GEO}, 451),
+}
+
+
+@serves("Binance.ticker_24h", HOST, "/api/v3/ticker/24hr", forms=FORMS)
 def ticker(world: World, ask: Ask) -> Reply:
     symbol = ask.params.get("symbol")
     if symbol is None:
@@ -98,7 +105,7 @@ def _swapped(name: str, value: Any) -> Any:
     return float(value) if isinstance(value, str) else str(value)
 
 
-@serves("Binance.klines", HOST, "/api/v3/klines")
+@serves("Binance.klines", HOST, "/api/v3/klines", forms=FORMS)
 def klines(world: World, ask: Ask) -> Reply:
     asset, length = symbols().get(ask.params.get("symbol", "")), LENGTHS.get(ask.params.get("interval", ""))
     if asset is None or length is None:
@@ -118,24 +125,6 @@ def _row(c: market.SimCandle, length: int) -> list[Any]:
 def klines_as_numbers(world: World, ask: Ask) -> Reply:
     rows = [_row(c, 3600) for c in market.candles(world, "BTC", 3600, 32, VENUE)]
     return Reply.json([[float(value) for value in row] for row in rows])
-
-
-@ticker.form("empty")
-@klines.form("empty")
-def nothing(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
-
-
-@ticker.form("error200")
-@klines.form("error200")
-def restricted_with_200(world: World, ask: Ask) -> Reply:
-    return Reply.json({"code": 0, "msg": GEO})
-
-
-@ticker.form("geo")
-@klines.form("geo")
-def restricted(world: World, ask: Ask) -> Reply:
-    return Reply.json({"code": 0, "msg": GEO}, 451)
 
 
 @ticker.form("limited")

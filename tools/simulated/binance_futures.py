@@ -12,39 +12,30 @@ BARRED = (
     "Service unavailable from a restricted location according to 'b. Eligibility' in https://www.binance.com/en/terms. "
     "Please contact customer service if you believe you received this message in error."
 )
+FORMS = {
+    "geo": Reply.json({"code": 0, "msg": BARRED}, 451),
+    "error200": Reply.json({"code": 0, "msg": BARRED}),
+    "empty": Reply.json([]),
+}
 
 
-@serves(NAME, HOST, "/fapi/v1/premiumIndex")
+@serves(NAME, HOST, "/fapi/v1/premiumIndex", forms=FORMS)
 def premium_index(world: World, ask: Ask) -> Reply:
     return Reply.json([*_usdt(world), *_others(world)])
 
 
-@serves(NAME, HOST, "/fapi/v1/fundingInfo")
+@serves(NAME, HOST, "/fapi/v1/fundingInfo", forms=FORMS)
 def funding_info(world: World, ask: Ask) -> Reply:
     """List only the intervals that differ from eight hours."""
     adjusted = [p for p in perpetuals(world) if p.hours != USUAL_HOURS]
     return Reply.json([_terms(p) for p in adjusted])
 
 
-def _geo(world: World, ask: Ask) -> Reply:
-    return Reply.json({"code": 0, "msg": BARRED}, 451)
-
-
-def _banned(world: World, ask: Ask) -> Reply:
+@premium_index.form("limited")
+@funding_info.form("limited")
+def banned(world: World, ask: Ask) -> Reply:
     until = int(world.now * 1000) + 120_000
     return Reply.json({"code": -1003, "msg": f"Way too much request weight used; IP banned until {until}."}, 418)
-
-
-def _error(world: World, ask: Ask) -> Reply:
-    return Reply.json({"code": 0, "msg": BARRED})
-
-
-def _nothing(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
-
-
-for route in (premium_index, funding_info):
-    route.forms |= {"geo": _geo, "limited": _banned, "error200": _error, "empty": _nothing}
 
 
 @premium_index.form("drift")

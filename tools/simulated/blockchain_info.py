@@ -9,8 +9,13 @@ from toolserver.world.model import Ask, Reply, World, serves
 LISTED = 100
 ERROR = {"error": "internal-server-error", "message": "Something went wrong."}
 
+FORMS = {
+    "error200": Reply.json(ERROR),
+    "limited": Reply.text("Maximum concurrent requests for this endpoint reached. Please try again shortly.", 429),
+}
 
-@serves("BlockchainInfo.stats", "api.blockchain.info", "/stats")
+
+@serves("BlockchainInfo.stats", "api.blockchain.info", "/stats", forms=FORMS | {"empty": Reply.json({})})
 def stats(world: World, ask: Ask) -> Reply:
     return Reply.json(_stats(world))
 
@@ -35,7 +40,12 @@ def _stats(world: World) -> dict[str, Any]:
     }
 
 
-@serves("BlockchainInfo.unconfirmed_txs", "blockchain.info", "/unconfirmed-transactions")
+@serves(
+    "BlockchainInfo.unconfirmed_txs",
+    "blockchain.info",
+    "/unconfirmed-transactions",
+    forms=FORMS | {"empty": Reply.json({"txs": []})},
+)
 def unconfirmed(world: World, ask: Ask) -> Reply:
     return Reply.json({"txs": [_listed(tx) for tx in bitcoin.newest(world, LISTED)]})
 
@@ -86,25 +96,3 @@ def more_members(world: World, ask: Ask) -> Reply:
         row |= {"fee": str(row["fee"]), "time": float(row["time"]), "result": 0, "balance": 0}
         del row["relayed_by"], row["size"]
     return Reply.json({"txs": listed})
-
-
-@unconfirmed.form("empty")
-def no_transactions(world: World, ask: Ask) -> Reply:
-    return Reply.json({"txs": []})
-
-
-@stats.form("empty")
-def no_figures(world: World, ask: Ask) -> Reply:
-    return Reply.json({})
-
-
-@stats.form("error200")
-@unconfirmed.form("error200")
-def wrong(world: World, ask: Ask) -> Reply:
-    return Reply.json(ERROR)
-
-
-@stats.form("limited")
-@unconfirmed.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.text("Maximum concurrent requests for this endpoint reached. Please try again shortly.", 429)

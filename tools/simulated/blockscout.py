@@ -19,7 +19,13 @@ def prices(world: World) -> dict[str, float]:
     return {name: round((base + tip(then, newest, q)) / GWEI, 3) for name, q in PERCENTILES.items()}
 
 
-@serves("Blockscout.gas_prices", "eth.blockscout.com", "/api/v2/stats")
+FORMS = {
+    "error200": Reply.json({"message": "Something went wrong."}),
+    "limited": Reply.json({"message": "Too Many Requests"}, 429),
+}
+
+
+@serves("Blockscout.gas_prices", "eth.blockscout.com", "/api/v2/stats", forms=FORMS)
 def stats(world: World, ask: Ask) -> Reply:
     return _stats(world, prices(world))
 
@@ -45,16 +51,6 @@ def objects(world: World, ask: Ask) -> Reply:
 @stats.form("empty")
 def no_prices(world: World, ask: Ask) -> Reply:
     return _stats(world, None)
-
-
-@stats.form("error200")
-def message(world: World, ask: Ask) -> Reply:
-    return Reply.json({"message": "Something went wrong."})
-
-
-@stats.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.json({"message": "Too Many Requests"}, 429)
 
 
 def _stats(world: World, gas_prices: Mapping[str, Any] | None) -> Reply:

@@ -2,7 +2,7 @@
 
 from tools.simulated import bitcoin
 from tools.simulated.mempool import RECENT, backlog
-from toolserver.world.model import Ask, Reply, Route, World, serves
+from toolserver.world.model import Ask, Reply, World, serves
 
 NAME, HOST = "Blockstream.network", "blockstream.info"
 TARGETS = (*range(1, 26), 144, 504, 1008)
@@ -14,26 +14,26 @@ def estimates(world: World) -> dict[str, float]:
     return {str(target): max(fee for at, fee in fees.items() if at >= target) for target in TARGETS}
 
 
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.text("Too Many Requests", 429)
+REFUSALS = {"limited": Reply.text("Too Many Requests", 429)}
+JUST_STARTED = REFUSALS | {"empty": Reply.json({})}
 
 
-@serves(NAME, HOST, "/api/blocks/tip/height")
+@serves(NAME, HOST, "/api/blocks/tip/height", forms=REFUSALS | {"empty": Reply.text("")})
 def tip(world: World, ask: Ask) -> Reply:
     return Reply.text(str(bitcoin.height(world)), content_type="text/plain")
 
 
-@serves(NAME, HOST, "/api/fee-estimates")
+@serves(NAME, HOST, "/api/fee-estimates", forms=JUST_STARTED)
 def fees(world: World, ask: Ask) -> Reply:
     return Reply.json(estimates(world))
 
 
-@serves(NAME, HOST, "/api/mempool")
+@serves(NAME, HOST, "/api/mempool", forms=JUST_STARTED)
 def mempool(world: World, ask: Ask) -> Reply:
     return Reply.json(backlog(world))
 
 
-@serves(NAME, HOST, "/api/mempool/recent")
+@serves(NAME, HOST, "/api/mempool/recent", forms=REFUSALS | {"empty": Reply.json([])})
 def newest(world: World, ask: Ask) -> Reply:
     """Return the newest transactions; virtual sizes are whole here."""
     transactions = bitcoin.newest(world, RECENT)
@@ -45,25 +45,3 @@ def newest(world: World, ask: Ask) -> Reply:
 @fees.form("drift")
 def texts(world: World, ask: Ask) -> Reply:
     return Reply.json({target: str(fee) for target, fee in reversed(estimates(world).items())})
-
-
-@fees.form("empty")
-@mempool.form("empty")
-def nothing(world: World, ask: Ask) -> Reply:
-    """Answer as a node that has just started."""
-    return Reply.json({})
-
-
-@newest.form("empty")
-def none_recent(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
-
-
-@tip.form("empty")
-def no_height(world: World, ask: Ask) -> Reply:
-    return Reply.text("")
-
-
-_ROUTES: tuple[Route, ...] = (tip, fees, mempool, newest)
-for _route in _ROUTES:
-    _route.form("limited")(too_many)

@@ -15,7 +15,26 @@ SERIES: dict[str, tuple[Figure, Callable[[int, int], float], str]] = {
 LAPSE = "Data unavailable due to the 2025 lapse in appropriations"
 
 
-@serves("BLS.timeseries", "api.bls.gov", "/publicAPI/{version}/timeseries/data/", "POST")
+def _refused(message: str) -> Reply:
+    return _answer("REQUEST_NOT_PROCESSED", [message], {})
+
+
+def _answer(status: str, message: list[str], results: dict[str, Any]) -> Reply:
+    return Reply.json({"status": status, "responseTime": 151, "message": message, "Results": results})
+
+
+USED_UP = _refused(
+    "Request could not be serviced, as the daily threshold for total number of requests "
+    "allocated to the user has been reached."
+)
+FORMS = {
+    "error200": USED_UP,
+    "limited": USED_UP,
+    "auth": _refused("The key:0123456789abcdef provided by the User is invalid."),
+}
+
+
+@serves("BLS.timeseries", "api.bls.gov", "/publicAPI/{version}/timeseries/data/", "POST", forms=FORMS)
 def timeseries(world: World, ask: Ask) -> Reply:
     request = ask.json
     if ask.parts["version"] == "v2" and not ask.key_ok(request.get("registrationkey")):
@@ -23,24 +42,6 @@ def timeseries(world: World, ask: Ask) -> Reply:
     years = range(int(request["startyear"]), int(request["endyear"]) + 1)
     series = [{"seriesID": name, "data": _data(world, name, years)} for name in request["seriesid"]]
     return _answer("REQUEST_SUCCEEDED", [], {"series": series})
-
-
-@timeseries.form("error200")
-def quota_used_up(world: World, ask: Ask) -> Reply:
-    return _refused(
-        "Request could not be serviced, as the daily threshold for total number of requests "
-        "allocated to the user has been reached."
-    )
-
-
-@timeseries.form("limited")
-def limited(world: World, ask: Ask) -> Reply:
-    return quota_used_up(world, ask)
-
-
-@timeseries.form("auth")
-def bad_key(world: World, ask: Ask) -> Reply:
-    return _refused("The key:0123456789abcdef provided by the User is invalid.")
 
 
 @timeseries.form("empty")
@@ -78,11 +79,3 @@ def _month(month: dt.date, value: float | None, digits: str) -> dict[str, Any]:
         "value": "-" if value is None else format(value, digits),
         "footnotes": [{"code": "X", "text": LAPSE}] if value is None else [{}],
     }
-
-
-def _refused(message: str) -> Reply:
-    return _answer("REQUEST_NOT_PROCESSED", [message], {})
-
-
-def _answer(status: str, message: list[str], results: dict[str, Any]) -> Reply:
-    return Reply.json({"status": status, "responseTime": 151, "message": message, "Results": results})

@@ -10,7 +10,18 @@ BARRED = "The Amazon CloudFront distribution is configured to block access from 
 CATEGORIES = {"linear": "USDT", "inverse": "USD"}
 
 
-@serves("Bybit.linear_tickers", "api.bybit.com", "/v5/market/tickers")
+@serves(
+    "Bybit.linear_tickers",
+    "api.bybit.com",
+    "/v5/market/tickers",
+    forms={
+        "geo": Reply.text(
+            f"<HTML><HEAD><TITLE>ERROR: The request could not be satisfied</TITLE></HEAD><BODY>{BARRED}</BODY></HTML>",
+            403,
+            "text/html",
+        )
+    },
+)
 def tickers(world: World, ask: Ask) -> Reply:
     if ask.params.get("category") != "linear":
         return _answer(world, {}, 10001, "params error: Category is invalid")
@@ -38,12 +49,6 @@ def busy(world: World, ask: Ask) -> Reply:
 @tickers.form("limited")
 def too_many(world: World, ask: Ask) -> Reply:
     return _answer(world, {}, 10006, "Too many visits!")
-
-
-@tickers.form("geo")
-def barred(world: World, ask: Ask) -> Reply:
-    page = f"<HTML><HEAD><TITLE>ERROR: The request could not be satisfied</TITLE></HEAD><BODY>{BARRED}</BODY></HTML>"
-    return Reply.text(page, 403, "text/html")
 
 
 @tickers.form("drift")

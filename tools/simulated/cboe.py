@@ -13,11 +13,21 @@ DENIED = """<?xml version="1.0" encoding="UTF-8"?>
 <Error><Code>AccessDenied</Code><Message>Access Denied</Message></Error>"""
 
 
-@serves("Cboe.delayed_quote", "cdn.cboe.com", "/api/global/delayed_quotes/quotes/{symbol}.json")
+def _csv(header: str, rows: list[str]) -> Reply:
+    return Reply.text("\n".join([header, *rows]) + "\n", content_type="text/csv")
+
+
+QUOTE_FORMS = {
+    # as for an unknown symbol
+    "auth": Reply.text(DENIED, 403, content_type="application/xml"),
+}
+
+
+@serves("Cboe.delayed_quote", "cdn.cboe.com", "/api/global/delayed_quotes/quotes/{symbol}.json", forms=QUOTE_FORMS)
 def quote(world: World, ask: Ask) -> Reply:
     symbol, share = OURS.get(ask.parts["symbol"], (ask.parts["symbol"], 1))
     if symbol not in stocks.NAMES:
-        return denied(world, ask)
+        return QUOTE_FORMS["auth"]
     seen = stocks.trade(world.at(world.now - DELAY_S), symbol)
     change = (seen.last - seen.previous_close) / share
     closed = not stocks.is_open(world.at(world.now - DELAY_S))
@@ -38,13 +48,12 @@ def quote(world: World, ask: Ask) -> Reply:
     )
 
 
-@quote.form("auth")
-def denied(world: World, ask: Ask) -> Reply:
-    """Return the answer for an unknown symbol."""
-    return Reply.text(DENIED, 403, content_type="application/xml")
-
-
-@serves("Cboe.vix_history", "cdn.cboe.com", "/api/global/us_indices/daily_prices/VIX_History.csv")
+@serves(
+    "Cboe.vix_history",
+    "cdn.cboe.com",
+    "/api/global/us_indices/daily_prices/VIX_History.csv",
+    forms={"empty": _csv("DATE,OPEN,HIGH,LOW,CLOSE", [])},
+)
 def vix_history(world: World, ask: Ask) -> Reply:
     return _csv("DATE,OPEN,HIGH,LOW,CLOSE", [_row(world, day, "%m/%d/%Y") for day in _days(world)])
 
@@ -53,11 +62,6 @@ def vix_history(world: World, ask: Ask) -> Reply:
 def iso_dates(world: World, ask: Ask) -> Reply:
     """Return dates in the form of repackaged copies."""
     return _csv("DATE,OPEN,HIGH,LOW,CLOSE", [_row(world, day, "%Y-%m-%d") for day in _days(world)])
-
-
-@vix_history.form("empty")
-def header_only(world: World, ask: Ask) -> Reply:
-    return _csv("DATE,OPEN,HIGH,LOW,CLOSE", [])
 
 
 def _days(world: World) -> list[dt.date]:
@@ -71,7 +75,3 @@ def _row(world: World, day: dt.date, form: str) -> str:
     seen = [stocks.price(world, "VIX", opens + (closes - opens) * i / 6) for i in range(7)]
     values = (seen[0], max(seen), min(seen), seen[-1])
     return ",".join([day.strftime(form), *(f"{round(value, 2):.6f}" for value in values)])
-
-
-def _csv(header: str, rows: list[str]) -> Reply:
-    return Reply.text("\n".join([header, *rows]) + "\n", content_type="text/csv")

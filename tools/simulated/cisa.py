@@ -3,7 +3,7 @@
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
-from toolserver.world.model import Ask, Handler, Reply, World, serves
+from toolserver.world.model import Ask, Reply, World, serves
 
 ENTRIES = 1400
 EVERY_S = 43200.0  # two new entries a day
@@ -63,13 +63,7 @@ def none(world: World, ask: Ask) -> Reply:
     return _reply(world, [])
 
 
-def blocked(world: World, ask: Ask) -> Reply:
-    """Return the answer that data centres get."""
-    page = "<HTML><HEAD><TITLE>Access Denied</TITLE></HEAD><BODY><H1>Access Denied</H1></BODY></HTML>"
-    return Reply.text(page, 403, "text/html")
-
-
-_FORMS: dict[str, Handler] = {"drift": of_2023, "empty": none, "geo": blocked}
+BLOCKED = "<HTML><HEAD><TITLE>Access Denied</TITLE></HEAD><BODY><H1>Access Denied</H1></BODY></HTML>"
 for _name, _host, _path in (
     ("CISA.known_exploited", "www.cisa.gov", "/sites/default/files/feeds/known_exploited_vulnerabilities.json"),
     (
@@ -78,6 +72,7 @@ for _name, _host, _path in (
         "/cisagov/kev-data/develop/known_exploited_vulnerabilities.json",
     ),
 ):
-    _route = serves(_name, _host, _path)(whole)
-    for _kind, _handler in _FORMS.items():
-        _route.form(_kind)(_handler)
+    # `geo` is what data centres get
+    _route = serves(_name, _host, _path, forms={"geo": Reply.text(BLOCKED, 403, "text/html")})(whole)
+    _route.form("drift")(of_2023)
+    _route.form("empty")(none)

@@ -24,7 +24,19 @@ def _not_found() -> Reply:
     return Reply.json({"message": "NotFound"}, 404)
 
 
-@serves("Coinbase.product_stats", "api.exchange.coinbase.com", "/products/{product}/stats")
+FORMS = {
+    "limited": Reply.json({"message": "Public rate limit exceeded"}, 429),
+    "geo": Reply.json({"message": "Forbidden"}, 403),
+    "status:503": Reply.json({"message": "ServiceUnavailable"}, 503),
+}
+
+
+@serves(
+    "Coinbase.product_stats",
+    "api.exchange.coinbase.com",
+    "/products/{product}/stats",
+    forms=FORMS | {"empty": Reply.json({})},
+)
 def stats(world: World, ask: Ask) -> Reply:
     asset = _asset(ask.parts["product"])
     return Reply.json(_stats(world, asset)) if asset else _not_found()
@@ -51,12 +63,12 @@ def stats_as_numbers(world: World, ask: Ask) -> Reply:
     return Reply.json({"conversions_volume": "0.00"} | {name: float(row[name]) for name in reversed(row)})
 
 
-@stats.form("empty")
-def no_stats(world: World, ask: Ask) -> Reply:
-    return Reply.json({})
-
-
-@serves("Coinbase.candles", "api.exchange.coinbase.com", "/products/{product}/candles")
+@serves(
+    "Coinbase.candles",
+    "api.exchange.coinbase.com",
+    "/products/{product}/candles",
+    forms=FORMS | {"empty": Reply.json([])},
+)
 def candles(world: World, ask: Ask) -> Reply:
     asset, length = _asset(ask.parts["product"]), int(ask.params.get("granularity", "60"))
     if asset is None:
@@ -80,12 +92,7 @@ def candles_as_strings(world: World, ask: Ask) -> Reply:
     return Reply.json([[row[0], *map(str, row[1:])] for row in rows])
 
 
-@candles.form("empty")
-def no_candles(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
-
-
-@serves("Coinbase.spot_price", "api.coinbase.com", "/v2/prices/{pair}/spot")
+@serves("Coinbase.spot_price", "api.coinbase.com", "/v2/prices/{pair}/spot", forms=FORMS)
 def spot(world: World, ask: Ask) -> Reply:
     asset = _asset(ask.parts["pair"])
     if asset is None:
@@ -93,27 +100,6 @@ def spot(world: World, ask: Ask) -> Reply:
         return Reply.json({"errors": [error], "code": 5, "message": "Invalid base currency", "details": []}, 404)
     amount = quoted(market.price(world, asset, venue=VENUE))
     return Reply.json({"data": {"amount": amount, "base": asset, "currency": "USD"}})
-
-
-@stats.form("limited")
-@candles.form("limited")
-@spot.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.json({"message": "Public rate limit exceeded"}, 429)
-
-
-@stats.form("geo")
-@candles.form("geo")
-@spot.form("geo")
-def forbidden(world: World, ask: Ask) -> Reply:
-    return Reply.json({"message": "Forbidden"}, 403)
-
-
-@stats.form("status:503")
-@candles.form("status:503")
-@spot.form("status:503")
-def unavailable(world: World, ask: Ask) -> Reply:
-    return Reply.json({"message": "ServiceUnavailable"}, 503)
 
 
 @expects("btc-price")

@@ -10,27 +10,27 @@ from toolserver.world.model import Ask, Reply, World, expects, serves
 WRAPPED = {"WBTC"}
 
 
-@serves("CoinGecko.markets", "api.coingecko.com", "/api/v3/coins/markets")
+def _quota(status: int) -> Reply:
+    text = (
+        "You've exceeded the Rate Limit. Please visit https://www.coingecko.com/en/api/pricing "
+        "to subscribe to our API plans for higher rate limits."
+    )
+    return Reply.json({"status": {"error_code": 429, "error_message": text}}, status)
+
+
+FORMS = {
+    "empty": Reply.json([], content_type="application/json; charset=utf-8"),
+    "limited": _quota(429),
+    "error200": _quota(200),
+}
+
+
+@serves("CoinGecko.markets", "api.coingecko.com", "/api/v3/coins/markets", forms=FORMS)
 def markets(world: World, ask: Ask) -> Reply:
     spans = ask.params.get("price_change_percentage", "").split(",")
     count = int(ask.params.get("per_page", "100"))
     listed = [_row(world, coin, rank, spans) for rank, coin in enumerate(coins()[:count], 1)]
     return Reply.json(listed, content_type="application/json; charset=utf-8")
-
-
-@markets.form("empty")
-def no_coins(world: World, ask: Ask) -> Reply:
-    return Reply.json([], content_type="application/json; charset=utf-8")
-
-
-@markets.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return _quota(429)
-
-
-@markets.form("error200")
-def too_many_with_200(world: World, ask: Ask) -> Reply:
-    return _quota(200)
 
 
 @markets.form("drift")
@@ -42,14 +42,6 @@ def fewer_figures(world: World, ask: Ask) -> Reply:
         row |= {"market_cap_rank_with_rehypothecated": row["market_cap_rank"], "high_24h": None, "low_24h": None}
         row |= {"market_cap_rank": None if wrapped else row["market_cap_rank"], "image": None}
     return Reply.json(listed)
-
-
-def _quota(status: int) -> Reply:
-    text = (
-        "You've exceeded the Rate Limit. Please visit https://www.coingecko.com/en/api/pricing "
-        "to subscribe to our API plans for higher rate limits."
-    )
-    return Reply.json({"status": {"error_code": 429, "error_message": text}}, status)
 
 
 def _row(world: World, coin: SimCoin, rank: int, spans: list[str]) -> dict[str, Any]:

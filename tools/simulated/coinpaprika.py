@@ -6,28 +6,19 @@ from typing import Any
 from tools.simulated.market import DAY, HOUR, SimCoin, change_percent, coins, price, volume
 from toolserver.world.model import Ask, Reply, World, serves
 
+FORMS = {
+    "empty": Reply.json([]),
+    "limited": Reply.json({"type": "soft limit", "error": "Request limit exceeded."}, 429),
+    "error200": Reply.json({"error": "internal error"}),
+}
 
-@serves("CoinPaprika.tickers", "api.coinpaprika.com", "/v1/tickers")
+
+@serves("CoinPaprika.tickers", "api.coinpaprika.com", "/v1/tickers", forms=FORMS)
 def tickers(world: World, ask: Ask) -> Reply:
     ranked = [_row(world, coin, rank) for rank, coin in enumerate(coins(), 1)]
     small = [_named(row, f"S{row['rank']}") | {"rank": row["rank"] + 20} for row in ranked[80:]]
     gone = [_named(row, f"G{row['rank']}") | {"rank": 0} for row in ranked[:5]]
     return Reply.json([*ranked, *small, *gone])
-
-
-@tickers.form("empty")
-def no_coins(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
-
-
-@tickers.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.json({"type": "soft limit", "error": "Request limit exceeded."}, 429)
-
-
-@tickers.form("error200")
-def error_object(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": "internal error"})
 
 
 def _named(row: dict[str, Any], symbol: str) -> dict[str, Any]:

@@ -11,12 +11,22 @@ HOST = "raw.githubusercontent.com"
 ROWS = 900  # upstream since 1986 and 1997
 
 
-@serves("Datahub.wti_daily", HOST, "/datasets/oil-prices/main/data/wti-daily.csv")
+def _csv(header: str, rows: Sequence[tuple[str, ...]]) -> Reply:
+    return Reply.text("\n".join([header, *(",".join(row) for row in rows)]) + "\n")
+
+
+FORMS = {
+    "empty": _csv("Date,Price", []),
+    "status:404": Reply.text("404: Not Found", 404),
+}
+
+
+@serves("Datahub.wti_daily", HOST, "/datasets/oil-prices/main/data/wti-daily.csv", forms=FORMS)
 def wti(world: World, ask: Ask) -> Reply:
     return _csv("Date,Price", _rows(world, "oil"))
 
 
-@serves("Datahub.henry_hub_daily", HOST, "/datasets/natural-gas/main/data/daily.csv")
+@serves("Datahub.henry_hub_daily", HOST, "/datasets/natural-gas/main/data/daily.csv", forms=FORMS)
 def henry_hub(world: World, ask: Ask) -> Reply:
     return _csv("Date,Price", _rows(world, "nat_gas"))
 
@@ -37,18 +47,6 @@ def _with_blanks(world: World, name: str) -> Reply:
     return _csv("Unit,Price,Date", [("USD", price, day) for day, price in reversed(rows)])
 
 
-@wti.form("empty")
-@henry_hub.form("empty")
-def header_only(world: World, ask: Ask) -> Reply:
-    return _csv("Date,Price", [])
-
-
-@wti.form("status:404")
-@henry_hub.form("status:404")
-def not_found(world: World, ask: Ask) -> Reply:
-    return Reply.text("404: Not Found", 404)
-
-
 def copied(day: dt.date) -> float:
     """Return when a price is copied: a week's prices are published on the next Wednesday and copied a day later."""
     return macro.epoch(day + macro.DAY * (10 - day.weekday()), 6)
@@ -61,7 +59,3 @@ def days(world: World, count: int) -> list[dt.date]:
 
 def _rows(world: World, name: str) -> list[tuple[str, str]]:
     return [(day.isoformat(), str(macro.level(world, name, day))) for day in days(world, ROWS)]
-
-
-def _csv(header: str, rows: Sequence[tuple[str, ...]]) -> Reply:
-    return Reply.text("\n".join([header, *(",".join(row) for row in rows)]) + "\n")

@@ -8,7 +8,18 @@ from toolserver.world.model import Ask, Reply, World, serves
 SINCE = 1990
 
 
-@serves("DBnomics.us_real_gdp_growth", "api.db.nomics.world", "/v22/series/BEA/NIPA-T10101/A191RL-Q")
+def _answer(documents: list[dict[str, Any]]) -> Reply:
+    series = {"docs": documents, "limit": 1000, "num_found": len(documents), "offset": 0}
+    return Reply.json({"_meta": {"version": "22.1.17"}, "series": series})
+
+
+FORMS = {
+    "empty": _answer([]),
+    "status:404": Reply.json({"errors": [{"message": "Series not found"}], "message": "Series not found"}, 404),
+}
+
+
+@serves("DBnomics.us_real_gdp_growth", "api.db.nomics.world", "/v22/series/BEA/NIPA-T10101/A191RL-Q", forms=FORMS)
 def growth(world: World, ask: Ask) -> Reply:
     quarters = macro.periods_out(world, SINCE, 3, macro.growth_release)
     document = {
@@ -24,18 +35,3 @@ def growth(world: World, ask: Ask) -> Reply:
         "value": ["NA", *(macro.gdp_growth(world, q) for q in quarters)],
     }
     return _answer([document])
-
-
-@growth.form("empty")
-def no_series(world: World, ask: Ask) -> Reply:
-    return _answer([])
-
-
-@growth.form("status:404")
-def unknown_series(world: World, ask: Ask) -> Reply:
-    return Reply.json({"errors": [{"message": "Series not found"}], "message": "Series not found"}, 404)
-
-
-def _answer(documents: list[dict[str, Any]]) -> Reply:
-    series = {"docs": documents, "limit": 1000, "num_found": len(documents), "offset": 0}
-    return Reply.json({"_meta": {"version": "22.1.17"}, "series": series})

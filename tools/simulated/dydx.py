@@ -6,8 +6,26 @@ from tools.simulated.funding import Perpetual, mark, perpetuals, rate, text
 from tools.simulated.market import DAY, HOUR, change_percent, volume
 from toolserver.world.model import Ask, Reply, World, serves
 
+FORMS = {
+    "empty": Reply.json({"markets": {}}),
+    "limited": Reply.json({"errors": [{"msg": "Too many requests"}]}, 429),
+    "error200": Reply.json({"errors": [{"msg": "Internal Server Error"}]}),
+    "geo": Reply.json(
+        {
+            "errors": [
+                {
+                    "msg": "Because you appear to be a resident of, or trading from, a jurisdiction that violates our"
+                    " terms of use.",
+                    "code": "GEOBLOCKED",
+                }
+            ]
+        },
+        403,
+    ),
+}
 
-@serves("Dydx.perpetual_markets", "indexer.dydx.trade", "/v4/perpetualMarkets")
+
+@serves("Dydx.perpetual_markets", "indexer.dydx.trade", "/v4/perpetualMarkets", forms=FORMS)
 def perpetual_markets(world: World, ask: Ask) -> Reply:
     markets = {f"{p.base}-USD": _market(world, p, i) for i, p in enumerate(perpetuals(world))}
     closed = next(iter(markets.values())) | {
@@ -17,27 +35,6 @@ def perpetual_markets(world: World, ask: Ask) -> Reply:
     }
     new = closed | {"ticker": "NEW-USD", "status": "INITIALIZING", "oraclePrice": None, "nextFundingRate": "0"}
     return Reply.json({"markets": {**markets, "OLD-USD": closed, "NEW-USD": new}})
-
-
-@perpetual_markets.form("empty")
-def no_markets(world: World, ask: Ask) -> Reply:
-    return Reply.json({"markets": {}})
-
-
-@perpetual_markets.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.json({"errors": [{"msg": "Too many requests"}]}, 429)
-
-
-@perpetual_markets.form("error200")
-def error(world: World, ask: Ask) -> Reply:
-    return Reply.json({"errors": [{"msg": "Internal Server Error"}]})
-
-
-@perpetual_markets.form("geo")
-def barred(world: World, ask: Ask) -> Reply:
-    text = "Because you appear to be a resident of, or trading from, a jurisdiction that violates our terms of use."
-    return Reply.json({"errors": [{"msg": text, "code": "GEOBLOCKED"}]}, 403)
 
 
 def _market(world: World, contract: Perpetual, index: int) -> dict[str, Any]:

@@ -9,24 +9,6 @@ from toolserver.world.model import Ask, Reply, World, serves
 NINETY_DAYS = dt.timedelta(days=90)
 
 
-@serves("ECB.reference_rates_90d", "www.ecb.europa.eu", "/stats/eurofxref/eurofxref-hist-90d.xml")
-def rates(world: World, ask: Ask) -> Reply:
-    since = world.time.date() - NINETY_DAYS
-    days = takewhile(lambda day: day >= since, macro.days_out(world, macro.fixing_day, macro.afternoon))
-    return _envelope("".join(_day(world, day) for day in days))
-
-
-@rates.form("empty")
-def no_days(world: World, ask: Ask) -> Reply:
-    return _envelope("")
-
-
-def _day(world: World, day: dt.date) -> str:
-    codes = ["USD", *(code for code in macro.PER_USD if code != "EUR")]
-    rows = "".join(f'<Cube currency="{code}" rate="{macro.per_euro(world, code, day):.10g}"/>' for code in codes)
-    return f'<Cube time="{day}">{rows}</Cube>'
-
-
 def _envelope(cubes: str) -> Reply:
     return Reply.text(
         '<?xml version="1.0" encoding="UTF-8"?>'
@@ -37,3 +19,21 @@ def _envelope(cubes: str) -> Reply:
         f"<Cube>{cubes}</Cube></gesmes:Envelope>",
         content_type="text/xml",
     )
+
+
+@serves(
+    "ECB.reference_rates_90d",
+    "www.ecb.europa.eu",
+    "/stats/eurofxref/eurofxref-hist-90d.xml",
+    forms={"empty": _envelope("")},
+)
+def rates(world: World, ask: Ask) -> Reply:
+    since = world.time.date() - NINETY_DAYS
+    days = takewhile(lambda day: day >= since, macro.days_out(world, macro.fixing_day, macro.afternoon))
+    return _envelope("".join(_day(world, day) for day in days))
+
+
+def _day(world: World, day: dt.date) -> str:
+    codes = ["USD", *(code for code in macro.PER_USD if code != "EUR")]
+    rows = "".join(f'<Cube currency="{code}" rate="{macro.per_euro(world, code, day):.10g}"/>' for code in codes)
+    return f'<Cube time="{day}">{rows}</Cube>'

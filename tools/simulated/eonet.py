@@ -17,14 +17,20 @@ ECHOES = {"TC": ("severeStorms", "JTWC"), "VO": ("volcanoes", "SIVolcano"), "FL"
 FIRES, LARGE_ACRES = 8, 1000
 
 
-@serves("NASA.eonet_events", "eonet.gsfc.nasa.gov", "/api/v3/events")
+def _reply(events: list[dict[str, Any]]) -> Reply:
+    return Reply.json(
+        {
+            "title": "EONET Events",
+            "description": "Natural events from EONET.",
+            "link": "https://eonet.gsfc.nasa.gov/api/v3/events",
+            "events": events,
+        }
+    )
+
+
+@serves("NASA.eonet_events", "eonet.gsfc.nasa.gov", "/api/v3/events", forms={"empty": _reply([])})
 def events(world: World, ask: Ask) -> Reply:
     return _reply([*_echoes(world), *only_here(world), *_no_disasters(world)])
-
-
-@events.form("empty")
-def no_event(world: World, ask: Ask) -> Reply:
-    return _reply([])
 
 
 @events.form("drift")
@@ -122,14 +128,3 @@ def _drifted(event: dict[str, Any]) -> dict[str, Any]:
         for g in event["geometry"]
     ]
     return {k: v for k, v in event.items() if k != "closed"} | {"geometry": track[::-1]}
-
-
-def _reply(events: list[dict[str, Any]]) -> Reply:
-    return Reply.json(
-        {
-            "title": "EONET Events",
-            "description": "Natural events from EONET.",
-            "link": "https://eonet.gsfc.nasa.gov/api/v3/events",
-            "events": events,
-        }
-    )

@@ -202,22 +202,6 @@ def _says(**said: Any) -> dict[str, Any]:
     return {"jsonrpc": "2.0", "id": 1} | said
 
 
-def no_result(world: World, ask: Ask) -> Reply:
-    return Reply.json(_says(result=None))
-
-
-def no_route(world: World, ask: Ask) -> Reply:
-    return Reply.json(_says(error={"message": "Can't route your request to suitable provider", "code": 12}))
-
-
-def error_text(world: World, ask: Ask) -> Reply:
-    return Reply.json(_says(error="rate limit exceeded"))
-
-
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.json(_says(error={"code": -32005, "message": "rate limit exceeded"}), 429)
-
-
 def reordered(world: World, ask: Ask) -> Reply:
     """Return the result first, addresses in another case, and the newer members."""
     said = answer(world, ask.json)
@@ -235,7 +219,12 @@ def _shouted(transaction: dict[str, Any]) -> dict[str, Any]:
     return {name: v and "0x" + v[2:].upper() for name in ("from", "to") for v in [transaction[name]]}
 
 
-FORMS = {"empty": no_result, "error200": no_route, "limited": too_many, "drift": reordered}
+FORMS = {
+    "empty": Reply.json(_says(result=None)),
+    "error200": Reply.json(_says(error={"message": "Can't route your request to suitable provider", "code": 12})),
+    "limited": Reply.json(_says(error={"code": -32005, "message": "rate limit exceeded"}), 429),
+}
+FORMS_OF_HOSTS = {"rpc.flashbots.net": {"error200": Reply.json(_says(error="rate limit exceeded"))}}
 HOSTS = {
     "ethereum-rpc.publicnode.com": "/",
     "eth.drpc.org": "/",
@@ -267,6 +256,5 @@ def asks(method: str | None) -> Callable[[Ask], bool]:
 NAMED: dict[str, str | None] = {**ASKED_BY, "Ethereum.other": None}
 for (_host, _path), (_name, _method) in itertools.product(HOSTS.items(), NAMED.items()):
     _serve = own_node if "{key}" in _path else rpc
-    _route = serves(_name, _host, _path, "POST", when=asks(_method))(_serve)
-    for _kind, _handler in (FORMS | ({"error200": error_text} if "flashbots" in _host else {})).items():
-        _route.form(_kind)(_handler)
+    _forms = FORMS | FORMS_OF_HOSTS.get(_host, {})
+    serves(_name, _host, _path, "POST", when=asks(_method), forms=_forms)(_serve).form("drift")(reordered)

@@ -7,7 +7,18 @@ from tools.simulated.ethereum_chain import GWEI, base_fee, head, tip
 from toolserver.world.model import Ask, Reply, World, expects, serves
 
 
-@serves("Etherscan.gas_oracle", "api.etherscan.io", "/v2/api")
+def _not_ok(text: str) -> Reply:
+    return Reply.json({"status": "0", "message": "NOTOK", "result": text})
+
+
+FORMS = {
+    "auth": _not_ok("Invalid API Key (#err2)|sim"),
+    "limited": _not_ok("Max calls per sec rate limit reached (3/sec)"),
+    "error200": _not_ok("You are using a deprecated V1 endpoint, switch to Etherscan API V2"),
+}
+
+
+@serves("Etherscan.gas_oracle", "api.etherscan.io", "/v2/api", forms=FORMS)
 def oracle(world: World, ask: Ask) -> Reply:
     if not ask.key_ok(ask.params.get("apikey")):
         return _not_ok("Missing/Invalid API Key")
@@ -27,21 +38,6 @@ def oracle(world: World, ask: Ask) -> Reply:
     return Reply.json({"status": "1", "message": "OK", "result": result})
 
 
-@oracle.form("auth")
-def bad_key(world: World, ask: Ask) -> Reply:
-    return _not_ok("Invalid API Key (#err2)|sim")
-
-
-@oracle.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return _not_ok("Max calls per sec rate limit reached (3/sec)")
-
-
-@oracle.form("error200")
-def old_interface(world: World, ask: Ask) -> Reply:
-    return _not_ok("You are using a deprecated V1 endpoint, switch to Etherscan API V2")
-
-
 @oracle.form("drift")
 def whole_numbers(world: World, ask: Ask) -> Reply:
     """Return the form of earlier years: whole gwei, without the base fee."""
@@ -51,10 +47,6 @@ def whole_numbers(world: World, ask: Ask) -> Reply:
     names = ("SafeGasPrice", "ProposeGasPrice", "FastGasPrice")
     result = {"LastBlock": str(newest), **dict(zip(names, prices, strict=True))}
     return Reply.json({"status": "1", "message": "OK", "result": result})
-
-
-def _not_ok(text: str) -> Reply:
-    return Reply.json({"status": "0", "message": "NOTOK", "result": text})
 
 
 @expects("gas")

@@ -8,14 +8,11 @@ from toolserver.world.model import Ask, Reply, World, serves
 SERVERS = 5
 
 
-@serves("FeodoTracker.c2_servers", "feodotracker.abuse.ch", "/downloads/ipblocklist.json")
+@serves(
+    "FeodoTracker.c2_servers", "feodotracker.abuse.ch", "/downloads/ipblocklist.json", forms={"empty": Reply.json([])}
+)
 def block_list(world: World, ask: Ask) -> Reply:
     return Reply.json([server(world, index) for index in range(SERVERS)])
-
-
-@block_list.form("empty")
-def no_server(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
 
 
 @block_list.form("drift")

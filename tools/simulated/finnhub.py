@@ -3,16 +3,23 @@
 from tools.simulated import stocks
 from toolserver.world.model import Ask, Reply, World, serves
 
+FORMS = {
+    "auth": Reply.json({"error": "Invalid API key"}, 401),
+    # as for an unknown symbol
+    "empty": Reply.json({"c": 0, "d": None, "dp": None, "h": 0, "l": 0, "o": 0, "pc": 0, "t": 0}),
+    "limited": Reply.json({"error": "API limit reached. Please try again later. Remaining Limit: 0"}, 429),
+}
 
-@serves("Finnhub.quote", "finnhub.io", "/api/v1/quote")
+
+@serves("Finnhub.quote", "finnhub.io", "/api/v1/quote", forms=FORMS)
 def quote(world: World, ask: Ask) -> Reply:
     if not ask.key_ok(ask.headers.get("x-finnhub-token")):
-        return bad_key(world, ask)
+        return FORMS["auth"]
     symbol = ask.params["symbol"]
     if symbol in stocks.INDICES:
         return Reply.json({"error": "You don't have access to this resource."}, 403)
     if symbol not in stocks.SHARES:
-        return unknown_symbol(world, ask)
+        return FORMS["empty"]
     seen = stocks.trade(world, symbol)
     change = seen.last - seen.previous_close
     return Reply.json(
@@ -27,18 +34,3 @@ def quote(world: World, ask: Ask) -> Reply:
             "t": int(seen.at),
         }
     )
-
-
-@quote.form("auth")
-def bad_key(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": "Invalid API key"}, 401)
-
-
-@quote.form("empty")
-def unknown_symbol(world: World, ask: Ask) -> Reply:
-    return Reply.json({"c": 0, "d": None, "dp": None, "h": 0, "l": 0, "o": 0, "pc": 0, "t": 0})
-
-
-@quote.form("limited")
-def over_the_limit(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": "API limit reached. Please try again later. Remaining Limit: 0"}, 429)

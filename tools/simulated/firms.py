@@ -17,8 +17,19 @@ AREA_COLUMNS = [*COLUMNS[:8], "instrument", *COLUMNS[8:]]
 EXPECTED = 25
 MISSING = "<!DOCTYPE html><html><head><title>404 Not Found</title></head><body></body></html>"
 
+AREA_FORMS = {
+    "auth": Reply.text("Invalid MAP_KEY.", 400),
+    "error200": Reply.text("Invalid MAP_KEY."),
+    "limited": Reply.text("Exceeding allowed transaction limit", 400),
+}
 
-@serves("NASA.firms_viirs_24h", HOST, "/data/active_fire/{folder}/csv/{satellite}_VIIRS_C2_{region}_24h.csv")
+
+@serves(
+    "NASA.firms_viirs_24h",
+    HOST,
+    "/data/active_fire/{folder}/csv/{satellite}_VIIRS_C2_{region}_24h.csv",
+    forms={"error200": Reply.text("Error: data are temporarily not available.")},
+)
 def file(world: World, ask: Ask) -> Reply:
     if FOLDERS.get(ask.parts["folder"]) != ask.parts["satellite"] or ask.parts["region"] not in REGIONS:
         return Reply.text(MISSING, 404, "text/html")
@@ -42,15 +53,10 @@ def as_the_area_query(world: World, ask: Ask) -> Reply:
     return _table(world, AREA_COLUMNS[::-1], [_area_cells(p) for p in _of_region(world, ask)])
 
 
-@file.form("error200")
-def not_available(world: World, ask: Ask) -> Reply:
-    return Reply.text("Error: data are temporarily not available.")
-
-
-@serves("NASA.firms_area", HOST, "/api/area/csv/{key}/VIIRS_NOAA20_NRT/{box}/{days}")
+@serves("NASA.firms_area", HOST, "/api/area/csv/{key}/VIIRS_NOAA20_NRT/{box}/{days}", forms=AREA_FORMS)
 def area(world: World, ask: Ask) -> Reply:
     if not ask.key_ok(ask.parts["key"]):
-        return invalid_key(world, ask)
+        return AREA_FORMS["auth"]
     detections = pixels(world, SATELLITES["J1"], 24 * int(ask.parts["days"]))
     nowhere = dict.fromkeys(AREA_COLUMNS, "0") | {
         "latitude": "",
@@ -58,21 +64,6 @@ def area(world: World, ask: Ask) -> Reply:
         "acq_date": write_time(world.now, "%Y-%m-%d"),
     }
     return _table(world, AREA_COLUMNS, [*(_area_cells(p) for p in detections), nowhere])
-
-
-@area.form("auth")
-def invalid_key(world: World, ask: Ask) -> Reply:
-    return Reply.text("Invalid MAP_KEY.", 400)
-
-
-@area.form("error200")
-def invalid_key_in_200(world: World, ask: Ask) -> Reply:
-    return Reply.text("Invalid MAP_KEY.")
-
-
-@area.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.text("Exceeding allowed transaction limit", 400)
 
 
 def _table(world: World, columns: list[str], rows: list[dict[str, Any]]) -> Reply:

@@ -9,21 +9,22 @@ from tools.simulated import macro
 from toolserver.world.model import Ask, Reply, World, expects, serves
 
 
-@serves("Frankfurter.usd_timeseries", "api.frankfurter.dev", "/v1/{since}..{until}")
+def _answer(days: list[dt.date], rates: Mapping[str, Any], **more: str) -> Reply:
+    span = {"start_date": str(days[0]), "end_date": str(days[-1])} if days else {}
+    return Reply.json({"amount": 1.0, "base": "USD", **span, **more, "rates": rates})
+
+
+FORMS = {
+    "empty": _answer([], {}),
+    "status:404": Reply.json({"message": "not found"}, 404),
+}
+
+
+@serves("Frankfurter.usd_timeseries", "api.frankfurter.dev", "/v1/{since}..{until}", forms=FORMS)
 def timeseries(world: World, ask: Ask) -> Reply:
     since, until = (dt.date.fromisoformat(ask.parts[name]) for name in ("since", "until"))
     days = fixings(world, since, until)
     return _answer(days, {str(day): _rates(world, day, ask.params["symbols"].split(",")) for day in days})
-
-
-@timeseries.form("empty")
-def no_days(world: World, ask: Ask) -> Reply:
-    return _answer([], {})
-
-
-@timeseries.form("status:404")
-def not_found(world: World, ask: Ask) -> Reply:
-    return Reply.json({"message": "not found"}, 404)
 
 
 @timeseries.form("drift")
@@ -49,11 +50,6 @@ def fixings(world: World, since: dt.date, until: dt.date) -> list[dt.date]:
 
 def _rates(world: World, day: dt.date, symbols: list[str]) -> dict[str, float]:
     return {code: float(f"{macro.per_usd(world, code, day):.5g}") for code in sorted(symbols)}
-
-
-def _answer(days: list[dt.date], rates: Mapping[str, Any], **more: str) -> Reply:
-    span = {"start_date": str(days[0]), "end_date": str(days[-1])} if days else {}
-    return Reply.json({"amount": 1.0, "base": "USD", **span, **more, "rates": rates})
 
 
 @expects("forex")

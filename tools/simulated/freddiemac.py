@@ -10,14 +10,14 @@ COLUMNS = ["date", "pmms30", "pmms30p", "pmms15", "pmms15p", "pmms51", "pmms51p"
 SINCE = dt.date(2023, 1, 1)
 
 
-@serves("FreddieMac.pmms_30y", "www.freddiemac.com", "/pmms/docs/PMMS_history.csv")
+def _csv(columns: list[str], rows: list[dict[str, str]]) -> Reply:
+    lines = [",".join(columns), *(",".join(row[name] for name in columns) for row in rows)]
+    return Reply.text("\r\n".join(lines) + "\r\n", content_type="text/csv")
+
+
+@serves("FreddieMac.pmms_30y", "www.freddiemac.com", "/pmms/docs/PMMS_history.csv", forms={"empty": _csv(COLUMNS, [])})
 def history(world: World, ask: Ask) -> Reply:
     return _csv(COLUMNS, [_row(world, day) for day in thursdays(world)])
-
-
-@history.form("empty")
-def header_only(world: World, ask: Ask) -> Reply:
-    return _csv(COLUMNS, [])
 
 
 @history.form("drift")
@@ -40,8 +40,3 @@ def _row(world: World, day: dt.date) -> dict[str, str]:
         "pmms30": f"{thirty:.2f}",
         "pmms15": f"{thirty - 0.8:.2f}",
     }
-
-
-def _csv(columns: list[str], rows: list[dict[str, str]]) -> Reply:
-    lines = [",".join(columns), *(",".join(row[name] for name in columns) for row in rows)]
-    return Reply.text("\r\n".join(lines) + "\r\n", content_type="text/csv")

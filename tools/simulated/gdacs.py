@@ -45,14 +45,15 @@ ITEM = """
 TAIL = "\n  </channel>\n</rss>"
 
 
-@serves("GDACS.event_list", "www.gdacs.org", "/gdacsapi/api/events/geteventlist/SEARCH")
+def _collection(features: list[dict[str, Any]]) -> Reply:
+    return Reply.json({"type": "FeatureCollection", "features": features})
+
+
+@serves(
+    "GDACS.event_list", "www.gdacs.org", "/gdacsapi/api/events/geteventlist/SEARCH", forms={"empty": _collection([])}
+)
 def search(world: World, ask: Ask) -> Reply:
     return _collection([_feature(world, d) for d in _asked_for(world, ask)])
-
-
-@search.form("empty")
-def no_event(world: World, ask: Ask) -> Reply:
-    return _collection([])
 
 
 @search.form("drift")
@@ -103,10 +104,6 @@ def _asked_for(world: World, ask: Ask) -> list[SimDisaster]:
     kinds, levels = params["eventlist"].split(";"), params["alertlevel"].split(";")
     matching = [d for d in disasters(world, since) if d.kind in kinds and d.level in levels and d.began < until]
     return matching[:PAGE]
-
-
-def _collection(features: list[dict[str, Any]]) -> Reply:
-    return Reply.json({"type": "FeatureCollection", "features": features})
 
 
 def _feature(world: World, disaster: SimDisaster) -> dict[str, Any]:

@@ -9,7 +9,18 @@ from toolserver.world.model import Ask, Reply, World, serves
 META = {"source": "GFZ Potsdam", "license": "CC BY 4.0"}
 
 
-@serves("GFZ.kp_index", "kp.gfz.de", "/app/json/")
+def _arrays(periods: list[float], values: list[Any]) -> Reply:
+    times = [datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for at in periods]
+    return Reply.json({"meta": META, "datetime": times, "Kp": values, "status": ["now"] * len(times)})
+
+
+FORMS = {
+    "empty": _arrays([], []),
+    "error200": Reply.json({"message": "Query failed"}),
+}
+
+
+@serves("GFZ.kp_index", "kp.gfz.de", "/app/json/", forms=FORMS)
 def index(world: World, ask: Ask) -> Reply:
     params = ask.params
     try:
@@ -22,18 +33,3 @@ def index(world: World, ask: Ask) -> Reply:
     return _arrays(
         periods, [round(kp(world, at), 3) if done else None for at, done in zip(periods, closed, strict=True)]
     )
-
-
-@index.form("empty")
-def nothing_published(world: World, ask: Ask) -> Reply:
-    return _arrays([], [])
-
-
-@index.form("error200")
-def broken_query(world: World, ask: Ask) -> Reply:
-    return Reply.json({"message": "Query failed"})
-
-
-def _arrays(periods: list[float], values: list[Any]) -> Reply:
-    times = [datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ") for at in periods]
-    return Reply.json({"meta": META, "datetime": times, "Kp": values, "status": ["now"] * len(times)})

@@ -23,7 +23,18 @@ SAME = {  # of every repository here
 }
 
 
-@serves("GitHub.search_repositories", "api.github.com", "/search/repositories")
+def _list(items: list[dict[str, Any]], *, incomplete: bool = False) -> Reply:
+    body = {"total_count": len(items) * 100, "incomplete_results": incomplete, "items": items}
+    return Reply.json(body, content_type="application/json; charset=utf-8")
+
+
+FORMS = {
+    "empty": _list([]),
+    "geo": Reply.json({"message": "Request forbidden by administrative rules.", "documentation_url": DOCS}, 403),
+}
+
+
+@serves("GitHub.search_repositories", "api.github.com", "/search/repositories", forms=FORMS)
 def search(world: World, ask: Ask) -> Reply:
     """Search `created:>day` or `topic:llm`, sorted by stars."""
     token = ask.headers.get("authorization")
@@ -44,16 +55,6 @@ def _matching(world: World, ask: Ask) -> list[SimRepo]:
 def _own(repos: list[SimRepo]) -> list[SimRepo]:
     """Return repositories without forks: a search without `fork:true` leaves them out."""
     return [repo for repo in repos if not repo.fork]
-
-
-def _list(items: list[dict[str, Any]], *, incomplete: bool = False) -> Reply:
-    body = {"total_count": len(items) * 100, "incomplete_results": incomplete, "items": items}
-    return Reply.json(body, content_type="application/json; charset=utf-8")
-
-
-@search.form("empty")
-def nothing(world: World, ask: Ask) -> Reply:
-    return _list([])
 
 
 @search.form("error200")
@@ -77,11 +78,6 @@ def limited(world: World, ask: Ask) -> Reply:
         "API rate limit exceeded for 192.0.2.1. (But here's the good news: Authenticated requests get a higher limit.)"
     )
     return Reply.json({"message": message, "documentation_url": DOCS}, 403, headers=headers)
-
-
-@search.form("geo")
-def forbidden(world: World, ask: Ask) -> Reply:
-    return Reply.json({"message": "Request forbidden by administrative rules.", "documentation_url": DOCS}, 403)
 
 
 @search.form("auth")

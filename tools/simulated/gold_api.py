@@ -19,7 +19,14 @@ def set_at(world: World) -> float:
     return world.now - world.now % STEP_S
 
 
-@serves("GoldApi.xau_spot", "api.gold-api.com", "/price/XAU")
+FORMS = {
+    "empty": Reply.json({}),
+    "error200": Reply.json({"error": "Something went wrong"}),
+    "limited": Reply.json({"error": "Too many requests"}, 429),
+}
+
+
+@serves("GoldApi.xau_spot", "api.gold-api.com", "/price/XAU", forms=FORMS)
 def price(world: World, ask: Ask) -> Reply:
     return Reply.json(_body(world))
 
@@ -43,18 +50,3 @@ def as_string(world: World, ask: Ask) -> Reply:
     body = _body(world)
     at = body["updatedAt"].replace("Z", ".123Z")
     return Reply.json({"updatedAt": at, "price": f"{body['price']:.2f}", "name": "Gold", "high": None})
-
-
-@price.form("empty")
-def nothing(world: World, ask: Ask) -> Reply:
-    return Reply.json({})
-
-
-@price.form("error200")
-def not_now(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": "Something went wrong"})
-
-
-@price.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": "Too many requests"}, 429)

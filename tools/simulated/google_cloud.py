@@ -12,14 +12,9 @@ IMPACT = {"minor": "SERVICE_INFORMATION", "maintenance": "SERVICE_INFORMATION"}
 PLACE = {"title": "Netherlands (europe-west4)", "id": "europe-west4"}
 
 
-@serves("GoogleCloud.incidents", "status.cloud.google.com", "/incidents.json")
+@serves("GoogleCloud.incidents", "status.cloud.google.com", "/incidents.json", forms={"empty": Reply.json([])})
 def history(world: World, ask: Ask) -> Reply:
     return Reply.json([_incident(world, i) for i in _past(world)], last_modified=_changed(world))
-
-
-@history.form("empty")
-def nothing_ever(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
 
 
 @history.form("drift")

@@ -10,35 +10,25 @@ from toolserver.world.model import Ask, Reply, World, expects, serves
 FIREBASE, ALGOLIA = "hacker-news.firebaseio.com", "hn.algolia.com"
 PAGES = 500  # ids in topstories
 
+TOP_IDS_FORMS = {
+    "empty": Reply.json([]),
+    # as for a path that does not exist
+    "error200": Reply.json(None),
+}
 
-@serves("HackerNews.top_ids", FIREBASE, "/v0/topstories.json")
+
+@serves("HackerNews.top_ids", FIREBASE, "/v0/topstories.json", forms=TOP_IDS_FORMS)
 def top_ids(world: World, ask: Ask) -> Reply:
     return Reply.json([s.id for s in rank_stories(world)][:PAGES], content_type="application/json; charset=utf-8")
 
 
-@top_ids.form("empty")
-def no_ids(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
-
-
-@top_ids.form("error200")
-def nothing_there(world: World, ask: Ask) -> Reply:
-    """Return the database's answer for a path that does not exist."""
-    return Reply.json(None)
-
-
-@serves("HackerNews.item", FIREBASE, "/v0/item/{id}.json")
+@serves("HackerNews.item", FIREBASE, "/v0/item/{id}.json", forms={"empty": Reply.json(None)})
 def item(world: World, ask: Ask) -> Reply:
     identity = ask.parts["id"]
     submission = by_id(world, int(identity)) if identity.isdigit() else None
     return Reply.json(
         _firebase(world, submission) if submission else None, content_type="application/json; charset=utf-8"
     )
-
-
-@item.form("empty")
-def gone(world: World, ask: Ask) -> Reply:
-    return Reply.json(None)
 
 
 def _firebase(world: World, s: SimStory) -> dict[str, Any]:

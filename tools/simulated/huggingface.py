@@ -57,7 +57,15 @@ def _likes(world: World, index: int, span: float) -> int:
     return int(rate * span / DAY * (1 + 0.2 * math.sin(world.now / DAY + index)))
 
 
-@serves("HuggingFace.models_liked_7d", "huggingface.co", "/api/models")
+FORMS = {
+    "empty": Reply.json([]),
+    "limited": Reply.json(
+        {"error": "We had to rate limit you, you hit the quota of 500 api requests per 5 minutes."}, 429
+    ),
+}
+
+
+@serves("HuggingFace.models_liked_7d", "huggingface.co", "/api/models", forms=FORMS)
 def hub(world: World, ask: Ask) -> Reply:
     """Return exactly the requested members and the ids with `expand[]`; the usual ones without."""
     expanded = [value for name, value in parse_qsl(ask.query) if name == "expand[]"]
@@ -78,21 +86,11 @@ def _last_change(world: World) -> float:
     return world.now - world.now % 5
 
 
-@hub.form("empty")
-def no_models(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
-
-
 @hub.form("drift")
 def not_expanded(world: World, ask: Ask) -> Reply:
     """Ignore `expand[]`, as the hub did before it supported it."""
     plain = "&".join(part for part in ask.query.split("&") if not part.startswith(("expand[]", "expand%5B%5D")))
     return hub.handler(world, Ask(ask.method, ask.host, ask.path, plain, ask.headers))
-
-
-@hub.form("limited")
-def limited(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": "We had to rate limit you, you hit the quota of 500 api requests per 5 minutes."}, 429)
 
 
 def _row(model: SimModel) -> dict[str, Any]:

@@ -14,39 +14,28 @@ def _asks(kind: str) -> Callable[[Ask], bool]:
 
 
 ANSWERS = "api.hyperliquid.xyz", "/info", "POST"
+TOO_MANY = Reply.json(None, 429)
 
 
-@serves("Hyperliquid.asset_contexts", *ANSWERS, when=_asks("metaAndAssetCtxs"))
+@serves(
+    "Hyperliquid.asset_contexts",
+    *ANSWERS,
+    when=_asks("metaAndAssetCtxs"),
+    forms={"empty": Reply.json([{"universe": []}, []]), "limited": TOO_MANY},
+)
 def contexts(world: World, ask: Ask) -> Reply:
     universe, listed = _listed(world)
     return Reply.json([{"universe": universe}, listed])
 
 
-@serves("Hyperliquid.predicted_fundings", *ANSWERS, when=_asks("predictedFundings"))
+@serves(
+    "Hyperliquid.predicted_fundings",
+    *ANSWERS,
+    when=_asks("predictedFundings"),
+    forms={"empty": Reply.json([]), "error200": Reply.json(None), "limited": TOO_MANY},
+)
 def predictions(world: World, ask: Ask) -> Reply:
     return Reply.json([[p.short, _forecasts(world, p)] for p in perpetuals(world)])
-
-
-@contexts.form("empty")
-def no_coins(world: World, ask: Ask) -> Reply:
-    return Reply.json([{"universe": []}, []])
-
-
-@predictions.form("empty")
-def no_predictions(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
-
-
-def _null(world: World, ask: Ask) -> Reply:
-    return Reply.json(None)
-
-
-def _too_many(world: World, ask: Ask) -> Reply:
-    return Reply.json(None, 429)
-
-
-for route in (contexts, predictions):
-    route.forms |= {"error200": _null, "limited": _too_many}
 
 
 @contexts.form("error200")

@@ -37,7 +37,20 @@ KNOWN: dict[str, dict[str, Any]] = {
 }
 
 
-@serves("InternetDB.host", "internetdb.shodan.io", "/{ip}")
+def _record(fields: dict[str, Any], ip: str) -> dict[str, Any]:
+    empty: dict[str, Any] = {key: [] for key in ("cpes", "hostnames", "ports", "tags", "vulns")}
+    return dict(sorted((empty | fields | {"ip": ip}).items()))
+
+
+FORMS = {
+    "empty": Reply.json({"detail": "No information available"}, 404),
+    "limited": Reply.json({"detail": "Rate limit exceeded"}, 429, headers={"Retry-After": "60"}),
+    # the record of another address than requested
+    "error200": Reply.json(_record({"ports": [1]}, "192.0.2.1")),
+}
+
+
+@serves("InternetDB.host", "internetdb.shodan.io", "/{ip}", forms=FORMS)
 def host(world: World, ask: Ask) -> Reply:
     ip = ask.parts["ip"]
     try:
@@ -45,30 +58,14 @@ def host(world: World, ask: Ask) -> Reply:
     except AddressValueError:
         return Reply.json({"detail": [{"loc": ["path", "ip"], "msg": "value is not a valid IPv4 address"}]}, 422)
     exposure = record(world, ip)
-    return Reply.json(exposure) if exposure else nothing_known(world, ask)
-
-
-@host.form("empty")
-def nothing_known(world: World, ask: Ask) -> Reply:
-    return Reply.json({"detail": "No information available"}, 404)
-
-
-@host.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.json({"detail": "Rate limit exceeded"}, 429, headers={"Retry-After": "60"})
+    return Reply.json(exposure) if exposure else FORMS["empty"]
 
 
 @host.form("drift")
 def more_members(world: World, ask: Ask) -> Reply:
     """Return members in another order, and one more."""
     exposure = record(world, ask.parts["ip"])
-    return Reply.json({"last_seen": None} | dict(reversed(exposure.items()))) if exposure else nothing_known(world, ask)
-
-
-@host.form("error200")
-def another_address(world: World, ask: Ask) -> Reply:
-    """Return the record of another address than requested."""
-    return Reply.json(_record({"ports": [1]}, "192.0.2.1"))
+    return Reply.json({"last_seen": None} | dict(reversed(exposure.items()))) if exposure else FORMS["empty"]
 
 
 def record(world: World, ip: str) -> dict[str, Any] | None:
@@ -85,8 +82,3 @@ def record(world: World, ip: str) -> dict[str, Any] | None:
         "vulns": [f"CVE-2099-{int(world.between('internetdb.cve', ip, 10000, 99999))}"],
     }
     return _record(fields, ip)
-
-
-def _record(fields: dict[str, Any], ip: str) -> dict[str, Any]:
-    empty: dict[str, Any] = {key: [] for key in ("cpes", "hostnames", "ports", "tags", "vulns")}
-    return dict(sorted((empty | fields | {"ip": ip}).items()))

@@ -13,22 +13,21 @@ HOSTS = ("api.elections.kalshi.com", "external-api.kalshi.com")
 PATH = "/trade-api/v2/events"
 QUIET, QUIET_FROM = 300, 9000  # events, and the number of the first one's market
 
+FORMS = {
+    "empty": Reply.json({"cursor": "", "events": []}),
+    "geo": Reply.json({"error": {"code": "forbidden", "message": "forbidden"}}, 403),
+}
 
-@serves("Kalshi.open_events", HOSTS[0], PATH)
+
+@serves("Kalshi.open_events", HOSTS[0], PATH, forms=FORMS)
 def events(world: World, ask: Ask) -> Reply:
     return Reply.json(_page(world, ask) | {"milestones": []})
 
 
-@serves("Kalshi.open_events", HOSTS[1], PATH)
+@serves("Kalshi.open_events", HOSTS[1], PATH, forms=FORMS)
 def same_events(world: World, ask: Ask) -> Reply:
     """Answer as the other host of the same service."""
     return events.handler(world, ask)
-
-
-@events.form("empty")
-@same_events.form("empty")
-def no_events(world: World, ask: Ask) -> Reply:
-    return Reply.json({"cursor": "", "events": []})
 
 
 @events.form("drift")
@@ -39,12 +38,6 @@ def cents(world: World, ask: Ask) -> Reply:
     for market in (m for e in page["events"] for m in e["markets"]):
         market["last_price"] = round(float(market["last_price_dollars"]) * 100)
     return Reply.json(page)
-
-
-@events.form("geo")
-@same_events.form("geo")
-def refused(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": {"code": "forbidden", "message": "forbidden"}}, 403)
 
 
 def _page(world: World, ask: Ask) -> dict[str, Any]:

@@ -68,12 +68,20 @@ def _one_pair(ask: Ask) -> bool:
     return "pair" in ask.params
 
 
-@serves("Kraken.ticker_all", "api.kraken.com", "/0/public/Ticker", when=lambda ask: not _one_pair(ask))
+FORMS = {
+    "error200": error("EGeneral:Too many requests"),
+    "limited": error("EGeneral:Too many requests"),
+    "empty": Reply.json({"error": [], "result": {}}),
+    "status:503": Reply.json({"error": ["EService:Unavailable"]}, 503),
+}
+
+
+@serves("Kraken.ticker_all", "api.kraken.com", "/0/public/Ticker", when=lambda ask: not _one_pair(ask), forms=FORMS)
 def ticker_all(world: World, ask: Ask) -> Reply:
     return Reply.json({"error": [], "result": _all(world)})
 
 
-@serves("Kraken.ticker", "api.kraken.com", "/0/public/Ticker", when=_one_pair)
+@serves("Kraken.ticker", "api.kraken.com", "/0/public/Ticker", when=_one_pair, forms=FORMS)
 def ticker(world: World, ask: Ask) -> Reply:
     pair = ask.params["pair"]
     if pair not in ASKED:
@@ -125,7 +133,7 @@ def _ticker(world: World, asset: str, quote: str = "USD") -> dict[str, Any]:
     }
 
 
-@serves("Kraken.asset_pairs", "api.kraken.com", "/0/public/AssetPairs")
+@serves("Kraken.asset_pairs", "api.kraken.com", "/0/public/AssetPairs", forms=FORMS)
 def asset_pairs(world: World, ask: Ask) -> Reply:
     return Reply.json({"error": [], "result": {pair_name(*pair): _pair(*pair) for pair in sorted(PAIRS)}})
 
@@ -183,7 +191,7 @@ def ticker_as_numbers(world: World, ask: Ask) -> Reply:
     return Reply.json({"result": changed, "error": []})
 
 
-@serves("Kraken.ohlc", "api.kraken.com", "/0/public/OHLC")
+@serves("Kraken.ohlc", "api.kraken.com", "/0/public/OHLC", forms=FORMS)
 def ohlc(world: World, ask: Ask) -> Reply:
     pair, minutes = ask.params.get("pair", ""), int(ask.params.get("interval", "1"))
     if pair not in ASKED:
@@ -212,31 +220,3 @@ def last_first(world: World, ask: Ask) -> Reply:
     candles = market.candles(world, "BTC", int(ask.params.get("interval", "1")) * 60, ROWS, VENUE)
     rows = [[int(c.start), c.open, c.high, c.low, c.close, c.low, c.volume, 5, "x"] for c in candles]
     return Reply.json({"error": [], "result": {"last": rows[-2][0], "XXBTZUSD": rows}})
-
-
-@ticker.form("error200")
-@ticker_all.form("error200")
-@asset_pairs.form("error200")
-@ticker.form("limited")
-@ticker_all.form("limited")
-@asset_pairs.form("limited")
-@ohlc.form("error200")
-@ohlc.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return error("EGeneral:Too many requests")
-
-
-@ticker.form("empty")
-@ticker_all.form("empty")
-@asset_pairs.form("empty")
-@ohlc.form("empty")
-def nothing(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": [], "result": {}})
-
-
-@ticker.form("status:503")
-@ticker_all.form("status:503")
-@asset_pairs.form("status:503")
-@ohlc.form("status:503")
-def unavailable(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": ["EService:Unavailable"]}, 503)

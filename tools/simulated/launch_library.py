@@ -19,6 +19,12 @@ STATUSES = {
     "TBC": (8, "To Be Confirmed"),
 }
 PRECISIONS = {"SEC": (0, "Second"), "MIN": (1, "Minute"), "HR": (2, "Hour"), "DAY": (5, "Day"), "M": (7, "Month")}
+FORMS = {
+    "limited": Reply.json(
+        {"detail": "Request was throttled. Expected available in 1234 seconds."}, 429, headers={"Retry-After": "1234"}
+    ),
+    "auth": Reply.json({"detail": "Invalid token."}, 401),
+}
 
 
 def _guarded(handler: Handler) -> Handler:
@@ -27,7 +33,7 @@ def _guarded(handler: Handler) -> Handler:
     def answer(world: World, ask: Ask) -> Reply:
         token = ask.headers.get("authorization")
         if token is not None and not ask.key_ok(token.removeprefix("Token ")):
-            return _refused(world, ask)
+            return FORMS["auth"]
         return handler(world, ask)
 
     return answer
@@ -39,33 +45,24 @@ def _page(results: list[dict[str, Any]], ask: Ask, count: int | None = None) -> 
     return Reply.json({"count": total, "next": more, "previous": None, "results": results[:size]})
 
 
-def _refused(world: World, ask: Ask) -> Reply:
-    return Reply.json({"detail": "Invalid token."}, 401)
-
-
-def _throttled(world: World, ask: Ask) -> Reply:
-    body = {"detail": "Request was throttled. Expected available in 1234 seconds."}
-    return Reply.json(body, 429, headers={"Retry-After": "1234"})
-
-
 def _nothing(world: World, ask: Ask) -> Reply:
     return _page([], ask)
 
 
-@serves("LaunchLibrary.upcoming_launches", HOST, "/2.3.0/launches/upcoming/")
+@serves("LaunchLibrary.upcoming_launches", HOST, "/2.3.0/launches/upcoming/", forms=FORMS)
 @_guarded
 def upcoming(world: World, ask: Ask) -> Reply:
     return _page([_launch(world, launch) for launch in launches(world)], ask, count=363)
 
 
-@serves("LaunchLibrary.astronauts_in_space", HOST, "/2.3.0/astronauts/")
+@serves("LaunchLibrary.astronauts_in_space", HOST, "/2.3.0/astronauts/", forms=FORMS)
 @_guarded
 def astronauts(world: World, ask: Ask) -> Reply:
     """Return the astronauts, including the mannequin although the query wants humans only."""
     return _page([_astronaut(world, person) for person in people(world)], ask)
 
 
-@serves("LaunchLibrary.active_expeditions", HOST, "/2.3.0/expeditions/")
+@serves("LaunchLibrary.active_expeditions", HOST, "/2.3.0/expeditions/", forms=FORMS)
 @_guarded
 def expeditions(world: World, ask: Ask) -> Reply:
     return _page([_expedition(world, number, station) for number, station in ((80, ISS), (81, TIANGONG))], ask)
@@ -73,8 +70,6 @@ def expeditions(world: World, ask: Ask) -> Reply:
 
 for route in (upcoming, astronauts, expeditions):
     route.form("empty")(_nothing)
-    route.form("limited")(_throttled)
-    route.form("auth")(_refused)
 
 
 @upcoming.form("drift")

@@ -5,7 +5,7 @@ transactions.
 from typing import Any
 
 from tools.simulated import bitcoin
-from toolserver.world.model import Ask, Reply, Route, World, serves
+from toolserver.world.model import Ask, Reply, World, serves
 
 NAME, HOST = "Mempool.network", "mempool.space"
 FEES = ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
@@ -24,25 +24,24 @@ def recent(world: World) -> list[dict[str, Any]]:
     return [{"txid": tx.txid, "fee": tx.fee_sat, "vsize": tx.weight / 4, "value": tx.total_sat} for tx in newest]
 
 
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.text("Too many requests", 429)
+REFUSALS = {
+    "limited": Reply.text("Too many requests", 429),
+    "status:503": Reply.text("<html><body>503 Service Temporarily Unavailable</body></html>", 503, "text/html"),
+}
+NO_FIGURES = REFUSALS | {"empty": Reply.json({})}
 
 
-def unavailable(world: World, ask: Ask) -> Reply:
-    return Reply.text("<html><body>503 Service Temporarily Unavailable</body></html>", 503, "text/html")
-
-
-@serves(NAME, HOST, "/api/blocks/tip/height")
+@serves(NAME, HOST, "/api/blocks/tip/height", forms=REFUSALS | {"empty": Reply.text("")})
 def tip(world: World, ask: Ask) -> Reply:
     return Reply.text(str(bitcoin.height(world)))
 
 
-@serves(NAME, HOST, "/api/v1/fees/recommended")
+@serves(NAME, HOST, "/api/v1/fees/recommended", forms=NO_FIGURES)
 def recommended(world: World, ask: Ask) -> Reply:
     return Reply.json(dict(zip(FEES, bitcoin.fees(world), strict=True)))
 
 
-@serves(NAME, HOST, "/api/v1/mining/hashrate/3d")
+@serves(NAME, HOST, "/api/v1/mining/hashrate/3d", forms=NO_FIGURES)
 def mining(world: World, ask: Ask) -> Reply:
     days = [world.at(world.now - world.now % bitcoin.DAY - n * bitcoin.DAY) for n in (2, 1, 0)]
     hard = {"time": int(days[0].now), "difficulty": bitcoin.difficulty(days[0]), "height": bitcoin.height(days[0])}
@@ -56,12 +55,12 @@ def mining(world: World, ask: Ask) -> Reply:
     )
 
 
-@serves(NAME, HOST, "/api/mempool")
+@serves(NAME, HOST, "/api/mempool", forms=NO_FIGURES)
 def mempool(world: World, ask: Ask) -> Reply:
     return Reply.json(backlog(world))
 
 
-@serves(NAME, HOST, "/api/mempool/recent")
+@serves(NAME, HOST, "/api/mempool/recent", forms=REFUSALS | {"empty": Reply.json([])})
 def newest(world: World, ask: Ask) -> Reply:
     return Reply.json(recent(world))
 
@@ -93,26 +92,3 @@ def no_histogram(world: World, ask: Ask) -> Reply:
 @newest.form("drift")
 def more_members(world: World, ask: Ask) -> Reply:
     return Reply.json([{"rate": row["fee"] / row["vsize"], **row, "value": str(row["value"])} for row in recent(world)])
-
-
-@recommended.form("empty")
-@mining.form("empty")
-@mempool.form("empty")
-def nothing(world: World, ask: Ask) -> Reply:
-    return Reply.json({})
-
-
-@newest.form("empty")
-def none_recent(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
-
-
-@tip.form("empty")
-def no_height(world: World, ask: Ask) -> Reply:
-    return Reply.text("")
-
-
-_ROUTES: tuple[Route, ...] = (tip, recommended, mining, mempool, newest)
-for _route in _ROUTES:
-    _route.form("limited")(too_many)
-    _route.form("status:503")(unavailable)

@@ -19,8 +19,13 @@ UNITS = {
     "wind_speed": "m/s",
 }
 
+FORMS = {
+    # for its User-Agent
+    "geo": Reply.text("<html><head><title>403 Forbidden</title></head><body></body></html>", 403, "text/html"),
+}
 
-@serves("METNorway.locationforecast", "api.met.no", "/weatherapi/locationforecast/2.0/compact")
+
+@serves("METNorway.locationforecast", "api.met.no", "/weatherapi/locationforecast/2.0/compact", forms=FORMS)
 def compact(world: World, ask: Ask) -> Reply:
     lat, lon = float(ask.params["lat"]), float(ask.params["lon"])
     hour = world.now - world.now % 3600
@@ -34,12 +39,6 @@ def compact(world: World, ask: Ask) -> Reply:
 @compact.form("empty")
 def no_steps(world: World, ask: Ask) -> Reply:
     return _feature(float(ask.params["lat"]), float(ask.params["lon"]), world.now, [])
-
-
-@compact.form("geo")
-def unknown_client(world: World, ask: Ask) -> Reply:
-    """Refuse a request for its User-Agent."""
-    return Reply.text("<html><head><title>403 Forbidden</title></head><body></body></html>", 403, "text/html")
 
 
 @compact.form("status:203")

@@ -29,23 +29,20 @@ MODEL = """  {key}:
 """
 
 
-@serves("METR.time_horizons", "metr.org", "/assets/benchmark_results_1_1.yaml")
-def horizons(world: World, ask: Ask) -> Reply:
-    return _document("".join(_model(world, name, day, able) for name, day, able in MODELS))
-
-
-@horizons.form("empty")
-def no_models(world: World, ask: Ask) -> Reply:
-    return _document("")
-
-
-@horizons.form("error200")
-def moved(world: World, ask: Ask) -> Reply:
-    return Reply.text("benchmark_name: METR-Horizon-v2.0\nmodels: {}\n", content_type="text/yaml")
-
-
 def _document(models: str) -> Reply:
     return Reply.text(HEAD + models, content_type="text/yaml")
+
+
+FORMS = {
+    "empty": _document(""),
+    # the next version of the file
+    "error200": Reply.text("benchmark_name: METR-Horizon-v2.0\nmodels: {}\n", content_type="text/yaml"),
+}
+
+
+@serves("METR.time_horizons", "metr.org", "/assets/benchmark_results_1_1.yaml", forms=FORMS)
+def horizons(world: World, ask: Ask) -> Reply:
+    return _document("".join(_model(world, name, day, able) for name, day, able in MODELS))
 
 
 def key_of(name: str) -> str:

@@ -8,31 +8,24 @@ from toolserver.world.model import Ask, Reply, World, serves
 PATH = "/T4QMspbfLg3qTGWY/arcgis/rest/services/WFIGS_Incident_Locations_Current/FeatureServer/0/query"
 
 
-@serves("NIFC.wildfire_incidents", "services3.arcgis.com", PATH)
-def query(world: World, ask: Ask) -> Reply:
-    most = int(ask.params.get("resultRecordCount", "2000"))
-    return _collection([_feature(world, number, i) for number, i in enumerate(incidents(world)[:most])])
-
-
-@query.form("empty")
-def none(world: World, ask: Ask) -> Reply:
-    return _collection([])
-
-
-@query.form("error200")
-def refused(world: World, ask: Ask) -> Reply:
-    message = "Unable to complete operation."
-    return Reply.json({"error": {"code": 400, "message": message, "details": ["Invalid query parameters"]}})
-
-
-@query.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": {"code": 429, "message": "Too many requests.", "details": []}})
-
-
 def _collection(features: list[dict[str, Any]]) -> Reply:
     head = {"type": "FeatureCollection", "crs": {"type": "name", "properties": {"name": "EPSG:4326"}}}
     return Reply.json(head | {"features": features}, content_type="application/geo+json; charset=utf-8")
+
+
+FORMS = {
+    "empty": _collection([]),
+    "error200": Reply.json(
+        {"error": {"code": 400, "message": "Unable to complete operation.", "details": ["Invalid query parameters"]}}
+    ),
+    "limited": Reply.json({"error": {"code": 429, "message": "Too many requests.", "details": []}}),
+}
+
+
+@serves("NIFC.wildfire_incidents", "services3.arcgis.com", PATH, forms=FORMS)
+def query(world: World, ask: Ask) -> Reply:
+    most = int(ask.params.get("resultRecordCount", "2000"))
+    return _collection([_feature(world, number, i) for number, i in enumerate(incidents(world)[:most])])
 
 
 def _feature(world: World, number: int, incident: SimFireIncident) -> dict[str, Any]:

@@ -14,15 +14,20 @@ from toolserver.world.model import Ask, Reply, World, serves
     "NOAA.watch_warning_map",
     "mapservices.weather.noaa.gov",
     "/eventdriven/rest/services/WWA/watch_warn_adv/MapServer/1/query",
+    forms={
+        "error200": Reply.json(
+            {
+                "error": {
+                    "code": 400,
+                    "message": "Unable to complete operation.",
+                    "details": ["Failed to execute query."],
+                }
+            }
+        )
+    },
 )
 def watch_warning_map(world: World, ask: Ask) -> Reply:
     return _map(world, ask, _iso)
-
-
-@watch_warning_map.form("error200")
-def arcgis_error(world: World, ask: Ask) -> Reply:
-    details = ["Failed to execute query."]
-    return Reply.json({"error": {"code": 400, "message": "Unable to complete operation.", "details": details}})
 
 
 @watch_warning_map.form("drift")

@@ -27,7 +27,18 @@ UNDERSTOOD: dict[str, Callable[[SimAlert, str], bool]] = {
 POLYGONS = {"TO", "SV", "FF"}  # hazards so small and short that they have their own outline
 
 
-@serves("NWS.alerts_active", "api.weather.gov", "/alerts/active")
+@serves(
+    "NWS.alerts_active",
+    "api.weather.gov",
+    "/alerts/active",
+    forms={
+        "auth": Reply.text(
+            "<HTML><HEAD>\n<TITLE>Access Denied</TITLE>\n</HEAD><BODY>\n<H1>Access Denied</H1>\n</BODY>\n</HTML>\n",
+            403,
+            "text/html",
+        )
+    },
+)
 def active(world: World, ask: Ask) -> Reply:
     return _answer(world, ask, _feature)
 
@@ -41,12 +52,6 @@ def nothing(world: World, ask: Ask) -> Reply:
 def older_form(world: World, ask: Ask) -> Reply:
     """Return the form of 2019: ids without `urn:oid`, fewer members, members in another order."""
     return _answer(world, ask, _old_feature)
-
-
-@active.form("auth")
-def no_user_agent(world: World, ask: Ask) -> Reply:
-    page = "<HTML><HEAD>\n<TITLE>Access Denied</TITLE>\n</HEAD><BODY>\n<H1>Access Denied</H1>\n</BODY>\n</HTML>\n"
-    return Reply.text(page, 403, "text/html")
 
 
 @active.form("status:500")

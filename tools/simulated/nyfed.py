@@ -8,15 +8,15 @@ from tools.simulated import macro
 from toolserver.world.model import Ask, Reply, World, serves
 
 
-@serves("NYFed.effr", "markets.newyorkfed.org", "/api/rates/unsecured/effr/last/{count}.json")
+@serves(
+    "NYFed.effr",
+    "markets.newyorkfed.org",
+    "/api/rates/unsecured/effr/last/{count}.json",
+    forms={"empty": Reply.json({"refRates": []})},
+)
 def effr(world: World, ask: Ask) -> Reply:
     days = islice(macro.days_out(world, macro.bank_day, macro.next_morning), int(ask.parts["count"]))
     return Reply.json({"refRates": [_rate(world, day) for day in days]})
-
-
-@effr.form("empty")
-def no_rates(world: World, ask: Ask) -> Reply:
-    return Reply.json({"refRates": []})
 
 
 @effr.form("drift")

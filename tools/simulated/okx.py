@@ -8,7 +8,19 @@ from toolserver.world.model import Ask, Reply, World, serves
 VENUE = "okx"
 
 
-@serves("OKX.spot_tickers", "www.okx.com", "/api/v5/market/tickers")
+def _answer(data: list[dict[str, Any]], code: str = "0", text: str = "") -> Reply:
+    return Reply.json({"code": code, "msg": text, "data": data})
+
+
+FORMS = {
+    "empty": _answer([]),
+    "error200": _answer([], "50013", "Systems are busy. Please try again later."),
+    "limited": Reply.json({"msg": "Too Many Requests", "code": "50011", "data": []}, 429),
+    "geo": Reply.text("<html><head><title>403 Forbidden</title></head></html>", 403, "text/html"),
+}
+
+
+@serves("OKX.spot_tickers", "www.okx.com", "/api/v5/market/tickers", forms=FORMS)
 def tickers(world: World, ask: Ask) -> Reply:
     kind = ask.params.get("instType")
     if kind is None:
@@ -16,10 +28,6 @@ def tickers(world: World, ask: Ask) -> Reply:
     if kind != "SPOT":
         return _answer([], "51000", "Parameter instType error")
     return _answer(_rows(world))
-
-
-def _answer(data: list[dict[str, Any]], code: str = "0", text: str = "") -> Reply:
-    return Reply.json({"code": code, "msg": text, "data": data})
 
 
 def _rows(world: World) -> list[dict[str, Any]]:
@@ -67,23 +75,3 @@ def tickers_as_numbers(world: World, ask: Ask) -> Reply:
         for row in _rows(world)
     ]
     return Reply.json({"data": [row | {"ruleType": "normal"} for row in rows], "msg": "", "code": 0})
-
-
-@tickers.form("empty")
-def nothing(world: World, ask: Ask) -> Reply:
-    return _answer([])
-
-
-@tickers.form("error200")
-def busy(world: World, ask: Ask) -> Reply:
-    return _answer([], "50013", "Systems are busy. Please try again later.")
-
-
-@tickers.form("limited")
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.json({"msg": "Too Many Requests", "code": "50011", "data": []}, 429)
-
-
-@tickers.form("geo")
-def forbidden(world: World, ask: Ask) -> Reply:
-    return Reply.text("<html><head><title>403 Forbidden</title></head></html>", 403, "text/html")

@@ -8,7 +8,18 @@ from toolserver.world.model import Ask, Reply, World, serves
 HOST, NAME = "www.okx.com", "OKX.funding_rates"
 
 
-@serves(NAME, HOST, "/api/v5/public/funding-rate")
+def _answer(rows: list[Any], code: str = "0", message: str = "") -> Reply:
+    return Reply.json({"code": code, "data": rows, "msg": message})
+
+
+FORMS = {
+    "empty": _answer([]),
+    "error200": _answer([], "50001", "Service temporarily unavailable. Please try again later."),
+    "limited": Reply.json({"msg": "Too Many Requests", "code": "50011"}, 429),
+}
+
+
+@serves(NAME, HOST, "/api/v5/public/funding-rate", forms=FORMS)
 def funding_rate(world: World, ask: Ask) -> Reply:
     wanted = ask.params.get("instId")
     if not wanted:
@@ -17,27 +28,11 @@ def funding_rate(world: World, ask: Ask) -> Reply:
     return _answer(rows) if rows else _answer([], "51000", "Parameter instId error")
 
 
-@serves(NAME, HOST, "/api/v5/public/mark-price")
+@serves(NAME, HOST, "/api/v5/public/mark-price", forms=FORMS)
 def mark_price(world: World, ask: Ask) -> Reply:
     now = str(int(world.now * 1000))
     rows = [_named(contract, "USDT", world) | {"ts": now} for contract in perpetuals(world)]
     return _answer([*rows, {"instType": "SWAP", "instId": "BTC-USD-SWAP", "markPx": "97000.1", "ts": now}])
-
-
-def _nothing(world: World, ask: Ask) -> Reply:
-    return _answer([])
-
-
-def _error(world: World, ask: Ask) -> Reply:
-    return _answer([], "50001", "Service temporarily unavailable. Please try again later.")
-
-
-def _limited(world: World, ask: Ask) -> Reply:
-    return Reply.json({"msg": "Too Many Requests", "code": "50011"}, 429)
-
-
-for route in (funding_rate, mark_price):
-    route.forms |= {"empty": _nothing, "error200": _error, "limited": _limited}
 
 
 @funding_rate.form("drift")
@@ -45,10 +40,6 @@ def numbers(world: World, ask: Ask) -> Reply:
     """Return numbers in place of strings, and a row without a rate."""
     rows = [row | {"fundingRate": float(row["fundingRate"]), "ts": int(row["ts"])} for row in _rows(world)]
     return _answer([*rows, rows[0] | {"instId": "NEW-USDT-SWAP", "fundingRate": ""}])
-
-
-def _answer(rows: list[Any], code: str = "0", message: str = "") -> Reply:
-    return Reply.json({"code": code, "data": rows, "msg": message})
 
 
 def _named(contract: Perpetual, quote: str, world: World) -> dict[str, str]:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from tools.simulated.sky import Air, Sky, Zone, air, sky, zone
-from toolserver.world.model import Ask, Handler, Reply, Route, World, expects, serves
+from toolserver.world.model import Ask, Handler, Reply, World, expects, serves
 
 FREE, CUSTOMER = "api.open-meteo.com", "customer-api.open-meteo.com"
 FREE_AIR, CUSTOMER_AIR = "air-quality-api.open-meteo.com", "customer-air-quality-api.open-meteo.com"
@@ -114,12 +114,10 @@ def _error(reason: str, status: int) -> Reply:
     return Reply.json({"error": True, "reason": reason}, status)
 
 
-def _limited(world: World, ask: Ask) -> Reply:
-    return _error("Minutely API request limit exceeded. Please try again in one minute.", 429)
-
-
-def _limited_in_200(world: World, ask: Ask) -> Reply:
-    return _error("Daily API request limit exceeded. Please try again tomorrow.", 200)
+FORMS = {
+    "limited": _error("Minutely API request limit exceeded. Please try again in one minute.", 429),
+    "error200": _error("Daily API request limit exceeded. Please try again tomorrow.", 200),
+}
 
 
 def _nothing_current(world: World, ask: Ask) -> Reply:
@@ -128,18 +126,12 @@ def _nothing_current(world: World, ask: Ask) -> Reply:
     return Reply.json(_envelope(lat, lon, zone(lat, lon)) | nothing)
 
 
-def _with_forms(route: Route) -> None:
-    route.form("limited")(_limited)
-    route.form("error200")(_limited_in_200)
-    route.form("empty")(_nothing_current)
-
-
 for _host in (FREE, CUSTOMER):
-    _with_forms(serves("OpenMeteo.forecast", _host, "/v1/forecast")(_guarded(forecast, keyed=_host == CUSTOMER)))
+    _forecast = _guarded(forecast, keyed=_host == CUSTOMER)
+    serves("OpenMeteo.forecast", _host, "/v1/forecast", forms=FORMS)(_forecast).form("empty")(_nothing_current)
 for _host in (FREE_AIR, CUSTOMER_AIR):
-    _with_forms(
-        serves("OpenMeteo.air_quality", _host, "/v1/air-quality")(_guarded(air_quality, keyed=_host == CUSTOMER_AIR))
-    )
+    _air = _guarded(air_quality, keyed=_host == CUSTOMER_AIR)
+    serves("OpenMeteo.air_quality", _host, "/v1/air-quality", forms=FORMS)(_air).form("empty")(_nothing_current)
 
 
 @expects("weather")

@@ -132,20 +132,10 @@ def _row(place: SimPlace) -> dict[str, Any]:
     }
 
 
-def _nothing(world: World, ask: Ask) -> Reply:
-    return Reply.json({"generationtime_ms": 0.31})
-
-
-def _limited(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": True, "reason": "Minutely API request limit exceeded."}, 429)
-
-
-def _refused_in_200(world: World, ask: Ask) -> Reply:
-    return Reply.json({"error": True, "reason": "Parameter name is missing"})
-
-
+FORMS = {
+    "empty": Reply.json({"generationtime_ms": 0.31}),
+    "limited": Reply.json({"error": True, "reason": "Minutely API request limit exceeded."}, 429),
+    "error200": Reply.json({"error": True, "reason": "Parameter name is missing"}),
+}
 for _host in (HOST, CUSTOMER):
-    _route = serves("OpenMeteo.geocoding", _host, "/v1/search")(search)
-    _route.form("empty")(_nothing)
-    _route.form("limited")(_limited)
-    _route.form("error200")(_refused_in_200)
+    serves("OpenMeteo.geocoding", _host, "/v1/search", forms=FORMS)(search)

@@ -19,17 +19,13 @@ def _url(world: World, index: int) -> str:
     return f"{scheme}://www.{lure}-{index}.phish.example/{path}"
 
 
-@serves("OpenPhish.feed", "raw.githubusercontent.com", "/openphish/public_feed/refs/heads/main/feed.txt")
+FORMS = {
+    "empty": Reply.text("\n"),
+    "error200": Reply.text("The feed has moved. Please see our terms of use.\n" * 20),
+}
+
+
+@serves("OpenPhish.feed", "raw.githubusercontent.com", "/openphish/public_feed/refs/heads/main/feed.txt", forms=FORMS)
 def feed(world: World, ask: Ask) -> Reply:
     text = "\n".join(phishing_urls(world)) + "\n"
     return Reply.text(text, last_modified=world.now // EVERY_S * EVERY_S)
-
-
-@feed.form("empty")
-def no_line(world: World, ask: Ask) -> Reply:
-    return Reply.text("\n")
-
-
-@feed.form("error200")
-def a_sentence(world: World, ask: Ask) -> Reply:
-    return Reply.text("The feed has moved. Please see our terms of use.\n" * 20)

@@ -44,24 +44,25 @@ SAME = {  # in every row
 }
 
 
-@serves(NAME, HOST, "/markets/keyset")
+def _page(rows: list[dict[str, Any]]) -> Reply:
+    schema = f"https://{HOST}/schemas/MarketsKeysetListResponse.json"
+    cursor = {"next_cursor": "c2ltdWxhdGVkIGN1cnNvcg"} if rows else {}  # the last page has none
+    return Reply.json({"$schema": schema, "markets": rows} | cursor, content_type=JSON)
+
+
+FORMS = {
+    "geo": Reply.text("<html><title>Access denied</title><h1>You have been blocked</h1></html>", 403, "text/html"),
+}
+
+
+@serves(NAME, HOST, "/markets/keyset", forms=FORMS | {"empty": _page([])})
 def keyset(world: World, ask: Ask) -> Reply:
     return _page(_rows(world, ask))
 
 
-@serves(NAME, HOST, "/markets")
+@serves(NAME, HOST, "/markets", forms=FORMS | {"empty": Reply.json([])})
 def markets(world: World, ask: Ask) -> Reply:
     return Reply.json(_rows(world, ask), content_type=JSON, headers=ENDING)
-
-
-@keyset.form("empty")
-def no_page(world: World, ask: Ask) -> Reply:
-    return _page([])
-
-
-@markets.form("empty")
-def no_markets(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
 
 
 @keyset.form("drift")
@@ -72,18 +73,6 @@ def page_of_real_lists(world: World, ask: Ask) -> Reply:
 @markets.form("drift")
 def real_lists(world: World, ask: Ask) -> Reply:
     return Reply.json(_with_real_lists(world))
-
-
-@keyset.form("geo")
-@markets.form("geo")
-def blocked(world: World, ask: Ask) -> Reply:
-    return Reply.text("<html><title>Access denied</title><h1>You have been blocked</h1></html>", 403, "text/html")
-
-
-def _page(rows: list[dict[str, Any]]) -> Reply:
-    schema = f"https://{HOST}/schemas/MarketsKeysetListResponse.json"
-    cursor = {"next_cursor": "c2ltdWxhdGVkIGN1cnNvcg"} if rows else {}  # the last page has none
-    return Reply.json({"$schema": schema, "markets": rows} | cursor, content_type=JSON)
 
 
 def _rows(world: World, ask: Ask) -> list[dict[str, Any]]:

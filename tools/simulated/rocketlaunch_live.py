@@ -22,14 +22,16 @@ SAME: dict[str, Any] = {  # of every launch here
 }
 
 
-@serves("RocketLaunchLive.next_launches", "fdo.rocketlaunch.live", "/json/launches/next/5")
+def _answer(rows: list[dict[str, Any]]) -> Reply:
+    body = {"valid_auth": False, "count": len(rows), "limit": 5, "total": len(rows), "last_page": 1, "result": rows}
+    return Reply.json(body)
+
+
+@serves(
+    "RocketLaunchLive.next_launches", "fdo.rocketlaunch.live", "/json/launches/next/5", forms={"empty": _answer([])}
+)
 def following(world: World, ask: Ask) -> Reply:
     return _answer([_launch(launch) for launch in launches(world) if launch.net > world.now][:5])
-
-
-@following.form("empty")
-def none_known(world: World, ask: Ask) -> Reply:
-    return _answer([])
 
 
 @following.form("drift")
@@ -39,11 +41,6 @@ def lifted_off(world: World, ask: Ask) -> Reply:
     gone = ("weather_summary", "weather_temp", "media", "tags", "modified", "win_close", "missions")
     rows = [{k: v for k, v in row.items() if k not in gone} | {"t0": row["win_open"]} for row in upcoming]
     return _answer([rows[0] | {"id": 1, "result": 1}, *rows])
-
-
-def _answer(rows: list[dict[str, Any]]) -> Reply:
-    body = {"valid_auth": False, "count": len(rows), "limit": 5, "total": len(rows), "last_page": 1, "result": rows}
-    return Reply.json(body)
 
 
 def _launch(launch: SimLaunch) -> dict[str, Any]:

@@ -44,7 +44,12 @@ def chart(world: World) -> list[int]:
     return sorted(range(COUNT), key=lambda index: players(world, index), reverse=True)
 
 
-@serves("Steam.concurrent_players", API, "/ISteamChartsService/GetGamesByConcurrentPlayers/v1/")
+@serves(
+    "Steam.concurrent_players",
+    API,
+    "/ISteamChartsService/GetGamesByConcurrentPlayers/v1/",
+    forms={"empty": Reply.json({"response": {}})},
+)
 def concurrent(world: World, ask: Ask) -> Reply:
     midnight = world.now - world.now % DAY
     ranks = [
@@ -59,22 +64,12 @@ def concurrent(world: World, ask: Ask) -> Reply:
     return Reply.json({"response": {"last_update": int(world.now - world.now % STEP_S), "ranks": ranks}})
 
 
-@concurrent.form("empty")
-def no_ranks(world: World, ask: Ask) -> Reply:
-    return Reply.json({"response": {}})
-
-
-@serves("Steam.store_items", API, "/IStoreBrowseService/GetItems/v1/")
+@serves("Steam.store_items", API, "/IStoreBrowseService/GetItems/v1/", forms={"empty": Reply.json({"response": {}})})
 def store_items(world: World, ask: Ask) -> Reply:
     app_ids = {int(item["appid"]) for item in json.loads(ask.params["input_json"])["ids"]}
     names = {app_id(index): name(index) for index in range(COUNT) if index != UNLISTED}
     items = [_item(app, names[app]) for app in app_ids if app in names]
     return Reply.json({"response": {"store_items": items}})
-
-
-@store_items.form("empty")
-def no_store_items(world: World, ask: Ask) -> Reply:
-    return Reply.json({"response": {}})
 
 
 def _item(app: int, title: str) -> dict[str, Any]:
@@ -92,22 +87,20 @@ def _item(app: int, title: str) -> dict[str, Any]:
     }
 
 
-@serves("SteamSpy.top100_2weeks", "steamspy.com", "/api.php")
+@serves(
+    "SteamSpy.top100_2weeks",
+    "steamspy.com",
+    "/api.php",
+    forms={
+        "empty": Reply.json({}),
+        "error200": Reply.text("Too many connections", content_type="text/html; charset=utf-8"),
+    },
+)
 def top100(world: World, ask: Ask) -> Reply:
     """Return an object in the order of app ids; `ccu` is yesterday's peak."""
     today = world.now - world.now % DAY
     rows = {app_id(i): _spy(app_id(i), name(i), peak(world, i, today - DAY, today)) for i in range(COUNT)}
     return Reply.json({str(app): rows[app] for app in sorted(rows)})
-
-
-@top100.form("empty")
-def no_games(world: World, ask: Ask) -> Reply:
-    return Reply.json({})
-
-
-@top100.form("error200")
-def too_many(world: World, ask: Ask) -> Reply:
-    return Reply.text("Too many connections", content_type="text/html; charset=utf-8")
 
 
 def _spy(app: int, title: str, ccu: int) -> dict[str, Any]:

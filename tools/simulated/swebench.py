@@ -11,7 +11,19 @@ NAMELESS = "Secret Agent (2026-01-01)"  # states no model
 PAIR = "Relay + two models"
 
 
-@serves("SWEbench.leaderboards", HOST, PATH)
+def _boards(boards: Mapping[str, list[dict[str, Any]]]) -> Reply:
+    body = {"leaderboards": [{"name": name, "results": rows} for name, rows in boards.items()]}
+    return Reply.json(body, content_type="text/plain; charset=utf-8")
+
+
+FORMS = {
+    "empty": _boards({"bash-only": [], "Verified": []}),
+    # other boards
+    "error200": _boards({"Lite": []}),
+}
+
+
+@serves("SWEbench.leaderboards", HOST, PATH, forms=FORMS)
 def leaderboards(world: World, ask: Ask) -> Reply:
     scores = swe_bench(world)
     verified = [_row(f"{s.harness} + {s.model} ({s.day})", [s.model], s) for s in scores]
@@ -19,21 +31,6 @@ def leaderboards(world: World, ask: Ask) -> Reply:
     verified.append(_row(PAIR, ["gpt-5-2025-08-07", "o3-2025-04-16"], Score("", "", 61.2, "2026-01-02")))
     bash_only = [_row(f"{s.model} ({s.day})", [s.model], s) for s in scores if s.harness == MINI]
     return _boards({"bash-only": bash_only, "Test": verified[:3], "Verified": verified, "Lite": [], "Multimodal": []})
-
-
-@leaderboards.form("empty")
-def no_rows(world: World, ask: Ask) -> Reply:
-    return _boards({"bash-only": [], "Verified": []})
-
-
-@leaderboards.form("error200")
-def boards_moved(world: World, ask: Ask) -> Reply:
-    return _boards({"Lite": []})
-
-
-def _boards(boards: Mapping[str, list[dict[str, Any]]]) -> Reply:
-    body = {"leaderboards": [{"name": name, "results": rows} for name, rows in boards.items()]}
-    return Reply.json(body, content_type="text/plain; charset=utf-8")
 
 
 def _row(name: str, models: list[str], score: Score) -> dict[str, Any]:

@@ -43,15 +43,16 @@ def _indicator(world: World, index: int, at: float) -> SimIndicator:
     return SimIndicator(1_000_000 + index % 9_000_000, at, kind, values[kind], threat, malware, confidence)
 
 
-@serves("ThreatFox.recent_iocs", "threatfox.abuse.ch", "/export/json/recent/")
+API_FORMS = {
+    "auth": Reply.text('{"error": "Unauthorized"}', 401, "application/json"),
+    "error200": Reply.json({"query_status": "illegal_days", "data": "The value of days must be between 1 and 7"}),
+}
+
+
+@serves("ThreatFox.recent_iocs", "threatfox.abuse.ch", "/export/json/recent/", forms={"empty": Reply.json({})})
 def export(world: World, ask: Ask) -> Reply:
     listed = indicators(world, world.now - 2 * 86400)
     return Reply.json({f"{i.id}": [_exported(i)] for i in listed})
-
-
-@export.form("empty")
-def nothing_recent(world: World, ask: Ask) -> Reply:
-    return Reply.json({})
 
 
 @export.form("drift")
@@ -66,22 +67,12 @@ def other_types(world: World, ask: Ask) -> Reply:
     return Reply.json(changed)
 
 
-@serves("ThreatFox.recent_iocs", "threatfox-api.abuse.ch", "/api/v1/", "POST")
+@serves("ThreatFox.recent_iocs", "threatfox-api.abuse.ch", "/api/v1/", "POST", forms=API_FORMS)
 def api(world: World, ask: Ask) -> Reply:
     if not ask.key_ok(ask.headers.get("auth-key")):
-        return refused(world, ask)
+        return API_FORMS["auth"]
     listed = indicators(world, world.now - 86400 * int(ask.json["days"]))
     return Reply.json({"query_status": "ok", "data": [_of_api(i) for i in listed]})
-
-
-@api.form("auth")
-def refused(world: World, ask: Ask) -> Reply:
-    return Reply.text('{"error": "Unauthorized"}', 401, "application/json")
-
-
-@api.form("error200")
-def a_sentence(world: World, ask: Ask) -> Reply:
-    return Reply.json({"query_status": "illegal_days", "data": "The value of days must be between 1 and 7"})
 
 
 def _exported(indicator: SimIndicator) -> dict[str, Any]:

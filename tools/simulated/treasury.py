@@ -26,18 +26,22 @@ KEPT_AS = {"2 Yr": "treasury_2y", "10 Yr": "treasury_10y", "1.5 Month": "1 Mo"}
 SINCE = {"1.5 Month": dt.date(2025, 2, 18)}
 
 
+def _header(tenors: list[str]) -> str:
+    return ",".join(["Date", *(f'"{tenor}"' for tenor in tenors)])
+
+
+def _csv(lines: list[str]) -> Reply:
+    return Reply.text("\n".join(lines) + "\n", content_type="text/csv; charset=utf-8")
+
+
 @serves(
     "Treasury.par_yield_curve",
     "home.treasury.gov",
     "/resource-center/data-chart-center/interest-rates/daily-treasury-rates.csv/{year}/all",
+    forms={"empty": _csv([_header(TENORS)])},
 )
 def rates(world: World, ask: Ask) -> Reply:
     return _file(world, int(ask.parts["year"]), TENORS)
-
-
-@rates.form("empty")
-def header_only(world: World, ask: Ask) -> Reply:
-    return _csv([_header(TENORS)])
 
 
 @rates.form("drift")
@@ -52,10 +56,6 @@ def _file(world: World, year: int, tenors: list[str]) -> Reply:
     return _csv([_header(tenors), *(_row(world, day, tenors) for day in days)])
 
 
-def _header(tenors: list[str]) -> str:
-    return ",".join(["Date", *(f'"{tenor}"' for tenor in tenors)])
-
-
 def _row(world: World, day: dt.date, tenors: list[str]) -> str:
     return ",".join([day.strftime("%m/%d/%Y"), *(_cell(world, day, tenor) for tenor in tenors)])
 
@@ -64,7 +64,3 @@ def _cell(world: World, day: dt.date, tenor: str) -> str:
     if day < SINCE.get(tenor, day) or tenor == "9 Mo":
         return ""
     return f"{macro.level(world, KEPT_AS.get(tenor, tenor), day):.2f}"
-
-
-def _csv(lines: list[str]) -> Reply:
-    return Reply.text("\n".join(lines) + "\n", content_type="text/csv; charset=utf-8")

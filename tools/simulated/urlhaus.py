@@ -44,6 +44,12 @@ def _url(world: World, index: int, at: float) -> SimUrl:
     return SimUrl(3_000_000 + index % 1_000_000, at, f"http://{host}/bin.sh?id={index}&copy=1", status, tags)
 
 
+FORMS = {
+    "auth": Reply.text('{"error": "Unauthorized"}', 401, "application/json"),
+    "error200": Reply.json({"query_status": "no_results"}),
+}
+
+
 @serves("URLhaus.recent_urls", "urlhaus.abuse.ch", "/downloads/csv_recent/")
 def export(world: World, ask: Ask) -> Reply:
     return _csv(world, urls(world, world.now - KEPT_S), COLUMNS.split(","))
@@ -61,22 +67,12 @@ def other_columns(world: World, ask: Ask) -> Reply:
     return _csv(world, urls(world, world.now - KEPT_S), columns)
 
 
-@serves("URLhaus.recent_urls", "urlhaus-api.abuse.ch", "/v1/urls/recent/limit/{limit}/")
+@serves("URLhaus.recent_urls", "urlhaus-api.abuse.ch", "/v1/urls/recent/limit/{limit}/", forms=FORMS)
 def api(world: World, ask: Ask) -> Reply:
     if not ask.key_ok(ask.headers.get("auth-key")):
-        return refused(world, ask)
+        return FORMS["auth"]
     listed = urls(world, world.now - 86400)[: int(ask.parts["limit"])]
     return Reply.json({"query_status": "ok", "urls": [_entry(url) for url in listed]})
-
-
-@api.form("auth")
-def refused(world: World, ask: Ask) -> Reply:
-    return Reply.text('{"error": "Unauthorized"}', 401, "application/json")
-
-
-@api.form("error200")
-def no_results(world: World, ask: Ask) -> Reply:
-    return Reply.json({"query_status": "no_results"})
 
 
 def _csv(world: World, listed: list[SimUrl], columns: list[str]) -> Reply:

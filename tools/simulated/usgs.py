@@ -47,7 +47,7 @@ def query(world: World, ask: Ask) -> Reply:
     return _collection([_usgs(world, q) for q in events], world.now, "USGS Earthquakes")
 
 
-@serves("EMSC.earthquakes_query", "www.seismicportal.eu", "/fdsnws/event/1/query")
+@serves("EMSC.earthquakes_query", "www.seismicportal.eu", "/fdsnws/event/1/query", forms={"empty": Reply(b"", 204)})
 def emsc(world: World, ask: Ask) -> Reply:
     params = ask.params
     since = datetime.fromisoformat(params["start"]).replace(tzinfo=UTC).timestamp()
@@ -57,11 +57,6 @@ def emsc(world: World, ask: Ask) -> Reply:
     if not features:
         return Reply(b"", 204)
     return Reply.json({"type": "FeatureCollection", "metadata": {"count": len(features)}, "features": features})
-
-
-@emsc.form("empty")
-def no_content(world: World, ask: Ask) -> Reply:
-    return Reply(b"", 204)
 
 
 def _collection(features: list[dict[str, Any]], made_at: float, title: str) -> Reply:

@@ -80,14 +80,14 @@ def other_titles(world: World, ask: Ask) -> Reply:
     return Reply(text.encode("iso-8859-1"), content_type=reply.content_type, last_modified=reply.last_modified)
 
 
-@serves("USGS.elevated_volcanoes", "volcanoes.usgs.gov", "/hans-public/api/volcano/getElevatedVolcanoes")
+@serves(
+    "USGS.elevated_volcanoes",
+    "volcanoes.usgs.gov",
+    "/hans-public/api/volcano/getElevatedVolcanoes",
+    forms={"empty": Reply.json([])},
+)
 def elevated(world: World, ask: Ask) -> Reply:
     return Reply.json([_elevated(world, name, vnum) for name, vnum in RAISED])
-
-
-@elevated.form("empty")
-def none_elevated(world: World, ask: Ask) -> Reply:
-    return Reply.json([])
 
 
 @elevated.form("drift")

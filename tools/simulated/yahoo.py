@@ -8,8 +8,30 @@ from toolserver.world.model import Ask, Reply, World, serves
 OURS = {"^GSPC": "SPX", "^DJI": "DJI", "^IXIC": "IXIC", "^RUT": "RUT", "^VIX": "VIX"}
 SESSIONS = 6
 
+CHART_FORMS = {
+    "error200": Reply.json(
+        {
+            "chart": {
+                "result": None,
+                "error": {"code": "Not Found", "description": "No data found, symbol may be delisted"},
+            }
+        },
+        404,
+    ),
+}
 
-@serves("Yahoo.spark", "query1.finance.yahoo.com", "/v8/finance/spark")
+
+@serves(
+    "Yahoo.spark",
+    "query1.finance.yahoo.com",
+    "/v8/finance/spark",
+    forms={
+        "empty": Reply.json({}),
+        "auth": Reply.json(
+            {"finance": {"result": None, "error": {"code": "Unauthorized", "description": "Invalid Crumb"}}}, 401
+        ),
+    },
+)
 def spark(world: World, ask: Ask) -> Reply:
     symbols = _known(ask)
     return Reply.json({symbol: _flat(world, symbol) for symbol in symbols}) if symbols else _no_spark()
@@ -21,23 +43,11 @@ def nested(world: World, ask: Ask) -> Reply:
     return Reply.json({"spark": {"result": [_nested(world, symbol) for symbol in _known(ask)], "error": None}})
 
 
-@spark.form("empty")
-def none_known(world: World, ask: Ask) -> Reply:
-    return Reply.json({})
-
-
-@spark.form("auth")
-def no_crumb(world: World, ask: Ask) -> Reply:
-    return Reply.json(
-        {"finance": {"result": None, "error": {"code": "Unauthorized", "description": "Invalid Crumb"}}}, 401
-    )
-
-
-@serves("Yahoo.chart", "query1.finance.yahoo.com", "/v8/finance/chart/{symbol}")
+@serves("Yahoo.chart", "query1.finance.yahoo.com", "/v8/finance/chart/{symbol}", forms=CHART_FORMS)
 def chart(world: World, ask: Ask) -> Reply:
     symbol = ask.parts["symbol"].replace("%5E", "^").replace("%3D", "=")
     if not _exists(symbol):
-        return unknown_symbol(world, ask)
+        return CHART_FORMS["error200"]
     closes = _closes(world, symbol)
     at, last = closes[-1]
     assert last is not None
@@ -47,12 +57,6 @@ def chart(world: World, ask: Ask) -> Reply:
         "indicators": {"quote": [{"close": [close for _, close in closes]}], "adjclose": [{"adjclose": []}]},
     }
     return Reply.json({"chart": {"result": [result], "error": None}})
-
-
-@chart.form("error200")
-def unknown_symbol(world: World, ask: Ask) -> Reply:
-    error = {"code": "Not Found", "description": "No data found, symbol may be delisted"}
-    return Reply.json({"chart": {"result": None, "error": error}}, 404)
 
 
 @chart.form("empty")

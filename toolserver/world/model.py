@@ -172,9 +172,14 @@ class Reply:
 Handler = Callable[[World, Ask], Reply]
 
 
+def always(reply: Reply) -> Handler:
+    """Return the handler that gives the same reply in every world to every request."""
+    return lambda world, ask: reply
+
+
 @dataclass(slots=True)
 class Route:
-    """One upstream request shape. `forms` are its own answers to faults, as this upstream sends them.
+    """One upstream request shape. `forms` has its own answers to faults, as this upstream sends them.
 
     Keys of `forms`: `error200`, `empty`, `drift`, `geo`, `auth`, `limited` or `status:<code>`.
     """
@@ -211,17 +216,25 @@ class Routes:
     probes: Mapping[str, Any] | None = None
 
     def serves(
-        self, source: str, host: str, path: str, *methods: str, when: Callable[[Ask], bool] | None = None
+        self,
+        source: str,
+        host: str,
+        path: str,
+        *methods: str,
+        when: Callable[[Ask], bool] | None = None,
+        forms: Mapping[str, Reply] | None = None,
     ) -> Callable[[Handler], Route]:
         """Decorate a function that answers `https://host/path` as `source` does. `{name}` matches a segment part.
 
         `source` is the public name; several routes may share it, and several sources an address: `when` tells
-        their requests apart. The decorated name becomes the Route, whose `form` decorator adds answers to faults.
+        their requests apart. `forms` has the answers to faults that are always the same; the decorated name becomes
+        the Route, whose `form` decorator adds those that depend on the world or the request.
         """
         escaped = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+?)", re.escape(path))
 
         def keep(handler: Handler) -> Route:
-            route = Route(source, host, re.compile(escaped), handler, methods or ("GET",), when)
+            answers = {kind: always(reply) for kind, reply in (forms or {}).items()}
+            route = Route(source, host, re.compile(escaped), handler, methods or ("GET",), when, answers)
             self.all.append(route)
             return route
 

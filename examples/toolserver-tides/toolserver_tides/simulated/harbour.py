@@ -9,15 +9,10 @@ from toolserver.world.model import Ask, Reply, World, expects, serves
 STEP_S, DAY_S, TIDE_S = 600, 86400, 44714
 
 
-@serves("Harbour.water_levels", "tides.example", "/levels")
+@serves("Harbour.water_levels", "tides.example", "/levels", forms={"empty": Reply.json({"readings": []})})
 def levels(world: World, ask: Ask) -> Reply:
     last = int(world.now // STEP_S) * STEP_S
     return Reply.json({"readings": [_reading(world, at) for at in range(last - DAY_S, last + STEP_S, STEP_S)]})
-
-
-@levels.form("empty")
-def no_reading(world: World, ask: Ask) -> Reply:
-    return Reply.json({"readings": []})
 
 
 @expects("tide")
