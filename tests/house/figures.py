@@ -1,6 +1,7 @@
 """The figures of the source text: names, literals, imports, constructors, users, protocols, tests, circles, lines."""
 
 import ast
+import importlib
 import subprocess
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
@@ -15,6 +16,7 @@ FILLERS = frozenset({"given", "told", "kept", "known", "made", "asked", "found"}
 FUNCTIONS = ast.FunctionDef | ast.AsyncFunctionDef
 WIDE = 8  # fields
 MINE = {"self", "cls"}
+PUBLIC = {"_replace", "_asdict", "_make", "_fields"}
 OUTSIDE = {"os", "sys", "time", "socket", "subprocess", "signal", "shutil", "random", "platform", "builtins"}
 
 
@@ -147,13 +149,17 @@ def list_one_user_modules(graph: Mapping[str, set[str]], packages: set[str]) -> 
 
 
 def list_lonely_protocols(product: list[File], tests: list[File]) -> Iterator[str]:
-    """Each protocol that fewer than two classes of the product and its tests fulfil, judged by the names of methods."""
+    """Each protocol that fewer than two classes fulfil, judged by the names of methods.
+
+    Those classes are the product's, its tests', and those of libraries that the product names: `sqlite3.Cursor`.
+    """
     classes = [
         (node.name, members_of(node))
         for file in (*product, *tests)
         for node in file.nodes
         if isinstance(node, ast.ClassDef) and not is_protocol(node)
     ]
+    classes += [(cls.__name__, set(dir(cls))) for cls in library_classes(product)]
     for file in product:
         for node in file.nodes:
             if isinstance(node, ast.ClassDef) and is_protocol(node):
@@ -163,9 +169,29 @@ def list_lonely_protocols(product: list[File], tests: list[File]) -> Iterator[st
                     yield f"{file.place}:{node.lineno} {node.name}"
 
 
+def library_classes(files: Iterable[File]) -> set[type]:
+    """The classes that files name by a library that they import whole: `sqlite3.Connection`."""
+    classes = set()
+    for file in files:
+        libraries = {
+            alias.name
+            for node in file.nodes
+            if isinstance(node, ast.Import)
+            for alias in node.names
+            if alias.asname is None and alias.name.partition(".")[0] not in PACKAGES
+        }
+        for node in file.nodes:
+            match node:
+                case ast.Attribute(value=ast.Name(id=library), attr=name) if library in libraries and name[0].isupper():
+                    named = getattr(importlib.import_module(library), name, None)
+                    if isinstance(named, type):
+                        classes.add(named)
+    return classes
+
+
 def is_protocol(node: ast.ClassDef) -> bool:
-    """True for a class that only says what others must be able to do."""
-    return any("Protocol" in ast.unparse(base) for base in node.bases)
+    """True for a class that only says what others must be able to do; a library may call its own classes Protocol."""
+    return any(ast.unparse(base).partition("[")[0] in ("Protocol", "typing.Protocol") for base in node.bases)
 
 
 def members_of(node: ast.ClassDef) -> set[str]:
@@ -181,7 +207,10 @@ def members_of(node: ast.ClassDef) -> set[str]:
 
 
 def list_private_names(tests: Iterable[File]) -> Iterator[str]:
-    """Each place where a test uses a name that begins with an underscore and belongs to somebody else."""
+    """Each place where a test uses a name that begins with an underscore and belongs to somebody else.
+
+    The names in PUBLIC are the documented ones of every NamedTuple, and are nobody's secret.
+    """
     for file in tests:
         for node in file.nodes:
             match node:
@@ -193,8 +222,8 @@ def list_private_names(tests: Iterable[File]) -> Iterator[str]:
 
 
 def is_private(name: str) -> bool:
-    """True for `_name`, not for `__dunder__`."""
-    return name.startswith("_") and not name.endswith("__") and name != "_"
+    """True for `_name`, not for `__dunder__` nor for what a NamedTuple offers."""
+    return name.startswith("_") and not name.endswith("__") and name not in {"_", *PUBLIC}
 
 
 def list_patches(tests: Iterable[File]) -> Iterator[str]:

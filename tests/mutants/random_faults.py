@@ -91,9 +91,10 @@ def places_in(text: str) -> list[Place]:
 
 
 def mutants_of(room: str, tests: str) -> list[Mutant]:
-    """Every fault of a room whose text can still be read as Python."""
+    """Every fault of a room, a folder or one file of it, whose text can still be read as Python."""
     mutants = []
-    for path in sorted((ROOT / room).rglob("*.py")):
+    folder = ROOT / room
+    for path in [folder] if folder.is_file() else sorted(folder.rglob("*.py")):
         text = path.read_text(encoding="utf-8")
         whole = text.encode()
         for place in places_in(text):
@@ -119,12 +120,12 @@ def is_python(text: str) -> bool:
 def main(arguments: list[str]) -> int:
     """Try a sample of a room's faults; the exit code says whether one survived."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--room", required=True, help="a folder of the product, such as toolserver/calls")
+    parser.add_argument("--room", required=True, help="a folder or a file of the product, such as toolserver/calls")
     parser.add_argument("--tests", help="what is run; the folder of the room's tests unless said")
     parser.add_argument("--seed", type=int, default=29)
     parser.add_argument("--count", type=int, default=8)
     options = parser.parse_args(arguments)
-    tests = options.tests or room_of_tests(f"{options.room.rstrip('/')}/x.py")
+    tests = options.tests or room_of_tests(f"{options.room.removesuffix('.py').rstrip('/')}/x.py")
     mutants = mutants_of(options.room, tests)
     sample = random.Random(options.seed).sample(mutants, min(options.count, len(mutants)))
     survivors = 0

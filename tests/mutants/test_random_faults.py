@@ -34,3 +34,10 @@ def test_a_room_has_the_same_faults_whenever_they_are_listed():
 
     assert faults == random_faults.mutants_of("toolserver/context", "tests/context")
     assert len(faults) > 100
+
+
+def test_a_file_of_a_room_may_be_tried_alone():
+    faults = random_faults.mutants_of("toolserver/context/fallback.py", "tests/context")
+
+    assert faults
+    assert {fault.file for fault in faults} == {"toolserver/context/fallback.py"}
