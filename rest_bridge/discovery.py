@@ -6,7 +6,7 @@ from typing import Any
 from xml.sax.saxutils import escape
 
 from toolserver import API_VERSION, __version__
-from toolserver.core.credit_price import PRICING
+from toolserver.money.purchases.credit_price import PRICING
 from toolserver.registry.registry import FREE_SIBLING, Operation, Registry, Tier
 from toolserver.registry.site_facts import (
     API_CATALOG,

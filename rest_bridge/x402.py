@@ -7,8 +7,8 @@ from rest_bridge.routes import Handler, Mounted
 from rest_bridge.serving import lazy
 from toolserver.calls.response import json_bytes
 from toolserver.core import ids
-from toolserver.core.credit_sales import CreditSales
 from toolserver.errors import CallRejected
+from toolserver.money.purchases.credit_sales import CreditSales
 from toolserver.money.x402.wire import TOPUP_PATH
 from toolserver.registry import error_codes
 from toolserver.registry.registry import Registry

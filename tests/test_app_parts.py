@@ -22,9 +22,8 @@ from toolserver.app import (
 )
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
-from toolserver.core.data_point import DataPoint
-from toolserver.core.metrics import Metrics
-from toolserver.core.usage_stats import Usage
+from toolserver.core.metrics import Metrics, Usage
+from toolserver.core.models import DataPoint
 from toolserver.errors import RateLimited
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.background_tasks import open_tasks

@@ -28,8 +28,8 @@ from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.served import FACTS, Served, served
 from toolserver.cli.docs import compose_documents, generate, update_files
 from toolserver.cli.main import main
-from toolserver.core.credit_price import CREDITS_PER_USD
 from toolserver.core.metrics import Metrics
+from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.field_table import Row, rows
 from toolserver.registry.registry import Registry

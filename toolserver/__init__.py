@@ -55,10 +55,6 @@ if TYPE_CHECKING:
     from toolserver.context.provenance import SourceNote as SourceNote
     from toolserver.context.time_series import Ring as Ring
     from toolserver.context.time_series import TimeSeriesStore as TimeSeriesStore
-    from toolserver.core.account_statement import StatementLine as StatementLine
-    from toolserver.core.account_statement import StatementRange as StatementRange
-    from toolserver.core.credit_price import CREDIT_PRICE as CREDIT_PRICE
-    from toolserver.core.credit_sales import Claim as Claim
     from toolserver.core.models import Payload as Payload
     from toolserver.core.models import Sparse as Sparse
     from toolserver.core.models import Timestamp as Timestamp
@@ -70,6 +66,10 @@ if TYPE_CHECKING:
     from toolserver.core.visible_text import INVISIBLE as INVISIBLE
     from toolserver.errors import InvalidArguments as InvalidArguments
     from toolserver.errors import NotFound as NotFound
+    from toolserver.money.ledger.statements import StatementLine as StatementLine
+    from toolserver.money.ledger.statements import StatementRange as StatementRange
+    from toolserver.money.purchases.credit_price import CREDIT_PRICE as CREDIT_PRICE
+    from toolserver.money.purchases.credit_sales import Claim as Claim
     from toolserver.money.purchases.units import atomic as atomic
     from toolserver.registry.display import CardValue as CardValue
     from toolserver.registry.display import Picture as Picture

@@ -39,9 +39,8 @@ from toolserver.clock import Clock, SystemClock
 from toolserver.context.service_info import ServiceInfo
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Addresses
-from toolserver.core.metrics import Metrics
+from toolserver.core.metrics import KEEP_H, Metrics, Usage
 from toolserver.core.shared_memory import SharedMemory
-from toolserver.core.usage_stats import KEEP_H, Usage
 from toolserver.mcp.endpoint import McpEndpoint
 from toolserver.mcp.oauth.service import OAuthOff, OAuthService, find_reason_against, open_oauth
 from toolserver.mcp.sdk import McpExtension

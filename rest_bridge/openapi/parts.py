@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from http import HTTPStatus
 from typing import Any
 
-from toolserver.core.credit_price import PRICING
+from toolserver.money.purchases.credit_price import PRICING
 from toolserver.registry import error_codes
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.json_schema import Schema

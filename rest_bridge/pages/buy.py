@@ -12,9 +12,9 @@ from rest_bridge.pages.render import render_page
 from rest_bridge.routes import Mounted
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.core.caller import Addresses
-from toolserver.core.credit_price import CREDITS_PER_USD
-from toolserver.core.credit_sales import CreditSales
 from toolserver.errors import InvalidArguments
+from toolserver.money.purchases.credit_price import CREDITS_PER_USD
+from toolserver.money.purchases.credit_sales import CreditSales
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import ACCOUNT, BUY, DEMO_PAY, PAYMENTS, QR, RECEIPTS, WATCH, Document, SiteFacts
 

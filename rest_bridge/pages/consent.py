@@ -7,7 +7,7 @@ from rest_bridge.pages.qr import draw_qr
 from rest_bridge.pages.render import render_text
 from rest_bridge.static_files import static_path
 from toolserver.core.consent_page import ConsentView, DrawConsent
-from toolserver.core.credit_price import CREDITS_PER_USD
+from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.registry.site_facts import PAYMENTS, SiteFacts
 
 

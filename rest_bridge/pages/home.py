@@ -7,7 +7,7 @@ from types import MappingProxyType
 from typing import Any
 
 from rest_bridge.pages.render import is_easy, render_page
-from toolserver.core.credit_price import CREDITS_PER_USD
+from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.site_facts import SERVICE, TIER_HEADINGS, Document, SiteFacts, Snippet, sells
 

@@ -6,7 +6,7 @@ The text is a Markdown template, which agents get as Markdown and people as HTML
 from types import MappingProxyType
 
 from rest_bridge.pages.render import markdown_to_html, render_page, render_text
-from toolserver.core.credit_price import CREDITS_PER_USD
+from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.registry.error_codes import ErrorCode, with_topic
 from toolserver.registry.licence_table import LicenceTable, write_markdown_table
 from toolserver.registry.registry import Operation, Registry

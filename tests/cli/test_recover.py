@@ -23,10 +23,10 @@ from toolserver.cli.purchases import purchases
 from toolserver.cli.receipts import receipts
 from toolserver.cli.recover import recover
 from toolserver.clock import SystemClock
-from toolserver.core.credit_price import ATOMIC
 from toolserver.money.books.sql_books import read_signed_payment_books
 from toolserver.money.ledger.admin import backup, check, restore_backup
 from toolserver.money.ledger.store import FILE, open_ledger
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.matching import AUTHORIZATION_USED
 from toolserver.money.purchases.quotes import Quotes, QuoteTerms
 from toolserver.money.receipts.log import LogForked, UnchargedCall

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import TypeAdapter, ValidationError
 
-from toolserver.core.models import Payload, Sparse, Timestamp, TopLevel, iso, iso_ms, iso_or_none
+from toolserver.core.models import DataPoint, Payload, Sparse, Timestamp, TopLevel, iso, iso_ms, iso_or_none
 
 NOON = datetime(2026, 7, 1, 12, 0, 0, 999_999, tzinfo=UTC)
 
@@ -61,3 +61,8 @@ def test_a_sparse_field_is_absent_unless_it_was_given_and_null_when_it_was_given
 def test_top_level_and_sparse_payloads_are_payloads():
     assert issubclass(TopLevel, Payload)
     assert issubclass(Sparse, Payload)
+
+
+def test_points_sort_by_their_time_before_their_value():
+    early, late = DataPoint(NOON, 9.0), DataPoint(NOON + timedelta(seconds=1), 1.0)
+    assert sorted([late, early]) == [early, late]

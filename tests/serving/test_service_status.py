@@ -11,8 +11,8 @@ from tests.calls.toy import FIRST, ONE, REGISTRY
 from tests.internet import Internet
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
-from toolserver.core.credit_sales import ChainServers, NoCreditSales
 from toolserver.money.ledger.client.ledger import OwnerHealth
+from toolserver.money.purchases.credit_sales import ChainServers, NoCreditSales
 from toolserver.serving.service_status import ServiceStatus
 from toolserver.upstream.source_errors import SourceDown
 from toolserver.upstream.source_history import QUARTER_S, QUARTERS, SourceQuarter

@@ -6,7 +6,7 @@ from typing import NamedTuple
 import pytest
 
 from tests.calls.parts import number_source
-from toolserver.core.data_point import DataPoint
+from toolserver.core.models import DataPoint
 from toolserver.upstream.outlier_guard import (
     AGREE_S,
     CHANGED_S,

@@ -14,8 +14,7 @@ from msgspec import Raw
 from toolserver.calls.arguments import build_cache_key
 from toolserver.calls.response import RenderedResponse, decode, encode
 from toolserver.calls.response_cache import ResponseCache
-from toolserver.core.data_point import DataPoint
-from toolserver.core.models import iso, moment
+from toolserver.core.models import DataPoint, iso, moment
 from toolserver.registry.registry import Operation, Registry, Tier
 
 WATCHED_S = 600.0

@@ -64,8 +64,7 @@ from toolserver.calls.rate_limit import KEYS, TOKEN_CLIENT, Bucket, CallLimits, 
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.core.caller import Caller, token_hash, well_formed
-from toolserver.core.metrics import Metrics
-from toolserver.core.usage_stats import Usage
+from toolserver.core.metrics import Metrics, Usage
 from toolserver.errors import (
     CallRejected,
     InsufficientCredits,

@@ -9,9 +9,9 @@ import click
 
 from toolserver.cli.load_settings import settings_from
 from toolserver.core.caller import real_token
-from toolserver.core.credentials import FILE, CredentialsFile
 from toolserver.core.http_client import HttpClient
 from toolserver.core.logging import set_up
+from toolserver.mcp.credentials import FILE, CredentialsFile
 from toolserver.mcp.stdio_bridge import ANSWER_BYTES, CONNECT_S, StdioBridge, TokenPurse
 from toolserver.settings import is_loopback, normalize_base_url
 

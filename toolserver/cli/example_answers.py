@@ -18,7 +18,7 @@ from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import ManualClock
 from toolserver.context.service_info import ServiceInfo
-from toolserver.core.usage_stats import Usage
+from toolserver.core.metrics import Usage
 from toolserver.errors import NotFound
 from toolserver.registry.licence_table import POLICIES
 from toolserver.registry.registry import Operation, Registry, Tier

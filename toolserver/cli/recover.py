@@ -11,11 +11,11 @@ from toolserver.cli.find_ledger import find_ledger
 from toolserver.cli.options import data_dir_option, json_option
 from toolserver.cli.printing import print_facts
 from toolserver.core.caller import token_hash
-from toolserver.core.credit_price import ATOMIC_PER_CREDIT, credits_for
 from toolserver.money.ledger.admin import grant
 from toolserver.money.purchases.buyer_proof import find_signer, recovery_text
 from toolserver.money.purchases.chain.ethereum import checksum_address, tx_hash_of
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
+from toolserver.money.purchases.credit_price import ATOMIC_PER_CREDIT, credits_for
 from toolserver.money.purchases.deposit import DepositKey
 from toolserver.money.purchases.listing import show_usd
 from toolserver.money.purchases.matching import Receipt, UsdcTransfer, transfers

@@ -9,9 +9,9 @@ from typing import Any, Protocol
 
 from toolserver import API_VERSION
 from toolserver.clock import Clock
-from toolserver.core.account_statement import NoStatements, Statements
-from toolserver.core.credit_sales import CreditSales, NoCreditSales
-from toolserver.core.usage_stats import Usage
+from toolserver.core.metrics import Usage
+from toolserver.money.ledger.statements import NoStatements, Statements
+from toolserver.money.purchases.credit_sales import CreditSales, NoCreditSales
 
 
 class ReceiptLookup(Protocol):

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, timedelta
 from typing import Any, Generic, TypeVar
 
-from toolserver.core.data_point import DataPoint
+from toolserver.core.models import DataPoint
 
 Row = TypeVar("Row")
 

@@ -1,9 +1,9 @@
-"""Defines base classes and types of payload models."""
+"""Defines base classes and types of payload models, and a measured number with its time."""
 
 import math
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from pydantic import (
     AwareDatetime,
@@ -14,6 +14,13 @@ from pydantic import (
     WithJsonSchema,
     model_serializer,
 )
+
+
+class DataPoint(NamedTuple):
+    """One value of a time series. `at` has a time zone."""
+
+    at: datetime
+    value: float
 
 
 def iso(time: datetime) -> str:

@@ -13,10 +13,10 @@ from typing import Any
 from urllib.parse import urlencode
 
 from toolserver.core.caller import TOKEN
-from toolserver.core.credentials import CredentialsDamaged, CredentialsFile
 from toolserver.core.http_client import HttpClient, Unreachable
 from toolserver.errors import ToolserverError
 from toolserver.mcp import messages
+from toolserver.mcp.credentials import CredentialsDamaged, CredentialsFile
 from toolserver.mcp.messages import INTERNAL_ERROR, MODERN, NEWEST_LEGACY, UNSET, Id, Message
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 from toolserver.core.caller import mask_secrets
-from toolserver.core.credit_price import PRICING
 from toolserver.errors import CallRejected
+from toolserver.money.purchases.credit_price import PRICING
 from toolserver.registry.site_facts import PAYMENTS, SiteFacts
 
 ErrorCode: TypeAlias = type[CallRejected]

@@ -1,6 +1,7 @@
 """Bind listening sockets, run the chosen HTTP server, print the ready line and stop gracefully."""
 
 import asyncio
+import ctypes
 import functools
 import gc
 import json
@@ -16,7 +17,6 @@ import anyio
 
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import Metrics
-from toolserver.core.native_memory import share_heap
 from toolserver.serving.connections import ConnectionLimits, Connections
 from toolserver.serving.public_facts import read_public_facts
 from toolserver.serving.request_gate import Asgi, RequestGate, never
@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 BACKLOG = 2048  # hypercorn's own 100 loses connections when many come at once
 SWITCH_S = 0.001  # how long a parsing thread may block the event loop; the usual 5 ms add up for each answer
 YOUNG = 10_000  # allocations between two collections of the youngest objects
+_ARENA_MAX = -8  # for mallopt, from glibc's malloc.h
 GRACE_S = 10.0  # for requests in progress; with REFUSE_S and what follows, a stop takes less than 15 seconds
 
 
@@ -77,6 +78,17 @@ def freeze_startup() -> None:
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
     gc.enable()
+
+
+def share_heap() -> bool:
+    """Make all threads use one heap, since Python's threads take turns anyway. Return False if libc cannot do that.
+
+    After six minutes of load with every thread parsing, the server used 245 MB instead of 288 MB.
+    """
+    if sys.platform != "linux":
+        return False
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    return mallopt is not None and mallopt(_ARENA_MAX, 1) == 1
 
 
 def announce(**facts: Any) -> None:

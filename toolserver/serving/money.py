@@ -14,13 +14,13 @@ from toolserver.calls.charge_store import ReceiptedCharges, SqlChargeStore, reco
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqlIdempotencyStore
 from toolserver.clock import Clock
-from toolserver.core.account_statement import Statements
-from toolserver.core.credit_sales import CreditSales, NoCreditSales
 from toolserver.core.metrics import Metrics
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.client.ledger import HttpLedger, open_ledger_client
 from toolserver.money.ledger.memory import MemoryLedger
+from toolserver.money.ledger.statements import Statements
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
+from toolserver.money.purchases.credit_sales import CreditSales, NoCreditSales
 from toolserver.money.purchases.quotes import put_old_quotes_aside
 from toolserver.money.purchases.remote import open_remote_sales
 from toolserver.money.purchases.service import open_purchases

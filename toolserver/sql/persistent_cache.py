@@ -19,8 +19,8 @@ import anyio.to_thread
 import msgspec
 from anyio.abc import TaskStatus
 
-from toolserver.core.data_point import DataPoint
-from toolserver.core.usage_stats import KEEP_H
+from toolserver.core.metrics import KEEP_H
+from toolserver.core.models import DataPoint
 from toolserver.sql.errors import ForeignDatabase, StorageFailed
 from toolserver.sql.failures import DATA_DIR, describe_disk_error
 from toolserver.sql.migrate import CACHE_ID, Migration, migrate

@@ -17,7 +17,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from toolserver.core.data_point import DataPoint
+from toolserver.core.models import DataPoint
 from toolserver.upstream.source import Gauge, Source, count_listed
 from toolserver.upstream.source_errors import SourceImplausible, SourceUnproved
 

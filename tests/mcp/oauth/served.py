@@ -18,9 +18,9 @@ from tests.arranged import FACTS, arrange_service, client_of
 from tests.mcp.service import MemoryDesk, asked, oracle, word
 from toolserver.app import Service
 from toolserver.clock import ManualClock
-from toolserver.core.credit_sales import Claim, CreditedPurchase, PurchaseQuote
 from toolserver.mcp.oauth.metadata import AUTHORIZE, CONSENT, REGISTER, RESOURCE, REVOKE, TOKEN
 from toolserver.money.ledger.memory import MemoryLedger
+from toolserver.money.purchases.credit_sales import Claim, CreditedPurchase, PurchaseQuote
 from toolserver.money.purchases.service import ClosedPurchases
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.site_facts import Sales, SiteFacts

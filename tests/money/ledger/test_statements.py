@@ -9,10 +9,17 @@ from hypothesis import strategies as st
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import KINDS, opened, token
 from toolserver.clock import ManualClock
-from toolserver.errors import InsufficientCredits, InvalidToken
+from toolserver.errors import InsufficientCredits, InvalidToken, NotFound
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.protocol import StatementQuery
-from toolserver.money.ledger.statements import LedgerEntry, make_page, show_income, show_taken
+from toolserver.money.ledger.statements import (
+    LedgerEntry,
+    NoStatements,
+    StatementRange,
+    make_page,
+    show_income,
+    show_taken,
+)
 
 BUYER, NEIGHBOUR = token(1), token(2)
 
@@ -134,3 +141,8 @@ async def test_whatever_happens_the_entries_add_up(steps):
     entries, credits = await read_all(ledger, limit=3)
 
     assert sum(e.credits for e in entries) == credits == await ledger.balance(BUYER)
+
+
+async def test_a_server_without_a_ledger_says_so():
+    with pytest.raises(NotFound, match="belongs to another service"):
+        await NoStatements().read("svc_live_x", StatementRange(None, None, None, 10))

@@ -4,7 +4,7 @@ from typing import Any
 
 from tests.money.purchases.anvil import Anvil, called
 from tests.money.purchases.parts import Desk, address_of
-from toolserver.core.credit_sales import CreditedPurchase, PurchaseQuote
+from toolserver.money.purchases.credit_sales import CreditedPurchase, PurchaseQuote
 
 
 def wallet(quote: PurchaseQuote) -> bytes:

@@ -12,14 +12,14 @@ from typing import Any, NamedTuple
 from tests.money.ledger.ledgers import opened
 from tests.money.purchases.wallet import XPUB
 from toolserver.clock import ManualClock
-from toolserver.core.credit_price import ATOMIC
-from toolserver.core.credit_sales import Claim, CreditedPurchase, PurchaseQuote
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.money.purchases.chain.reorg_watch import ReorgWatch
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.confirm import Confirmations, Rules
+from toolserver.money.purchases.credit_price import ATOMIC
+from toolserver.money.purchases.credit_sales import Claim, CreditedPurchase, PurchaseQuote
 from toolserver.money.purchases.deposit import DepositKey
 from toolserver.money.purchases.matching import TRANSFER, TRANSFER_SELECTOR, Log, Receipt, Transaction, transfers
 from toolserver.money.purchases.policy import ObservedTransaction

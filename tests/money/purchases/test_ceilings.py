@@ -3,9 +3,9 @@
 import pytest
 
 from tests.money.purchases.parts import TX, TX2, Server, address_of, desk, paid
-from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import InvalidArguments, PaymentPending
 from toolserver.money.purchases.ceilings import HOUR_S, Ceilings
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.sql_review import approve_transfer, read_review_cases
 
 USD = ATOMIC

@@ -14,12 +14,12 @@ import pytest
 
 import tools.simulated.base_chain
 from tests.money.purchases.wallet import address
-from toolserver.core.credit_sales import Claim, CreditSales
 from toolserver.errors import ChainUnavailable, InvalidArguments, PaymentPending, PaymentRequired
 from toolserver.money.ledger.store import SqlLedger, open_ledger
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.node import ChainNode, NodeFacts
 from toolserver.money.purchases.chain.rpc_pool import REST_S
+from toolserver.money.purchases.credit_sales import Claim, CreditSales
 from toolserver.money.purchases.demo import chain_url, demo_payments, pay_by_demo_wallet
 from toolserver.money.purchases.service import open_purchases
 from toolserver.world.clock import SharedSimClock, SimClock

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.money.purchases.parts import PAYER, block_hash, observed, paid, receipt, transfer_log
-from toolserver.core.credit_price import ATOMIC
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.policy import Policy, Progress, is_older
 
 POLICY = Policy()

@@ -14,10 +14,10 @@ from tests.money.purchases.parts import KEY, NOW, TX, TX2, Server, desk
 from tests.money.purchases.wallet import address
 from tests.requirements import proves
 from tests.work import counted
-from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import ChainUnavailable, InvalidArguments, RateLimited
 from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.quotes import (
     BLOCK,
     DAY_S,

@@ -9,8 +9,6 @@ import pytest
 
 from tests.money.purchases.parts import TX
 from tests.money.purchases.test_faces import doors
-from toolserver.core.account_statement import StatementRange
-from toolserver.core.credit_sales import Claim
 from toolserver.errors import (
     CallRejected,
     ChainUnavailable,
@@ -20,6 +18,8 @@ from toolserver.errors import (
     RateLimited,
     RevokedToken,
 )
+from toolserver.money.ledger.statements import StatementRange
+from toolserver.money.purchases.credit_sales import Claim
 from toolserver.money.purchases.quotes import challenge_of
 from toolserver.money.purchases.remote import MOST_BYTES, RemoteStatements, forward_to, open_remote_purchases
 

@@ -13,7 +13,6 @@ from tests.money.purchases.fake_rpc import fake_rpc
 from tests.money.purchases.parts import NOW, TX, TX2, Server, address_of, desk, paid
 from tests.money.purchases.wallet import XPUB, extended
 from toolserver.clock import ManualClock
-from toolserver.core.credit_sales import Claim, CreditSales, NoCreditSales
 from toolserver.errors import (
     AlreadyCredited,
     ChainUnavailable,
@@ -25,6 +24,7 @@ from toolserver.errors import (
 from toolserver.money.ledger.operations import CauseReused
 from toolserver.money.ledger.store import SqlLedger, open_ledger
 from toolserver.money.purchases.confirm import Rules
+from toolserver.money.purchases.credit_sales import Claim, CreditSales, NoCreditSales
 from toolserver.money.purchases.deposit import NotAnAccountKey
 from toolserver.money.purchases.policy import Policy
 from toolserver.money.purchases.service import DepositSearch, open_purchases, rules_of, terms_of

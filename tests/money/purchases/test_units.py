@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolserver.core.credit_price import credits_for
 from toolserver.money.purchases.chain.ethereum import tx_hash_of
+from toolserver.money.purchases.credit_price import credits_for
 from toolserver.money.purchases.quotes import MEMO, challenge_of, memo_hash, new_memo
 from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token, sealing_key
 from toolserver.money.purchases.units import LARGEST_USD, atomic

@@ -6,10 +6,10 @@ import pytest
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
-from toolserver.core.account_statement import StatementLine, StatementRange
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.state import AccountRef
+from toolserver.money.ledger.statements import StatementLine, StatementRange
 from toolserver.money.receipts.service import AccountStatements
 
 TOKEN = "svc_live_" + "a" * 64

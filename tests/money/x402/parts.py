@@ -24,12 +24,12 @@ from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.calls.paid_call import PaymentSale
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
-from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import CallRejected
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.policy import Policy
 from toolserver.money.purchases.service import ClosedPurchases
 from toolserver.money.purchases.sql_review import SqlReview

@@ -18,7 +18,7 @@ from tests.money.x402.parts import NOW, payload, signed
 from tests.money.x402.service import doors
 from tests.requirements import proves
 from tests.size import sized
-from toolserver.core.credit_price import ATOMIC
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.x402 import wire
 
 TWO = 2 * ATOMIC

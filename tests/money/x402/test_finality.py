@@ -6,11 +6,11 @@ import pytest
 
 from tests.money.purchases.parts import Server, block_hash, observed, receipt, word
 from tests.money.x402.parts import PAY_TO, PAYER, desk, payload
-from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import AlreadyCredited, PaymentRequired, SalesCeilingReached, SettlementPending
 from toolserver.money.ledger.protocol import AccountRef
 from toolserver.money.purchases.ceilings import Ceilings
 from toolserver.money.purchases.chain.reorg_watch import COMPARE_S
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, TRANSFER, Log
 from toolserver.money.purchases.policy import Policy
 from toolserver.money.purchases.units import USDC

@@ -7,7 +7,7 @@ import pytest
 from tests.money.purchases.parts import OTHER, PAYER, receipt, transfer_log, word
 from tests.money.x402.parts import PAY_TO
 from tests.money.x402.test_store import CREDIT, HASH, HASH2, ID, MS, TX
-from toolserver.core.credit_price import ATOMIC
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, Log
 from toolserver.money.purchases.units import USDC
 from toolserver.money.x402.records import (

@@ -4,8 +4,8 @@ import httpx
 import pytest
 
 from tests.money.x402.parts import NOW, PAYER_TEXT, REGISTRY, TERMS, Chain, Script, desk, failed, response_of, signed
-from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import ChainUnavailable, PaymentRequired, PaymentUsed, SettlementPending
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.offers import offer_call
 from toolserver.money.x402.settlement import (

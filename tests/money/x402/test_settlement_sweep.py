@@ -6,8 +6,8 @@ import pytest
 
 from tests.money.x402.parts import NOW, PAYER, Chain, Desk, desk, signed
 from toolserver.core.caller import token_hash
-from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import PaymentUsed, SettlementPending
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.settlement import AuthorisationState, Handover, SettlementSweep
 

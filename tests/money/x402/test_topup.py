@@ -10,7 +10,6 @@ from eth_account.messages import encode_defunct
 
 from tests.money.x402.parts import NOW, PAYER, REPORT, TERMS, Chain, Desk, Script, desk, signed
 from toolserver.core.caller import Caller, token_hash
-from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import (
     AlreadyCredited,
     ChainUnavailable,
@@ -21,6 +20,7 @@ from toolserver.errors import (
     PaymentUsed,
     SettlementPending,
 )
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.records import ChainTopup, NonceUsed, TopupCredit, begin_recovered
 from toolserver.money.x402.settlement import AuthorisationState

@@ -15,7 +15,7 @@ from x402.http.utils import (
 from x402.schemas import PaymentPayload
 
 from tests.money.x402.parts import NOW, PAY_TO, PAYER, REPORT, TERMS, payload, signed
-from toolserver.core.credit_price import ATOMIC_PER_CREDIT
+from toolserver.money.purchases.credit_price import ATOMIC_PER_CREDIT
 from toolserver.money.purchases.units import NETWORK
 from toolserver.money.x402 import wire
 from toolserver.money.x402.offers import Offer, misfit

@@ -10,11 +10,4 @@ FAULTS = (
         "1 <= len(",
         "tests/core/test_ids.py",
     ),
-    fault(
-        "toolserver/core/credentials.py",
-        "a spent token is lost",
-        "if other != token] + [token]",
-        "if other != token]",
-        "tests/core/test_credentials.py",
-    ),
 )

@@ -2,7 +2,7 @@
 
 from typing import Any, NamedTuple
 
-from toolserver.core.credit_price import ATOMIC
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.listing import show_case
 from toolserver.money.purchases.sql_review import read_review_cases
 from toolserver.money.purchases.store import read_cases, read_purchases

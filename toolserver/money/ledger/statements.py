@@ -1,15 +1,75 @@
 """Makes statements: every change to the credits of one account, newest first.
 
+Tools read a statement through `Statements`, whose values have times and receipts; those of the ledger have its places.
 Over all pages, the credits of the entries add up to what the account can spend now. The entry of a call is negative. A
 call that was charged and then reversed has two entries, so that a statement read earlier stays true.
 """
 
 from collections.abc import Iterable, Iterator
+from datetime import datetime
 from itertools import islice
-from typing import NamedTuple
+from typing import Literal, NamedTuple, Protocol
 
-from toolserver.core.account_statement import EntryKind
+from toolserver.errors import NotFound
 from toolserver.money.ledger.state import ISSUED, Hold, LedgerState, LedgerTransfer, State
+
+EntryKind = Literal[
+    "purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back", "earlier_calls"
+]
+CallState = Literal["open", "posted", "voided", "reversed"]
+
+
+class StatementLine(NamedTuple):
+    """One movement of credits. `credits` is the change of the spendable credits.
+
+    A call has its id, endpoint, state, receipt, why nothing was charged, and the id of the allowance that made it.
+    `transaction` is the payment for credits.
+    """
+
+    at: datetime
+    kind: EntryKind
+    credits: int
+    call_id: str | None
+    endpoint: str | None
+    state: CallState | None
+    reason: str | None
+    receipt_id: str | None
+    transaction: str | None
+    allowance: str | None = None
+
+
+class StatementLines(NamedTuple):
+    """A part of a statement, latest first. Pass `cursor` to continue; None means that there is nothing older."""
+
+    credits: int
+    lines: list[StatementLine]
+    cursor: str | None
+
+
+class StatementRange(NamedTuple):
+    """The requested part of a statement: a half-open time span, the previous page's cursor, the number of lines."""
+
+    since: datetime | None
+    until: datetime | None
+    cursor: str | None
+    limit: int
+
+
+class Statements(Protocol):
+    """Reads statements. Tools know nothing else about the ledger."""
+
+    async def read(self, token: str, wanted: StatementRange) -> StatementLines:
+        """Return a part of a token's statement. Raise PaymentRequired, or NotFound if statements are not available."""
+        ...
+
+
+class NoStatements:
+    """The replacement in a service without its own ledger."""
+
+    async def read(self, token: str, wanted: StatementRange) -> StatementLines:
+        """Raise NotFound."""
+        raise NotFound("This server has no statements: its ledger belongs to another service.")
+
 
 _CAUSES: tuple[tuple[str, EntryKind], ...] = (("eip155:", "purchase"), ("x402:", "top_up"), ("grant:", "grant"))
 _TAKEN: tuple[tuple[str, EntryKind], ...] = (("refund:", "refund"),)

@@ -6,8 +6,8 @@ import logging
 from dataclasses import dataclass
 
 from toolserver.clock import Clock
-from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import PaymentPending, SalesCeilingReached
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.sql_review import SqlReview
 from toolserver.settings import PaymentSettings
 

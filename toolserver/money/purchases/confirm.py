@@ -17,8 +17,6 @@ import anyio
 
 from toolserver.clock import Clock
 from toolserver.core.caller import token_hash
-from toolserver.core.credit_price import credits_for
-from toolserver.core.credit_sales import Claim, CreditedPurchase
 from toolserver.errors import (
     AlreadyCredited,
     BelowMinimum,
@@ -31,6 +29,8 @@ from toolserver.errors import (
 from toolserver.money.purchases.ceilings import SalesCeilings
 from toolserver.money.purchases.chain.ethereum import message_digest, message_signer, tx_hash_of
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
+from toolserver.money.purchases.credit_price import credits_for
+from toolserver.money.purchases.credit_sales import Claim, CreditedPurchase
 from toolserver.money.purchases.matching import (
     MatchedPayment,
     Proofs,

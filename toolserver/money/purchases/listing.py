@@ -3,9 +3,9 @@
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple
 
-from toolserver.core.credit_price import ATOMIC
 from toolserver.core.models import iso
 from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.credit_price import ATOMIC
 
 
 class ListedPurchase(NamedTuple):

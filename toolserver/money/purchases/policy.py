@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
-from toolserver.core.credit_price import ATOMIC
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.matching import Receipt, Transaction
 from toolserver.settings import PaymentSettings
 

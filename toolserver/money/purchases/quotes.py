@@ -16,11 +16,11 @@ import anyio
 import anyio.to_thread
 
 from toolserver.clock import Clock
-from toolserver.core.credit_price import ATOMIC, credits_for
-from toolserver.core.credit_sales import PurchaseQuote
 from toolserver.errors import ChainUnavailable, InvalidArguments, RateLimited
 from toolserver.money.purchases.ceilings import SalesCeilings
 from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.credit_price import ATOMIC, credits_for
+from toolserver.money.purchases.credit_sales import PurchaseQuote
 from toolserver.money.purchases.matching import commitment
 from toolserver.money.purchases.records import AddressInUse, PurchaseDraft
 from toolserver.money.purchases.store import SqlPurchaseStore

@@ -10,9 +10,9 @@ interrupted.
 
 from typing import Any, Literal, NamedTuple
 
-from toolserver.core.credit_price import ATOMIC_PER_CREDIT
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.chain.ethereum import checksum_address, keccak
+from toolserver.money.purchases.credit_price import ATOMIC_PER_CREDIT
 from toolserver.money.purchases.listing import show_time, show_usd
 from toolserver.money.purchases.transfer_authorization import Authorization
 

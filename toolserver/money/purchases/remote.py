@@ -14,16 +14,6 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from toolserver.core.account_statement import (
-    CallState,
-    EntryKind,
-    NoStatements,
-    StatementLine,
-    StatementLines,
-    StatementRange,
-    Statements,
-)
-from toolserver.core.credit_sales import Balance, Claim, CreditedPurchase, NoCreditSales, PurchaseQuote
 from toolserver.core.http_body import BodyTooLarge, read_body, request_pieces
 from toolserver.core.http_client import HttpAnswer, HttpClient, Transport, Unreachable
 from toolserver.core.models import iso_ms
@@ -42,6 +32,16 @@ from toolserver.errors import (
     RateLimited,
 )
 from toolserver.money.ledger.operations import Who
+from toolserver.money.ledger.statements import (
+    CallState,
+    EntryKind,
+    NoStatements,
+    StatementLine,
+    StatementLines,
+    StatementRange,
+    Statements,
+)
+from toolserver.money.purchases.credit_sales import Balance, Claim, CreditedPurchase, NoCreditSales, PurchaseQuote
 from toolserver.settings import LedgerSettings as Settings
 
 if TYPE_CHECKING:

@@ -11,8 +11,14 @@ from typing import Protocol
 import anyio
 
 from toolserver.clock import Clock
-from toolserver.core.credit_price import ATOMIC
-from toolserver.core.credit_sales import (
+from toolserver.errors import NotFound, RevokedToken
+from toolserver.money.ledger.operations import AccountStanding, Who
+from toolserver.money.purchases.ceilings import make_ceilings
+from toolserver.money.purchases.chain.reorg_watch import AgreementWatch, ReorgWatch
+from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool, make_rpc_pool
+from toolserver.money.purchases.confirm import Confirmations, Rules, unavailable
+from toolserver.money.purchases.credit_price import ATOMIC
+from toolserver.money.purchases.credit_sales import (
     Balance,
     ChainServers,
     Claim,
@@ -21,12 +27,6 @@ from toolserver.core.credit_sales import (
     NoCreditSales,
     PurchaseQuote,
 )
-from toolserver.errors import NotFound, RevokedToken
-from toolserver.money.ledger.operations import AccountStanding, Who
-from toolserver.money.purchases.ceilings import make_ceilings
-from toolserver.money.purchases.chain.reorg_watch import AgreementWatch, ReorgWatch
-from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool, make_rpc_pool
-from toolserver.money.purchases.confirm import Confirmations, Rules, unavailable
 from toolserver.money.purchases.deposit import DepositKey
 from toolserver.money.purchases.policy import policy_of
 from toolserver.money.purchases.quotes import MEMO, Quotes, QuoteTerms, invalid, memo_hash

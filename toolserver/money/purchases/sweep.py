@@ -10,10 +10,10 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from toolserver.clock import Clock
-from toolserver.core.credit_price import ATOMIC
 from toolserver.money.purchases.chain.ethereum import address_from, checksum_address
 from toolserver.money.purchases.chain.relay import open_relay
 from toolserver.money.purchases.chain.rpc_pool import BATCH, RpcPool, make_rpc_pool
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.deposit import DepositKey
 from toolserver.money.purchases.listing import show_usd
 from toolserver.money.purchases.transfer_authorization import VALID_S, Authorization

@@ -3,7 +3,7 @@
 from decimal import Decimal
 from fractions import Fraction
 
-from toolserver.core.credit_price import ATOMIC
+from toolserver.money.purchases.credit_price import ATOMIC
 
 CHAIN_ID = 8453
 NETWORK = f"eip155:{CHAIN_ID}"

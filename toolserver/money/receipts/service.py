@@ -13,12 +13,11 @@ from typing import Any, Protocol
 from urllib.parse import urlsplit
 
 from toolserver.clock import Clock
-from toolserver.core.account_statement import StatementLine, StatementLines, StatementRange
 from toolserver.core.caller import token_hash
 from toolserver.core.models import iso_ms
 from toolserver.money.ledger.protocol import NoCharge, StatementPage, StatementQuery, Who
 from toolserver.money.ledger.state import FOREIGN
-from toolserver.money.ledger.statements import LedgerEntry
+from toolserver.money.ledger.statements import LedgerEntry, StatementLine, StatementLines, StatementRange
 from toolserver.money.receipts import keys
 from toolserver.money.receipts.issue import IssueReceipt, ReceiptIssuer
 from toolserver.money.receipts.keys import Key, KeyFileBroken, KeyRing, find_key_file

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from toolserver.core.credit_price import ATOMIC, ATOMIC_PER_CREDIT, CREDIT_PRICE
 from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.credit_price import ATOMIC, ATOMIC_PER_CREDIT, CREDIT_PRICE
 from toolserver.money.purchases.units import NETWORK, USDC_TEXT
 from toolserver.money.x402 import wire
 from toolserver.money.x402.wire import TOPUP_PATH, Payment

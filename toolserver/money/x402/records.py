@@ -10,11 +10,11 @@ import hmac
 from collections.abc import Collection
 from typing import Any, Literal, NamedTuple
 
-from toolserver.core.credit_price import ATOMIC
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.operations import Mint
 from toolserver.money.ledger.protocol import new_ref
 from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.listing import CaseKind, ReviewCase, show_time, show_usd
 from toolserver.money.purchases.matching import Receipt, authorized_transfers
 from toolserver.money.purchases.records import TakeBack

@@ -12,10 +12,10 @@ from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.rate_limit import UnchargedLimit
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock
-from toolserver.core.credit_price import ATOMIC
 from toolserver.core.metrics import Metrics
 from toolserver.money.purchases.ceilings import make_ceilings
 from toolserver.money.purchases.chain.rpc_pool import make_rpc_pool
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.policy import policy_of
 from toolserver.money.purchases.sql_review import SqlReview
 from toolserver.money.receipts.sign import Receipts

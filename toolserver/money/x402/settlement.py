@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import anyio
 
 from toolserver.clock import Clock
-from toolserver.core.credit_price import ATOMIC, credits_for
 from toolserver.errors import (
     ChainUnavailable,
     InvalidArguments,
@@ -23,6 +22,7 @@ from toolserver.errors import (
     UnpaidCall,
 )
 from toolserver.money.purchases.ceilings import SalesCeilings
+from toolserver.money.purchases.credit_price import ATOMIC, credits_for
 from toolserver.money.purchases.units import NETWORK
 from toolserver.money.x402 import wire
 from toolserver.money.x402.finality import PaymentFinality

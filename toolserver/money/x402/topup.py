@@ -10,7 +10,6 @@ import secrets
 from typing import NamedTuple, Protocol
 
 from toolserver.core.caller import Caller, token_hash, well_formed
-from toolserver.core.credit_price import ATOMIC, credits_for
 from toolserver.errors import (
     AlreadyCredited,
     InvalidArguments,
@@ -21,6 +20,7 @@ from toolserver.errors import (
     UnpaidCall,
 )
 from toolserver.money.purchases.chain.ethereum import message_signer
+from toolserver.money.purchases.credit_price import ATOMIC, credits_for
 from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token, sealing_key
 from toolserver.money.purchases.units import CHAIN_ID
 from toolserver.money.x402 import wire

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from toolserver.core.credit_sales import Claim, NoCreditSales
 from toolserver.errors import NotFound
+from toolserver.money.purchases.credit_sales import Claim, NoCreditSales
 
 
 @pytest.mark.parametrize("what", ["quote", "confirm", "balance"])

@@ -5,10 +5,17 @@ from pathlib import Path
 
 import pytest
 
-from toolserver.core import credit_price
-from toolserver.core.credit_price import ATOMIC, ATOMIC_PER_CREDIT, CREDIT_PRICE, CREDITS_PER_USD, PRICING, credits_for
+from toolserver.money.purchases import credit_price
+from toolserver.money.purchases.credit_price import (
+    ATOMIC,
+    ATOMIC_PER_CREDIT,
+    CREDIT_PRICE,
+    CREDITS_PER_USD,
+    PRICING,
+    credits_for,
+)
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 WRITTEN = re.compile(r"1 USD(?: \w+| =)? (\d+) credits")
 
 

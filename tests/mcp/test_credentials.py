@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from toolserver.core.credentials import FILE, CredentialsDamaged, CredentialsFile
+from toolserver.mcp.credentials import FILE, CredentialsDamaged, CredentialsFile
 
 HERE, THERE = "https://data.example", "https://other.example"
 FIRST, SECOND, THIRD = (f"svc_live_{digit * 64}" for digit in "123")
