@@ -81,7 +81,7 @@ class Face:
         self._rejections = RejectionWriter(registry, facts)
         self._body_limit = body_limit
         self._routes = RouteTable(registry, pages or {}, mounted or {})
-        self._book = h.HeaderBook(facts)
+        self._book = h.HeaderBook(facts, registry)
         self._policy = pipeline.limits.policy.encode()
 
     async def __call__(self, scope: Scope, receive: Receive, send_: Send) -> None:

@@ -4,7 +4,7 @@ Constant ones are prepared once, those that change every second are kept for a s
 """
 
 import base64
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from email.utils import formatdate
 from typing import Any
 
@@ -43,9 +43,9 @@ _BY_REFERENCE: Header = (b"preference-applied", b"receipt=reference")
 
 
 class HeaderBook:
-    """The response headers of one server."""
+    """The response headers of one server, and of the answers of its tools (`operations`)."""
 
-    def __init__(self, facts: SiteFacts) -> None:
+    def __init__(self, facts: SiteFacts, operations: Iterable[Operation] = ()) -> None:
         self.always: list[Header] = [
             ANY_ORIGIN,
             (b"access-control-expose-headers", EXPOSED.encode()),
@@ -56,7 +56,10 @@ class HeaderBook:
         ]
         if facts.base_url.startswith("https:"):
             self.always.append((b"strict-transport-security", b"max-age=31536000"))
-        self._sold: dict[str, list[Header]] = {}
+        self._announced = {operation.name: _announce(operation) for operation in operations}
+        self._sold = {
+            name: [JSON_TYPE, PRIVATE, VARY, *self.always, *announced] for name, announced in self._announced.items()
+        }
         self.preflight: list[Header] = [
             ANY_ORIGIN,
             (b"access-control-allow-headers", ALLOWED.encode()),
@@ -66,15 +69,7 @@ class HeaderBook:
 
     def sold(self, operation: Operation) -> list[Header]:
         """Return the headers of an answer that is only for its caller. Do not modify the list."""
-        headers = self._sold.get(operation.name)
-        if headers is None:
-            headers = self._sold[operation.name] = [JSON_TYPE, PRIVATE, VARY, *self.always, *self._announce(operation)]
-        return headers
-
-    def _announce(self, operation: Operation) -> list[Header]:
-        """Return the headers that announce deprecated parts of a tool."""
-        announced = write_headers(find_deprecations(operation))
-        return [(name.lower().encode(), value.encode("latin-1")) for name, value in announced.items()]
+        return self._sold[operation.name]
 
     def free(
         self, operation: Operation, rendered: RenderedResponse, encoding: str | None, now: float, *, hit: bool
@@ -86,7 +81,7 @@ class HeaderBook:
         if prepared is not None and prepared[0] == second:
             return prepared[1]  # type: ignore[no-any-return]
         headers = [JSON_TYPE, *self._caching(rendered, encoding, now, hit), VARY, *self.always]
-        headers += self._announce(operation)
+        headers += self._announced[operation.name]
         if encoding:
             headers.append((b"content-encoding", encoding.encode()))
         size = len(rendered.variant(encoding) if encoding else rendered.payload)
@@ -111,6 +106,12 @@ class HeaderBook:
             (b"last-modified", formatdate(at, usegmt=True).encode()),
             (b"cache-status", f"toolserver; {how}; ttl={left}".encode()),
         ]
+
+
+def _announce(operation: Operation) -> list[Header]:
+    """Return the headers that announce deprecated parts of a tool."""
+    announced = write_headers(find_deprecations(operation))
+    return [(name.lower().encode(), value.encode("latin-1")) for name, value in announced.items()]
 
 
 def digest(rendered: RenderedResponse) -> Header:

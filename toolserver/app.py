@@ -293,13 +293,9 @@ class Service:
             self.pipeline,
             tasks=self.tasks,
             addresses=self.addresses,
-            base_url=self.facts.base_url,
-            source_name=self.facts.source,
-            body_limit=self.settings.limits.body_bytes,
+            facts=self.facts,
+            settings=self.settings,
             extension=extension,
-            allowed_hosts=self.settings.mcp.allowed_hosts,
-            allowed_origins=self.settings.mcp.allowed_origins,
-            strict_versions=self.settings.mcp.strict_versions,
         )
 
     def web_app(self, extension: McpExtension | None = None) -> Face:

@@ -575,7 +575,7 @@ async def test_many_different_choices_are_not_all_kept(service: Service, http: h
     for number in range(600):
         await listed(http, f"?toolset=core&n={number}")
 
-    assert len(service.endpoint._admission._verdicts) <= 512
+    assert len(service.endpoint.admission.verdicts) <= 512
 
 
 # --- failures are results ---
@@ -673,7 +673,7 @@ async def test_an_unforeseen_failure_tells_nothing_of_the_inside(http: httpx.Asy
 async def test_an_unforeseen_failure_of_the_endpoint_is_a_clean_error(
     http: httpx.AsyncClient, service: Service, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(service.endpoint, "_answer_at_once", None)
+    monkeypatch.setattr(service.endpoint, "answer_at_once", None)
     answer = await post(http, CALL)
 
     assert answer.status_code == 500
@@ -695,7 +695,7 @@ async def test_spellings_of_arguments_are_forgotten_when_there_are_many(
         await post(http, asked("tools/call", {"name": "echo", "arguments": {"text": f"number {number}"}}))
     await post(http, asked("tools/call", {"name": "echo", "arguments": {"text": "x", "padding": "y" * 600}}))
 
-    assert 0 < len(service.endpoint._admission._choices.choose().routes["echo"].keys) <= 256
+    assert 0 < len(service.endpoint.admission.choose(b"", None, None).routes["echo"].keys) <= 256
 
 
 async def test_a_free_tool_whose_source_is_down_says_so_and_is_no_error(

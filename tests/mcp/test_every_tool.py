@@ -45,9 +45,9 @@ async def doors(tmp_path: Any) -> AsyncIterator[tuple[Doors, list[Operation]]]:
     """Both doors of a store that sells everything, and its tools."""
     async with store(tmp_path, limits=LimitSettings(enabled=False), sources={"licence_policy": "any"}) as shop:
         ours, theirs = shop.service.mcp_endpoint(), shop.service.mcp_endpoint()
-        ours._sdk = forbid  # type: ignore[assignment]
-        theirs._answer_at_once = AsyncMock(return_value=None)  # type: ignore[method-assign]
-        theirs._answer_later = theirs._by_sdk  # type: ignore[method-assign]
+        ours.sdk = forbid  # type: ignore[assignment]
+        theirs.answer_at_once = AsyncMock(return_value=None)  # type: ignore[method-assign]
+        theirs.answer_later = theirs.answer_by_sdk  # type: ignore[method-assign]
         clients = [
             httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="https://data.example")
             for app in (ours, theirs)

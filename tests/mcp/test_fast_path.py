@@ -1,8 +1,10 @@
 """What the fast path answers is what the SDK answers, for every tool, era, choice and kind of id."""
 
+import hashlib
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -11,13 +13,30 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.mcp.service import TOKEN, Service, asked, headers_for, running
+from tests.mcp.service import TOKEN, Service, asked, echo, headers_for, oracle, running
 from tests.size import sized
 from toolserver.calls import pipeline
+from toolserver.calls.paid_call import PaidCallResult
+from toolserver.calls.pipeline import Outcome
+from toolserver.calls.response import RenderedResponse
+from toolserver.errors import InsufficientCredits
 from toolserver.mcp import messages, sdk_server
+from toolserver.mcp.call_arguments import next_step
 from toolserver.mcp.definitions import ToolRoute
-from toolserver.mcp.fast_path import FastPath, arguments_of, is_modern_request, is_plain_notification
+from toolserver.mcp.fast_path import (
+    FastPath,
+    ToolResult,
+    arguments_of,
+    is_modern_request,
+    is_plain_notification,
+    render_core,
+    render_failure,
+    render_result,
+)
 from toolserver.mcp.messages import NO_PARAMS
+from toolserver.money.x402.wire import META_RESPONSE, REQUIRED, RESPONSE, header
+from toolserver.registry.registry import Tier, operation_of
+from toolserver.registry.site_facts import SiteFacts
 
 VERSIONS = [None, *messages.LEGACY, messages.MODERN]
 IDS = [0, 1, -7, 2**53, 2**63 - 1, 2**70, "", "a", 'ünï\u2028"\\', "0"]
@@ -47,9 +66,9 @@ def _parsed(answer: httpx.Response) -> Any:
 @asynccontextmanager
 async def pair() -> AsyncIterator[Pair]:
     async with running() as service, running() as other:
-        other.endpoint._answer_at_once = AsyncMock(return_value=None)
-        other.endpoint._answer_later = other.endpoint._by_sdk
-        service.endpoint._sdk = _Forbidden()
+        other.endpoint.answer_at_once = AsyncMock(return_value=None)
+        other.endpoint.answer_later = other.endpoint.answer_by_sdk
+        service.endpoint.sdk = _Forbidden()
         async with service.client() as fast, other.client() as sdk:
             yield Pair(service, fast, sdk)
 
@@ -380,3 +399,114 @@ def test_a_notification_has_no_id_and_a_version_that_we_serve(message, version, 
     assert read is not None
     headers = {} if version is None else {b"mcp-protocol-version": version.encode()}
     assert is_plain_notification(read, headers) is expected
+
+
+FACTS = SiteFacts("https://data.example", "data.example")
+PREMIUM = RenderedResponse(b'{"a":"\\u00fc\\"","_meta":{"stale":false}}', 0.0, 60.0, None)
+
+
+def sold(rendered: RenderedResponse, remaining: int | None = None, **receipt: str) -> Outcome:
+    """The outcome of a sale of two credits."""
+    return Outcome.of_sale(PaidCallResult(rendered, 2, remaining, **receipt))
+
+
+def whole(core: bytes) -> dict[str, object]:
+    result: dict[str, object] = json.loads(core + b"}")
+    return result
+
+
+def test_a_free_result_is_made_once_per_answer() -> None:
+    made = render_core(PREMIUM)
+    assert render_core(PREMIUM) is made
+    payload = {"a": 'ü"', "_meta": {"stale": False}}
+    told = whole(made)
+    assert told["structuredContent"] == payload
+    assert json.loads(told["content"][0]["text"]) == payload  # type: ignore[index]
+    assert (told.keys(), told["isError"]) == ({"content", "structuredContent", "isError"}, False)
+
+
+def test_a_result_that_cost_nothing_is_the_one_made_once_and_says_nothing_of_credits() -> None:
+    result = render_result(operation_of(echo), Outcome(PREMIUM))
+    signed = render_result(operation_of(echo), sold(PREMIUM, receipt="jws", receipt_id="rcpt_1"))
+
+    assert (result.core, result.meta, result.failed) == (render_core(PREMIUM), {}, False)
+    assert (signed.core, signed.meta) == (render_core(PREMIUM), {"receipt": "jws", "receipt_id": "rcpt_1"})
+
+
+def test_a_payment_with_the_call_is_confirmed_beside_the_result() -> None:
+    settled = {"success": True, "transaction": "0x12"}
+    result = render_result(operation_of(oracle), Outcome(PREMIUM, settlement=settled))
+    assert result.meta == {META_RESPONSE: settled}
+
+
+def test_a_result_is_closed_with_its_own_meta_if_it_has_one() -> None:
+    plain, told = ToolResult(b"{", {}), ToolResult(b"{", {"credits_remaining": 7})
+    for modern in (False, True):
+        assert plain.end(modern=modern) == messages.end(modern=modern)
+        assert told.end(modern=modern) == messages.end_with({"credits_remaining": 7}, modern=modern)
+
+
+def test_the_credits_left_stand_in_both_copies() -> None:
+    result = render_result(operation_of(oracle), sold(PREMIUM, 7, receipt="jws", receipt_id="rcpt_1"))
+    told = whole(result.core)
+
+    assert told["structuredContent"] == {"a": 'ü"', "_meta": {"stale": False, "credits_remaining": 7}}
+    assert json.loads(told["content"][0]["text"]) == told["structuredContent"]
+    assert result.meta == {"credits_remaining": 7, "receipt": "jws", "receipt_id": "rcpt_1"}
+
+
+def test_a_receipt_by_reference_is_named_beside_the_hash_that_it_has_signed() -> None:
+    result = render_result(operation_of(oracle), sold(PREMIUM, 7, receipt_id="rcpt_1"))
+    payload = whole(result.core)["content"][0]["text"]  # type: ignore[index]
+    digest = hashlib.sha256(payload.encode()).hexdigest()
+
+    assert result.meta == {"credits_remaining": 7, "receipt_id": "rcpt_1", "response_sha256": digest}
+
+
+def test_a_bare_payload_gets_a_meta_of_its_own() -> None:
+    operation = replace(operation_of(echo), tier=Tier.PAYMENT, method="POST")
+    bare = RenderedResponse(b'{"wallet":"0x","quote":{"credits":50}}', 0.0, 0.0, None)
+    told = whole(render_result(operation, sold(bare, 50)).core)
+
+    assert told["structuredContent"] == {"wallet": "0x", "quote": {"credits": 50}, "_meta": {"credits_remaining": 50}}
+    assert json.loads(told["content"][0]["text"]) == told["structuredContent"]
+
+
+def test_a_refusal_is_text_only_and_has_the_body_of_rest() -> None:
+    error = InsufficientCredits('Too few: "1".', required=2, credits_remaining=1)
+    result = render_failure(error, FACTS, "req_1")
+    told = whole(result.core)
+
+    assert told.keys() == {"content", "isError"}
+    assert told["isError"] is True
+    assert json.loads(told["content"][0]["text"]) == {
+        "error": "insufficient_credits",
+        "signup": "https://data.example/docs/payments",
+        "pricing": {"1 USD": "50 credits"},
+        "detail": 'Too few: "1".',
+        "request_id": "req_1",
+        "required": 2,
+        "credits_remaining": 1,
+        "next": next_step("insufficient_credits")["next"],
+    }
+    assert (result.meta, result.failed) == ({}, True)
+
+
+def test_a_refusal_hands_on_what_the_headers_of_rest_say_of_receipt_and_payment() -> None:
+    failed = {"success": False, "errorReason": "late"}
+    headers = {"X-Service-Receipt": "jws", "X-Service-Receipt-Id": "rcpt_1", RESPONSE: header(failed)}
+    result = render_failure(InsufficientCredits("No.", headers=headers), FACTS, "req_1")
+
+    assert result.meta == {"receipt": "jws", "receipt_id": "rcpt_1", META_RESPONSE: failed}
+    assert whole(result.core).keys() == {"content", "isError"}
+
+
+def test_an_offer_to_pay_is_one_object_with_the_error() -> None:
+    error = InsufficientCredits("Pay.", headers={REQUIRED: header({"x402Version": 2, "accepts": []})})
+    result = render_failure(error, FACTS, "req_1")
+    told = whole(result.core)
+
+    offer = told["structuredContent"]
+    assert (offer["x402Version"], offer["accepts"], offer["error"]) == (2, [], "insufficient_credits")  # type: ignore[index]
+    assert json.loads(told["content"][0]["text"]) == offer  # type: ignore[index]
+    assert (told["isError"], result.meta, result.failed) == (True, {}, True)

@@ -89,9 +89,9 @@ async def test_over_standard_input_it_takes_no_sdk_and_says_the_same(modern: boo
                 message = messages.read_message(line)
                 assert message is not None
                 fast = await session.answer(line, message)
-                assert session._sdk is None
-                found = await session._by_sdk(line, json.loads(line))
-                session._sdk = None
+                assert session.sdk is None
+                found = await session.answer_by_sdk(line, json.loads(line))
+                session.sdk = None
                 assert fast is not None
                 assert found is not None
                 assert json.loads(fast) == json.loads(found)

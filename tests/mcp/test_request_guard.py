@@ -7,12 +7,13 @@ from toolserver.mcp import asgi
 from toolserver.mcp.asgi import RequestGuard
 from toolserver.mcp.definitions import ToolChoices
 from toolserver.mcp.messages import MessageRefusal
+from toolserver.settings import McpSettings
 
 JSON = {b"content-type": b"application/json", b"host": b"127.0.0.1:8080"}
 
 
 def guard(base_url="http://127.0.0.1:8080", **named):
-    return RequestGuard(ToolChoices(registry()), base_url=base_url, **named)
+    return RequestGuard(ToolChoices(registry()), base_url, McpSettings(**named))
 
 
 def admit(made, query=b"", **headers):
@@ -87,7 +88,7 @@ def test_a_refused_request_is_refused_again_and_an_admitted_one_is_remembered():
     made = guard()
     assert [status_of(made, host=b"evil.example") for _ in range(2)] == [421, 421]
     assert admit(made) is admit(made)
-    assert len(made._verdicts) == 1
+    assert len(made.verdicts) == 1
 
 
 def test_what_is_remembered_is_bounded_in_number_and_size(monkeypatch):
@@ -96,12 +97,12 @@ def test_what_is_remembered_is_bounded_in_number_and_size(monkeypatch):
     counts = []
     for number in range(5):
         admit(made, accept=b"*/*;q=0.%d" % number)
-        counts.append(len(made._verdicts))
+        counts.append(len(made.verdicts))
     assert counts == [1, 2, 3, 1, 2]
     shared = sum(map(len, JSON.values()))
     for size, kept in ((1025, 2), (1024, 3)):
         admit(made, accept=b"*/*,".ljust(size - shared, b"x"))
-        assert len(made._verdicts) == kept
+        assert len(made.verdicts) == kept
 
 
 def test_so_many_verdicts_of_such_a_size_are_remembered():
@@ -113,7 +114,7 @@ def test_whoever_sends_a_token_has_a_choice_of_its_own_whatever_the_token_is():
     bare, one, other = admit(made), admit(made, authorization=b"Bearer a"), admit(made, authorization=b"Bearer b")
     assert one is other
     assert bare is not one
-    assert len(made._verdicts) == 2
+    assert len(made.verdicts) == 2
 
 
 @pytest.mark.parametrize(

@@ -32,7 +32,7 @@ class Bridged:
         self._answers, self.requests = list(answers), []
         self.file = CredentialsFile(folder / FILE)
         http = HttpClient(URL, transport=httpx.MockTransport(self._handle))
-        self._bridge = StdioBridge(URL, http, TokenPurse(URL, self.file, given), chosen)
+        self.bridge = StdioBridge(URL, http, TokenPurse(URL, self.file, given), chosen)
 
     async def _handle(self, request):
         self.requests.append(request)
@@ -43,7 +43,7 @@ class Bridged:
 
     async def ask(self, message):
         line = message if isinstance(message, bytes) else json.dumps(message).encode()
-        answer = await self._bridge.answer(line, messages.read_message(line))
+        answer = await self.bridge.answer(line, messages.read_message(line))
         return None if answer is None else json.loads(answer)
 
     @property
@@ -163,14 +163,14 @@ async def test_an_answer_on_one_line_is_passed_on_as_it_was_written(tmp_path):
     written = json.dumps(result(data=1), separators=(" , ", " : ")).encode()
     bridged = Bridged(tmp_path, httpx.Response(200, content=written))
     line = json.dumps(asked("tools/call", {"name": "gas"}, value=1)).encode()
-    assert await bridged._bridge.answer(line, messages.read_message(line)) == written
+    assert await bridged.bridge.answer(line, messages.read_message(line)) == written
 
 
 async def test_an_answer_over_several_lines_becomes_one(tmp_path):
     written = json.dumps(result(data=1), indent=1)
     bridged = Bridged(tmp_path, httpx.Response(200, text=written))
     line = json.dumps(asked("tools/call", {"name": "gas"}, value=1)).encode()
-    answer = await bridged._bridge.answer(line, messages.read_message(line))
+    answer = await bridged.bridge.answer(line, messages.read_message(line))
     assert b"\n" not in answer
     assert json.loads(answer) == json.loads(written)
 

@@ -31,7 +31,7 @@ async def test_a_call_is_answered_and_no_limit_applies(session, modern):
         answer = await tell(session, asked("tools/call", {"name": "word"}, modern=modern))
         assert answer["result"]["structuredContent"]["data"]["word"]
         assert ("resultType" in answer["result"]) is modern
-    assert session._sdk is None, "a plain call needs no SDK"
+    assert session.sdk is None, "a plain call needs no SDK"
 
 
 async def test_a_paid_call_says_what_is_left_and_a_key_is_charged_once(session):
@@ -55,9 +55,9 @@ async def test_only_a_plain_call_of_a_known_tool_is_answered_without_the_sdk(ses
         assert (await tell(session, asked("tools/call", params)))["result"]["isError"] is False
     for method in ("prompts/get", "no/such"):
         assert (await tell(session, asked(method, {"name": "word"})))["error"]["code"] == -32601
-    assert session._sdk is None
+    assert session.sdk is None
     assert (await tell(session, asked("tools/call", {"name": "word", "task": {}}))).keys() >= {"id"}
-    assert session._sdk is not None
+    assert session.sdk is not None
 
 
 async def test_the_sdk_answers_what_is_not_common(session):

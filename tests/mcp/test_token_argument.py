@@ -99,7 +99,7 @@ async def test_a_free_tool_takes_it_and_its_spelling_is_not_remembered():
     async with running() as service, service.client() as http:
         first = await ask(http, "echo", {"text": "hé", "token": TOKEN})
         again = await ask(http, "echo", {"text": "hé", "token": TOKEN})
-        kept = [key for choice in service.endpoint._admission._verdicts.values() for key in choice.routes["echo"].keys]
+        kept = [key for choice in service.endpoint.admission.verdicts.values() for key in choice.routes["echo"].keys]
     assert first["failed"] is again["failed"] is False
     assert kept == []
 

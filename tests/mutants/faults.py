@@ -249,7 +249,7 @@ MUTANTS = (
     fault(
         "toolserver/mcp/asgi.py",
         "any page may call a server on this machine",
-        "if origin is not None and given not in self._origins and not self._ours(given):",
+        "if origin is not None and page not in self._origins and not self._ours(page):",
         "if False:",
     ),
     fault(
@@ -259,7 +259,7 @@ MUTANTS = (
         "return False",
     ),
     fault(
-        "toolserver/mcp/results.py",
+        "toolserver/mcp/fast_path.py",
         "a failure is a result",
         "text + b'}],\"isError\":true'",
         "text + b'}],\"isError\":false'",

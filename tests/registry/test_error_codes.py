@@ -13,7 +13,7 @@ from rest_bridge.pages.problems import problem_page, problems_page
 from tests.catalog.tiny import FACTS, TINY
 from tests.requirements import proves
 from toolserver.errors import CallRejected, InvalidJson, PaymentRequired
-from toolserver.mcp.results import render_failure
+from toolserver.mcp.fast_path import render_failure
 from toolserver.registry.error_codes import PROBLEMS, body, concerns_payment, example, with_status, with_topic
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "adding-an-error.md").read_text(encoding="utf-8")

@@ -19,7 +19,7 @@ from toolserver.registry.site_facts import SiteFacts
 NOW = 1_800_000_000.0
 TOOLS = Registry.load("tools")
 WORD, SOLD = TOOLS["forex"], TOOLS["premium_macro"]
-BOOK = HeaderBook(SiteFacts("https://data.example", "data.example"))
+BOOK = HeaderBook(SiteFacts("https://data.example", "data.example"), TOOLS)
 
 
 def answer(**more: object) -> RenderedResponse:
@@ -115,7 +115,7 @@ def test_what_is_about_to_go_is_announced_in_the_answers_concerned(monkeypatch):
         Deprecation("tool", "premium_macro", date(2027, 1, 2), date(2027, 5, 1), "none"),
     )
     monkeypatch.setattr(deprecations, "DEPRECATIONS", going)
-    book = HeaderBook(SiteFacts("https://data.example", "data.example"))
+    book = HeaderBook(SiteFacts("https://data.example", "data.example"), TOOLS)
     told = {name.decode(): value.decode() for name, value in book.free(WORD, answer(), None, NOW, hit=True)}
     sold = {name.decode(): value.decode() for name, value in book.sold(SOLD)}
 

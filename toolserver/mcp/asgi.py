@@ -3,7 +3,7 @@
 Requests are admitted by host, origin, media types and choice of tools. Every answer has the same headers.
 """
 
-from collections.abc import Awaitable, Callable, Iterable, MutableMapping
+from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -13,7 +13,7 @@ from toolserver.core.caller import mask_secrets
 from toolserver.mcp.definitions import ToolChoice, ToolChoices, UnknownToolChoice
 from toolserver.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, MessageRefusal
 from toolserver.registry.site_facts import SiteFacts, link_header
-from toolserver.settings import is_loopback
+from toolserver.settings import McpSettings, is_loopback
 
 Scope = MutableMapping[str, Any]
 Event = MutableMapping[str, Any]
@@ -72,8 +72,8 @@ class ResponseSender:
         """Answer a browser's preflight request."""
         allowed = (b"access-control-allow-headers", _ALLOWED)
         methods = (b"access-control-allow-methods", b"GET, POST, DELETE, OPTIONS")
-        kept = (b"access-control-max-age", b"86400")
-        await self.empty(send, request_id, 204, allowed, methods, kept, METHODS)
+        max_age = (b"access-control-max-age", b"86400")
+        await self.empty(send, request_id, 204, allowed, methods, max_age, METHODS)
 
     def sdk(self, send: Send, request_id: str) -> Send:
         """Return a `send` that adds these headers to the SDK's answers."""
@@ -113,13 +113,13 @@ async def body_of(event: Event, receive: Receive, limit: int) -> bytes:
 
 def replay_body(body: bytes, receive: Receive) -> Receive:
     """Return a `receive` that delivers the body once more."""
-    given = False
+    is_delivered = False
 
     async def again() -> Event:
-        nonlocal given
-        if given:
+        nonlocal is_delivered
+        if is_delivered:
             return await receive()
-        given = True
+        is_delivered = True
         return {"type": "http.request", "body": body, "more_body": False}
 
     return again
@@ -131,26 +131,19 @@ _JSON = ("application/json", "application/*", "*/*")
 
 
 class RequestGuard:
-    """Admits requests. The decision is cached by the headers that it depends on.
+    """Admits requests. The decision is cached in `verdicts` by the headers that it depends on.
 
     A server on this machine answers only to names of this machine. Otherwise a web page elsewhere could point its own
     name here (DNS rebinding). A public server has nothing to protect from that: it uses no cookies.
     """
 
-    def __init__(
-        self,
-        choices: ToolChoices,
-        *,
-        base_url: str,
-        allowed_hosts: Iterable[str] = (),
-        allowed_origins: Iterable[str] = (),
-    ) -> None:
+    def __init__(self, choices: ToolChoices, base_url: str, settings: McpSettings) -> None:
         own = urlsplit(base_url).hostname or "localhost"
         self._guarded = is_loopback(own)
-        self._hosts = {"localhost", "127.0.0.1", "::1", own, *(host.lower() for host in allowed_hosts)}
-        self._origins = frozenset(origin.lower().rstrip("/") for origin in allowed_origins)
+        self._hosts = {"localhost", "127.0.0.1", "::1", own, *(host.lower() for host in settings.allowed_hosts)}
+        self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.allowed_origins)
         self._choices = choices
-        self._verdicts: dict[tuple[bytes | None, ...], ToolChoice] = {}
+        self.verdicts: dict[tuple[bytes | None, ...], ToolChoice] = {}
 
     def admit(self, scope: Scope, headers: Headers, *, has_token: bool) -> ToolChoice:
         """Return what this client sees. `has_token`: the connection itself carries a token.
@@ -169,7 +162,7 @@ class RequestGuard:
             get(b"x-mcp-toolset"),
             b"token" if has_token else None,
         )
-        return self._verdicts.get(key) or self._judge(key)
+        return self.verdicts.get(key) or self._judge(key)
 
     def _judge(self, key: tuple[bytes | None, ...]) -> ToolChoice:
         query, content_type, accept, host, origin, tools, toolset, token = key
@@ -182,9 +175,9 @@ class RequestGuard:
             )
         choice = self.choose(query or b"", toolset, tools, token_argument=token is None)
         if sum(len(part) for part in key if part is not None) <= VERDICT_BYTES:
-            if len(self._verdicts) >= VERDICTS:
-                self._verdicts.clear()
-            self._verdicts[key] = choice
+            if len(self.verdicts) >= VERDICTS:
+                self.verdicts.clear()
+            self.verdicts[key] = choice
         return choice
 
     def choose(
@@ -202,8 +195,8 @@ class RequestGuard:
             return
         if not self._ours(f"//{_text(host)}"):
             raise MessageRefusal(421, INVALID_REQUEST, "This server does not answer to that host name.")
-        given = _text(origin).rstrip("/")
-        if origin is not None and given not in self._origins and not self._ours(given):
+        page = _text(origin).rstrip("/")
+        if origin is not None and page not in self._origins and not self._ours(page):
             raise MessageRefusal(403, INVALID_REQUEST, "Pages from that origin may not call this server.")
 
     def _ours(self, url: str) -> bool:

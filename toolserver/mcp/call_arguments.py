@@ -32,16 +32,16 @@ def add_token_argument(operation: Operation) -> dict[str, Any]:
     return {**schema, "properties": {**schema.get("properties", {}), NAME: SCHEMA}}
 
 
-def take_token(operation: Operation, given: dict[str, Any], caller: Caller) -> tuple[dict[str, Any], Caller]:
+def take_token(operation: Operation, sent: dict[str, Any], caller: Caller) -> tuple[dict[str, Any], Caller]:
     """Return the arguments without the token, and the caller with it. Free tools take one too, for their limits.
 
     Raises:
         InvalidArguments: a header already carries a token, or this is not a string. No value is quoted.
     """
-    if NAME not in given or NAME in operation.arguments.model_fields:
-        return given, caller
-    token = given[NAME]
-    rest = {name: value for name, value in given.items() if name != NAME}
+    if NAME not in sent or NAME in operation.arguments.model_fields:
+        return sent, caller
+    token = sent[NAME]
+    rest = {name: value for name, value in sent.items() if name != NAME}
     if not isinstance(token, str | None):
         raise _refuse("must be a string, as returned by payment_confirm")
     entered = None if token is None else real_token(bearer(token.strip()))
@@ -81,7 +81,7 @@ ADDED_BY = {
 LOST = "__unparsedToolInput"
 
 
-def drop_host_arguments(operation: Operation, given: dict[str, Any], count: Callable[[str], None]) -> dict[str, Any]:
+def drop_host_arguments(operation: Operation, sent: dict[str, Any], count: Callable[[str], None]) -> dict[str, Any]:
     """Return the arguments without those added by hosts and without optional ones that are null or empty.
 
     `count` receives the name of each host argument that was dropped.
@@ -89,18 +89,18 @@ def drop_host_arguments(operation: Operation, given: dict[str, Any], count: Call
     Raises:
         InvalidArguments: the host says that it lost the arguments in transit.
     """
-    if not given:
-        return given
+    if not sent:
+        return sent
     fields = operation.arguments.model_fields
-    if LOST in given:
+    if LOST in sent:
         raise InvalidArguments("The arguments were lost in transit: send them again as a JSON object.", errors=[])
-    kept = {}
-    for name, value in given.items():
+    arguments = {}
+    for name, value in sent.items():
         if name in ADDED_BY and name not in fields:
             count(name)
         elif not (_is_nothing(value) and name in fields and not fields[name].is_required()):
-            kept[name] = value
-    return kept
+            arguments[name] = value
+    return arguments
 
 
 def _is_nothing(value: Any) -> bool:

@@ -51,11 +51,11 @@ def definition(
 
 def _without_long_patterns(schema: dict[str, Any]) -> dict[str, Any]:
     """Return the arguments' schema without patterns that a model pays for and cannot read. OpenAPI has them."""
-    kept = {
+    properties = {
         name: {key: value for key, value in field.items() if key != "pattern" or len(value) <= LONGEST_PATTERN}
         for name, field in schema["properties"].items()
     }
-    return {**schema, "properties": kept}
+    return {**schema, "properties": properties}
 
 
 def annotations(operation: Operation, *, is_read: bool = False) -> dict[str, bool]:
@@ -162,7 +162,7 @@ class ToolChoices:
     ) -> None:
         self._registry, self._extra, self._fixed = registry, extra, fixed or {}
         self._routes = {operation.name: ToolRoute(operation) for operation in registry}
-        self._made: LRUCache[Hashable, ToolChoice] = LRUCache(CHOICES)
+        self._choices: LRUCache[Hashable, ToolChoice] = LRUCache(CHOICES)
 
     def count(self, toolset: str) -> int:
         """Return the number of tools that a toolset lists."""
@@ -196,11 +196,11 @@ class ToolChoices:
         is_open = toolset is None and tools is None
         listed = {"output_schema": output_schema, "token_argument": token_argument, "is_read": is_read}
         key = (*(operation.name for operation in operations), *listed.values(), is_open, short_meta)
-        made = self._made.get(key)
-        if made is None:
-            made = self._make(operations, listed, is_open=is_open, short_meta=short_meta)
-            self._made[key] = made
-        return made
+        choice = self._choices.get(key)
+        if choice is None:
+            choice = self._make(operations, listed, is_open=is_open, short_meta=short_meta)
+            self._choices[key] = choice
+        return choice
 
     def _make(
         self, operations: list[Operation], listed: Mapping[str, bool], *, is_open: bool, short_meta: bool
@@ -225,16 +225,16 @@ class ToolChoices:
             UnknownToolChoice: the exception has the valid names.
         """
         headers = {"toolset": toolset, "tools": tools}
-        given = {name: value.decode("latin-1") for name, value in headers.items() if value is not None}
-        given |= parse_qsl(query.decode("latin-1"), keep_blank_values=True)
-        given = {name: value.strip().casefold() for name, value in given.items()}
-        named = given.get("tools")
-        is_full = _switched(given, "output_schema", ("on", "off"))
-        short_meta = not _switched(given, "meta", ("full", "short"))
+        words = {name: value.decode("latin-1") for name, value in headers.items() if value is not None}
+        words |= parse_qsl(query.decode("latin-1"), keep_blank_values=True)
+        words = {name: value.strip().casefold() for name, value in words.items()}
+        named = words.get("tools")
+        is_full = _switched(words, "output_schema", ("on", "off"))
+        short_meta = not _switched(words, "meta", ("full", "short"))
         names = [name.strip() for name in named.split(",") if name.strip()] if named is not None else None
-        is_read = not _switched(given, "hints", ("spend", "read"))
+        is_read = not _switched(words, "hints", ("spend", "read"))
         return self.choose(
-            toolset=given.get("toolset"),
+            toolset=words.get("toolset"),
             tools=names,
             output_schema=is_full,
             short_meta=short_meta,
@@ -243,9 +243,9 @@ class ToolChoices:
         )
 
 
-def _switched(given: Mapping[str, str], name: str, words: tuple[str, str]) -> bool:
+def _switched(parameters: Mapping[str, str], name: str, words: tuple[str, str]) -> bool:
     """Return True if a parameter has the first of its two values or is absent. Raises UnknownToolChoice."""
-    word = given.get(name, words[0])
+    word = parameters.get(name, words[0])
     if word not in words:
         raise UnknownToolChoice(f"`{name}` must be {words[0]} or {words[1]}.", {name: list(words)})
     return word == words[0]

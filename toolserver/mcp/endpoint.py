@@ -6,7 +6,6 @@ limit is a tool result, never a 401, 402 or 429.
 """
 
 import logging
-from collections.abc import Iterable
 from typing import Any
 
 from anyio.abc import TaskGroup
@@ -34,6 +33,7 @@ from toolserver.mcp.definitions import ToolChoice, ToolChoices, ToolRoute
 from toolserver.mcp.fast_path import (
     KNOWN,
     FastPath,
+    ToolResult,
     arguments_of,
     is_modern_request,
     is_not_offered,
@@ -48,10 +48,10 @@ from toolserver.mcp.messages import (
     Message,
     MessageRefusal,
 )
-from toolserver.mcp.results import ToolResult
 from toolserver.mcp.sdk import McpExtension, Sdk
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
+from toolserver.settings import Settings
 
 PROTOCOL = Quota("protocol", 240, 60)
 log = logging.getLogger(__name__)
@@ -90,15 +90,10 @@ class McpEndpoint:
         *,
         tasks: TaskGroup,
         addresses: Addresses,
-        base_url: str,
-        source_name: str,
-        allowed_hosts: Iterable[str] = (),
-        allowed_origins: Iterable[str] = (),
-        strict_versions: bool = False,
-        body_limit: int = 65_536,
+        facts: SiteFacts,
+        settings: Settings,
         extension: McpExtension | None = None,
     ) -> None:
-        facts = SiteFacts(base_url, source_name)
         choices = (
             ToolChoices(registry)
             if extension is None
@@ -108,20 +103,20 @@ class McpEndpoint:
         self._answers = ResponseSender(facts)
         self._limits, self._addresses, self._counts = pipeline.limits, addresses, pipeline.metrics.mcp_messages
         self._protocol = Bucket(PROTOCOL, monotonic=pipeline.answers.clock.monotonic)
-        self._strict, self._body_limit, self._is_extended = strict_versions, body_limit, extension is not None
-        self._admission = RequestGuard(
-            choices, base_url=base_url, allowed_hosts=allowed_hosts, allowed_origins=allowed_origins
-        )
-        self._sdk = Sdk(self._fast, tasks, body_limit=body_limit, extension=extension)
-        tasks.start_soon(self._sdk.prepare)
+        self._strict, self._is_extended = settings.mcp.strict_versions, extension is not None
+        self._body_limit = settings.limits.body_bytes
+        self.admission = RequestGuard(choices, facts.base_url, settings.mcp)
+        self.sdk = Sdk(self._fast, tasks, body_limit=self._body_limit, extension=extension)
+        tasks.start_soon(self.sdk.prepare)
         tools = {name: choices.count(name) for name in ("core", "all")}
         self._described = messages.description(facts.url("/api/mcp"), facts.url("/docs"), tools)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         lines = scope["headers"]
         headers: Headers = dict(lines)
-        given = headers.get(b"x-request-id")
-        post = IncomingPost(scope, headers, receive, send, ids.request_id() if given is None else _request_id(given))
+        own_id = headers.get(b"x-request-id")
+        request_id = ids.request_id() if own_id is None else _request_id(own_id)
+        post = IncomingPost(scope, headers, receive, send, request_id)
         try:
             if scope["method"] != "POST":
                 await self._without_message(post)
@@ -133,11 +128,11 @@ class McpEndpoint:
                 post.body = await body_of(event, receive, self._body_limit)
             if len(headers) != len(lines):
                 messages.check_repeated_headers(lines)
-            choice = self._admission.admit(scope, headers, has_token=post.token is not None)
+            choice = self.admission.admit(scope, headers, has_token=post.token is not None)
             post.decode(strict=self._strict)
-            answer = await self._answer_at_once(post, choice)
+            answer = await self.answer_at_once(post, choice)
             if answer is None:
-                await self._answer_later(post, choice)
+                await self.answer_later(post, choice)
             else:
                 await self._answers.json(send, post.request_id, answer)
         except MessageRefusal as refusal:
@@ -149,7 +144,7 @@ class McpEndpoint:
                 post, MessageRefusal(500, INTERNAL_ERROR, "Something went wrong on our side.", data=data)
             )
 
-    async def _answer_at_once(self, post: IncomingPost, choice: ToolChoice) -> bytes | None:
+    async def answer_at_once(self, post: IncomingPost, choice: ToolChoice) -> bytes | None:
         """Return the answer to a common message that needs no waiting."""
         message, modern = post.message, post.modern
         if message is None or modern is None or message.id is UNSET:
@@ -172,10 +167,10 @@ class McpEndpoint:
         if self._is_extended or not params.name or not params.plain or arguments_of(params) is None:
             return
         self._count_uncommon(post)
-        told, near = choice.describe_unknown(mask_secrets(params.name))
+        detail, near = choice.describe_unknown(mask_secrets(params.name))
         data = {"did_you_mean": near} if near else None
         raise MessageRefusal(
-            400 if modern else 200, INVALID_PARAMS, told, data=data, value=None if message.id is UNSET else message.id
+            400 if modern else 200, INVALID_PARAMS, detail, data=data, value=None if message.id is UNSET else message.id
         )
 
     def _refuse_not_offered(self, post: IncomingPost, message: Message, *, modern: bool) -> None:
@@ -215,18 +210,18 @@ class McpEndpoint:
         except RateLimited as rejected:
             return self._fast.reject(rejected, post.request_id).core
 
-    async def _answer_later(self, post: IncomingPost, choice: ToolChoice) -> None:
+    async def answer_later(self, post: IncomingPost, choice: ToolChoice) -> None:
         """Answer calls that take time, notifications, and everything that the SDK handles."""
         message = post.message
         if message is not None and not self._is_extended and is_plain_notification(message, post.headers):
             await self._answers.empty(post.send, post.request_id, 202)
             return
-        found = None if message is None else self._read_call(post, choice, message)
-        if message is None or found is None:
-            await self._by_sdk(post, choice)
+        call = None if message is None else self._read_call(post, choice, message)
+        if message is None or call is None:
+            await self.answer_by_sdk(post, choice)
             return
-        route, given = found
-        result = await self._call(post, message, route, given, short_meta=choice.short_meta)
+        route, arguments = call
+        result = await self._call(post, message, route, arguments, short_meta=choice.short_meta)
         if result is not None and message.id is not UNSET:
             answer = messages.response(message.id, result.core, result.end(modern=bool(post.modern)))
             left = result.meta.get("credits_remaining")
@@ -242,11 +237,11 @@ class McpEndpoint:
         """Return the tool and the arguments of a plain call; None for everything else."""
         if message.method != "tools/call" or post.modern is None or not message.params.plain:
             return None
-        route, given = choice.routes.get(message.params.name), arguments_of(message.params)
-        return None if route is None or given is None else (route, given)
+        route, arguments = choice.routes.get(message.params.name), arguments_of(message.params)
+        return None if route is None or arguments is None else (route, arguments)
 
     async def _call(
-        self, post: IncomingPost, message: Message, route: ToolRoute, given: dict[str, Any], *, short_meta: bool
+        self, post: IncomingPost, message: Message, route: ToolRoute, arguments: dict[str, Any], *, short_meta: bool
     ) -> ToolResult | None:
         """Return the result of a call; None if the caller of a paid call hung up, in which case nothing is charged."""
         meta = message.params.meta
@@ -254,14 +249,15 @@ class McpEndpoint:
         if meta is not UNSET:
             caller = meta.add_to(caller)
         try:
-            return await self._fast.call(route, message.params, given, caller, post.receive)
+            return await self._fast.call(route, message.params, arguments, caller, post.receive)
         except Disconnected:
             return None
 
-    async def _by_sdk(self, post: IncomingPost, choice: ToolChoice) -> None:
+    async def answer_by_sdk(self, post: IncomingPost, choice: ToolChoice) -> None:
+        """Answer whatever the message is by the SDK."""
         self._count_uncommon(post)
-        found = messages.parse_message(post.body)
-        messages.check_version(found, post.headers.get(b"mcp-protocol-version"), strict=self._strict)
+        request = messages.parse_message(post.body)
+        messages.check_version(request, post.headers.get(b"mcp-protocol-version"), strict=self._strict)
         self._counts.by_sdk += 1
         await self._hand_over(post, choice, replay_body(post.body, post.receive))
 
@@ -281,7 +277,7 @@ class McpEndpoint:
             headers.append((b"accept", b"*/*"))
         scope = {**post.scope, "headers": headers}
         send = self._answers.sdk(post.send, post.request_id)
-        await self._sdk(scope, receive, send, choice=choice, caller=self._caller(post))
+        await self.sdk(scope, receive, send, choice=choice, caller=self._caller(post))
 
     async def _without_message(self, post: IncomingPost) -> None:
         """Answer GET, HEAD and OPTIONS, and refuse other methods."""
@@ -289,13 +285,13 @@ class McpEndpoint:
         if method == "OPTIONS":
             await self._answers.preflight(post.send, post.request_id)
             return
-        self._admission.check_source(get(b"host"), get(b"origin"))
+        self.admission.check_source(get(b"host"), get(b"origin"))
         streams = b"text/event-stream" in get(b"accept", b"")
         if self._is_extended and (method == "DELETE" or (method == "GET" and streams)):
-            choice = self._admission.choose(post.scope["query_string"], None, None)
+            choice = self.admission.choose(post.scope["query_string"], None, None)
             await self._hand_over(post, choice, post.receive)
         elif method in ("GET", "HEAD") and not streams:
-            self._admission.choose(post.scope["query_string"], get(b"x-mcp-toolset"), get(b"x-mcp-tools"))
+            self.admission.choose(post.scope["query_string"], get(b"x-mcp-toolset"), get(b"x-mcp-tools"))
             await self._answers.json(post.send, post.request_id, self._described, head=method == "HEAD")
         else:
             allow = POST_ONLY if streams or method == "DELETE" else METHODS
@@ -314,12 +310,12 @@ class McpEndpoint:
         return self._addresses.client(peer[0], None if forwarded is None else forwarded.decode("latin-1"))
 
     def _caller(self, post: IncomingPost, *, short_meta: bool = False) -> Caller:
-        given = post.headers.get
-        nonce = given(b"x-agent-nonce")
+        get = post.headers.get
+        nonce = get(b"x-agent-nonce")
         return Caller(
             client=self._client(post),
             token=post.token,
-            agent=given(b"user-agent", b"").decode("latin-1"),
+            agent=get(b"user-agent", b"").decode("latin-1"),
             transport="mcp",
             request_id=post.request_id,
             nonce=None if nonce is None else nonce.decode("latin-1"),

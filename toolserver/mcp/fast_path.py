@@ -2,26 +2,32 @@
 
 `tools/call`, `tools/list`, `server/discover`, `initialize`, `ping` and notifications make up nearly all traffic. They
 are decoded into exactly their shape and answered from prepared bytes. For anything unusual, the functions here return
-None, and the SDK gives the exact answer or error.
+None, and the SDK gives the exact answer or error. The result of a call is written as bytes here in either case: an
+answer's own bytes wrapped for MCP, or a failure.
 
 Many clients request prompts and resources regardless of what a server offers. They are refused at once, in the SDK's
 words: importing the SDK takes half a second, and using it takes a hundred times as long as this.
 """
 
 from collections.abc import Hashable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from toolserver.calls.arguments import Call
 from toolserver.calls.connection import Receive
 from toolserver.calls.pipeline import Outcome, Pipeline
+from toolserver.calls.response import RenderedResponse, with_credits, with_credits_escaped
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
-from toolserver.mcp.call_arguments import drop_host_arguments, take_token
+from toolserver.mcp import messages
+from toolserver.mcp.call_arguments import drop_host_arguments, next_step, take_token
 from toolserver.mcp.definitions import ToolChoice, ToolRoute
-from toolserver.mcp.messages import LEGACY, MODERN, UNSET, Message, Params, decode, fixed_result
-from toolserver.mcp.results import ToolResult, render_core, render_failure, render_result
+from toolserver.mcp.messages import LEGACY, MODERN, UNSET, Message, Params, decode, encode, fixed_result
+from toolserver.money.x402.wire import META_RESPONSE, REQUIRED, RESPONSE, unheader
+from toolserver.registry import error_codes
+from toolserver.registry.registry import Operation
+from toolserver.registry.response_schema import BARE, frame_of
 from toolserver.registry.site_facts import SiteFacts
 
 _LISTS = frozenset({"prompts/list", "resources/list", "resources/templates/list"})
@@ -102,6 +108,72 @@ def is_plain_notification(message: Message, headers: Mapping[bytes, bytes]) -> b
         return False
     version = headers.get(b"mcp-protocol-version")
     return version is None or version == _MODERN_HEADER or version in _LEGACY_HEADERS
+
+
+_SIGNED = {"receipt": "X-Service-Receipt", "receipt_id": "X-Service-Receipt-Id"}  # for a call that was not charged
+
+
+class ToolResult(NamedTuple):
+    """The core of a result, and the members of its `_meta`."""
+
+    core: bytes
+    meta: dict[str, Any]
+    failed: bool = False
+
+    def end(self, *, modern: bool) -> bytes:
+        """Return the bytes that close the result."""
+        return messages.end_with(self.meta, modern=modern) if self.meta else messages.end(modern=modern)
+
+
+def _content(escaped: bytes, payload: bytes, end: bytes = b',"isError":false') -> bytes:
+    return b"".join((b'{"content":[{"type":"text","text":', escaped, b'}],"structuredContent":', payload, end))
+
+
+def render_core(rendered: RenderedResponse) -> bytes:
+    """Return the core of a free call's result, made once per answer."""
+    core: bytes | None = rendered.memo.get("mcp")
+    if core is None:
+        core = rendered.memo["mcp"] = _content(rendered.escaped, rendered.payload)
+    return core
+
+
+def render_result(operation: Operation, outcome: Outcome) -> ToolResult:
+    """Return the result of a call. Both copies of the payload and the result's own `_meta` have the credits left."""
+    rendered, remaining = outcome.rendered, outcome.credits_remaining
+    signed: dict[str, Any] = {}
+    if outcome.receipt is not None:
+        signed = {"receipt": outcome.receipt, "receipt_id": outcome.receipt_id}
+    elif outcome.receipt_id is not None:  # requested by reference: the hash that the receipt signs
+        signed = {"receipt_id": outcome.receipt_id, "response_sha256": rendered.sha256(remaining).hex()}
+    if outcome.settlement is not None:
+        signed[META_RESPONSE] = outcome.settlement
+    if remaining is None:
+        return ToolResult(render_core(rendered), signed)
+    if frame_of(operation) is BARE:
+        payload = rendered.payload[:-1] + b',"_meta":{"credits_remaining":%d}}' % remaining
+        core = _content(encode(payload.decode()), payload)
+    else:
+        core = _content(with_credits_escaped(rendered.escaped, remaining), with_credits(rendered.payload, remaining))
+    return ToolResult(core, {"credits_remaining": remaining, **signed})
+
+
+def render_failure(rejected: CallRejected, facts: SiteFacts, request_id: str) -> ToolResult:
+    """Return a failure of a call: REST's body as text, and the tool that helps.
+
+    There is no structured content, which clients would check against the schema. The exception is an offer to pay
+    (x402), which must be there as one object with the error.
+    """
+    extra = rejected.extra | next_step(rejected.code)
+    body = error_codes.body(rejected.code, rejected.detail, facts=facts, request_id=request_id, **extra)
+    headers = rejected.headers
+    meta: dict[str, Any] = {name: headers[header] for name, header in _SIGNED.items() if header in headers}
+    if RESPONSE in headers:
+        meta[META_RESPONSE] = unheader(headers[RESPONSE])
+    if REQUIRED in headers:
+        written = encode(unheader(headers[REQUIRED]) | body)
+        return ToolResult(_content(encode(written.decode()), written, b',"isError":true'), meta, True)
+    text = encode(encode(body).decode())
+    return ToolResult(b'{"content":[{"type":"text","text":' + text + b'}],"isError":true', meta, True)
 
 
 class FastPath:

@@ -24,6 +24,11 @@ SERVER = "toolserver.mcp.sdk_server"
 PREPARED_AFTER_S = 10.0  # not during the start, which others wait for
 
 
+async def load_sdk() -> Any:
+    """Return the module that imports the SDK, without blocking the event loop."""
+    return await anyio.to_thread.run_sync(importlib.import_module, SERVER, abandon_on_cancel=True)
+
+
 class McpExtension(NamedTuple):
     """What a server offers through the SDK beside the tools of its registry: sessions, streams, prompts, resources.
 
@@ -66,7 +71,7 @@ class Sdk:
     async def _start(self) -> Any:
         async with self._lock:
             if self._sessions is None:
-                module = await anyio.to_thread.run_sync(importlib.import_module, SERVER, abandon_on_cancel=True)
+                module = await load_sdk()
                 manager = module.manager if self._extension is None else self._extension.manager
                 sessions = manager(self._fast, body_limit=self._body_limit)
                 await self._tasks.start(module.live, sessions)

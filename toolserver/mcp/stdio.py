@@ -178,8 +178,8 @@ class Stdio:
         async with aclosing(read_lines(self._source, LINE_LIMIT)) as lines:
             async for line in lines:
                 if line is None:
-                    told = f"A line is longer than {LINE_LIMIT} bytes."
-                    await self._send(messages.failure(None, INVALID_REQUEST, told))
+                    refusal = f"A line is longer than {LINE_LIMIT} bytes."
+                    await self._send(messages.failure(None, INVALID_REQUEST, refusal))
                 elif line.strip():
                     await self._take(line, calls)
                     self._awake.set()

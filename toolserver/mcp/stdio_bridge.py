@@ -36,19 +36,20 @@ class Unexpected(ToolserverError):
 
 
 class TokenPurse:
-    """The tokens for one service: the given one first, then those in the credentials file."""
+    """The tokens for one service: the one in the settings first, then those in the credentials file."""
 
-    def __init__(self, origin: str, file: CredentialsFile, given: str | None = None) -> None:
-        self._origin, self._file, self._given = origin, file, given
+    def __init__(self, origin: str, file: CredentialsFile, configured: str | None = None) -> None:
+        self._origin, self._file, self._configured = origin, file, configured
 
     def read_tokens(self) -> list[str]:
         """Return the tokens in the order in which to try them. Raises CredentialsDamaged."""
-        kept = self._file.read_tokens(self._origin)
-        return kept if self._given is None else [self._given, *(token for token in kept if token != self._given)]
+        stored = self._file.read_tokens(self._origin)
+        first = self._configured
+        return stored if first is None else [first, *(token for token in stored if token != first)]
 
     def keep(self, token: str) -> None:
         """Store a purchased token. Raises CredentialsDamaged, OSError."""
-        if token != self._given:
+        if token != self._configured:
             self._file.add(self._origin, token)
 
     def set_behind(self, token: str) -> None:
@@ -101,27 +102,27 @@ class StdioBridge:
                 return None
             raise Unexpected(f"status {answer.status} without a body")
         try:
-            found = json.loads(answer.body)
+            reply = json.loads(answer.body)
         except ValueError:
-            found = None
-        if not isinstance(found, dict) or "jsonrpc" not in found:
+            reply = None
+        if not isinstance(reply, dict) or "jsonrpc" not in reply:
             moved = answer.headers.get("location")
             raise Unexpected(f"status {answer.status}{f', moved to {moved}' if moved else ''}; not an MCP service")
-        return answer.body if b"\n" not in answer.body else messages.encode(found)
+        return answer.body if b"\n" not in answer.body else messages.encode(reply)
 
     def _keep_token(self, answer: bytes) -> bytes:
         """Store a purchased token in the credentials file, and put its fingerprint in its place in the answer."""
         message = json.loads(answer)
         result = message.get("result") or {}
-        told = result.get("structuredContent") or {}
-        sold = told.get("token")
+        payload = result.get("structuredContent") or {}
+        sold = payload.get("token")
         if result.get("isError") or not isinstance(sold, str) or not TOKEN.fullmatch(sold):
             return answer
         self.purse.keep(sold)
-        told["token"] = f"kept for you; fingerprint {hashlib.sha256(sold.encode()).hexdigest()[:16]}"
-        if isinstance(told.get("next"), dict):
-            told["next"]["how"] = SENT_ALONG
-        result["content"] = [{"type": "text", "text": json.dumps(told, ensure_ascii=False)}]
+        payload["token"] = f"kept for you; fingerprint {hashlib.sha256(sold.encode()).hexdigest()[:16]}"
+        if isinstance(payload.get("next"), dict):
+            payload["next"]["how"] = SENT_ALONG
+        result["content"] = [{"type": "text", "text": json.dumps(payload, ensure_ascii=False)}]
         return _SHOWN_TOKEN.sub(b"(kept)", messages.encode(message))
 
 
@@ -130,16 +131,17 @@ def _protocol_headers(line: bytes, message: Message | None) -> dict[str, str]:
     if message is not None and messages.is_modern_message(message) is False:
         return {"mcp-protocol-version": NEWEST_LEGACY}
     try:
-        found = json.loads(line)
-        params = found.get("params") or {}
+        request = json.loads(line)
+        params = request.get("params") or {}
         version = (params.get("_meta") or {}).get(messages.VERSION_KEY)
     except (ValueError, AttributeError):
         return {"mcp-protocol-version": NEWEST_LEGACY}
-    if not isinstance(version, str) or found.get("method") == "initialize":
+    if not isinstance(version, str) or request.get("method") == "initialize":
         return {"mcp-protocol-version": NEWEST_LEGACY}
-    told = {"mcp-protocol-version": version if version.isascii() else MODERN, "mcp-method": str(found.get("method"))}
+    headers = {"mcp-protocol-version": version if version.isascii() else MODERN}
+    headers["mcp-method"] = str(request.get("method"))
     name = params.get("name") or params.get("uri")
-    return told if not isinstance(name, str) else {**told, "mcp-name": name}
+    return headers if not isinstance(name, str) else {**headers, "mcp-name": name}
 
 
 def _refusal(answer: bytes) -> str | None:

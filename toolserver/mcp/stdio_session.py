@@ -1,13 +1,11 @@
 """Answer standard input and output with a loaded service. The caller owns the machine, so there are no limits."""
 
-import importlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
 import anyio
-import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from toolserver.calls.pipeline import Pipeline
@@ -15,9 +13,9 @@ from toolserver.core import ids
 from toolserver.core.caller import Caller
 from toolserver.mcp import messages
 from toolserver.mcp.definitions import ToolChoices
-from toolserver.mcp.fast_path import FastPath, arguments_of, is_not_offered
+from toolserver.mcp.fast_path import FastPath, ToolResult, arguments_of, is_not_offered
 from toolserver.mcp.messages import METHOD_NOT_FOUND, UNSET, Message, MessageRefusal
-from toolserver.mcp.results import ToolResult
+from toolserver.mcp.sdk import load_sdk
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 
@@ -47,7 +45,7 @@ class StdioSession:
     ) -> None:
         self._fast, self._caller, self._tasks = FastPath(pipeline, facts), caller, tasks
         self._choice = ToolChoices(registry).choose(**chosen, token_argument=caller.token is None)
-        self._sdk: Any = None
+        self.sdk: Any = None
 
     def answer_from_cache(self, message: Message, *, modern: bool) -> bytes | None:
         """Return the core of a result that needs no waiting, or None."""
@@ -72,7 +70,7 @@ class StdioSession:
             if is_not_offered(message, modern=modern):
                 return messages.failure(message.id, METHOD_NOT_FOUND, "Method not found", message.method)
         try:
-            return await self._by_sdk(line, messages.parse_message(line))
+            return await self.answer_by_sdk(line, messages.parse_message(line))
         except MessageRefusal as refusal:
             return refusal.body
 
@@ -80,21 +78,22 @@ class StdioSession:
         """Return the result of a plain call; None for everything else."""
         params = message.params
         route = self._choice.routes.get(params.name) if message.method == "tools/call" else None
-        given = arguments_of(params)
-        if route is None or given is None or not params.plain:
+        arguments = arguments_of(params)
+        if route is None or arguments is None or not params.plain:
             return None
         caller = replace(self._caller, request_id=ids.request_id())
         if params.meta is not UNSET:
             caller = params.meta.add_to(caller)
-        return await self._fast.call(route, params, given, caller)
+        return await self._fast.call(route, params, arguments, caller)
 
-    async def _by_sdk(self, line: bytes, found: dict[str, Any]) -> bytes | None:
-        if "id" not in found or "method" not in found:
+    async def answer_by_sdk(self, line: bytes, request: dict[str, Any]) -> bytes | None:
+        """Return the SDK's answer to a request; None if the message is none."""
+        if "id" not in request or "method" not in request:
             return None
-        if self._sdk is None:
-            module = await anyio.to_thread.run_sync(importlib.import_module, "toolserver.mcp.sdk_bridge")
-            if self._sdk is None:
-                self._sdk = module.SdkBridge(self._fast, self._choice, self._caller, self._tasks)
-        modern = messages.has_modern_envelope(found) and found["method"] != "initialize"
-        answer: bytes = await self._sdk.ask(line, found["id"], modern=modern)
+        if self.sdk is None:
+            module = await load_sdk()
+            if self.sdk is None:
+                self.sdk = module.SdkBridge(self._fast, self._choice, self._caller, self._tasks)
+        modern = messages.has_modern_envelope(request) and request["method"] != "initialize"
+        answer: bytes = await self.sdk.ask(line, request["id"], modern=modern)
         return answer

@@ -14,8 +14,7 @@ from tests.mcp.service import asked
 from tests.webhooks.receivers import receiving, status
 from toolserver.errors import PaymentPending
 from toolserver.mcp.oauth.service import SWEEP_S, find_reason_against, open_oauth
-from toolserver.mcp.oauth.sql_store import SqlOAuthStore
-from toolserver.mcp.oauth.store import MemoryOAuthStore
+from toolserver.mcp.oauth.store import MemoryOAuthStore, SqlOAuthStore
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.settings import OAuthSettings, WebhookSettings
 from toolserver.sql.sqlite import durable

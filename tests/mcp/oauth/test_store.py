@@ -9,7 +9,6 @@ from tests.mcp.oauth.records import CHILD, CLIENT, GRANT, NOW, REQUEST, allowed,
 from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
 from toolserver.core.logging import hidden
-from toolserver.mcp.oauth.sql_store import SqlOAuthStore
 from toolserver.mcp.oauth.store import (
     DAY_MS,
     HOUR_MS,
@@ -19,6 +18,7 @@ from toolserver.mcp.oauth.store import (
     GrantSecret,
     MemoryOAuthStore,
     OAuthStoreFull,
+    SqlOAuthStore,
     StoreLimits,
     hash_secret,
     make_secret,

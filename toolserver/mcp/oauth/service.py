@@ -30,8 +30,7 @@ from toolserver.mcp.oauth.metadata import (
     describe_server,
     well_known_path,
 )
-from toolserver.mcp.oauth.sql_store import SqlOAuthStore
-from toolserver.mcp.oauth.store import MemoryOAuthStore, OAuthStore
+from toolserver.mcp.oauth.store import MemoryOAuthStore, OAuthStore, SqlOAuthStore
 from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
