@@ -15,7 +15,7 @@ from tests.served import all_tools
 from tests.tools.faulty.skipping import LoopClock, SkippingLoop
 from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
 from toolserver.settings import UpstreamSettings
-from toolserver.world.scenarios import scenarios
+from toolserver.world.state import scenarios
 
 T = 1_800_000_000
 REFUSING = {

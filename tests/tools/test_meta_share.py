@@ -15,7 +15,7 @@ from tests.tools.faulty.skipping import LoopClock, SkippingLoop
 from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
 from tests.truth.stage import edits_of
 from toolserver.settings import UpstreamSettings
-from toolserver.world.scenarios import scenarios
+from toolserver.world.state import scenarios
 
 T = 1_800_000_000
 CORE = "briefing btc_price crypto_movers earthquakes economic_data fear_greed forex predictions service_status".split()

@@ -20,7 +20,7 @@ from toolserver.context.time_series import TimeSeriesStore
 from toolserver.errors import UpstreamUnavailable
 from toolserver.upstream.source import Source
 from toolserver.world.model import Edits, World
-from toolserver.world.scenarios import scenarios
+from toolserver.world.state import scenarios
 
 T1 = 1_800_000_000  # a Friday morning, a whole step of the world
 SCENARIOS = ("normal", "quiet", "busy")

@@ -1,6 +1,7 @@
 """A running simulated world for the tests of this folder."""
 
 from collections.abc import AsyncIterator, Callable
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -21,14 +22,20 @@ def recordings(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-async def world(recordings: Path) -> AsyncIterator[Running]:
+def limits() -> dict[str, float]:
+    """The limits of the listener that a test sets otherwise than usual."""
+    return {}
+
+
+@pytest.fixture
+async def world(recordings: Path, limits: dict[str, float]) -> AsyncIterator[Running]:
     """A world with its clock stopped at T."""
-    made = toy()
+    upstreams = toy()
     state = WorldState(clock=SimClock(T, frozen=True), samples=recordings, primaries=["Toy.quote"])
     async with anyio.create_task_group() as group:
-        port = await group.start(serve_world, state, made.routes)
+        port = await group.start(partial(serve_world, state, upstreams.routes, **limits))
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}", timeout=10) as client:
-            yield Running(state, made, port, client)
+            yield Running(state, upstreams, port, client)
         group.cancel_scope.cancel()
 
 

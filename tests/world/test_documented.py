@@ -5,7 +5,7 @@ from pathlib import Path
 
 from toolserver.world.control import COMMANDS, EVENT_KINDS
 from toolserver.world.faults import KINDS
-from toolserver.world.scenarios import scenarios
+from toolserver.world.state import scenarios
 
 PAGE = (Path(__file__).parents[2] / "docs" / "simulated-world.md").read_text()
 

@@ -5,6 +5,7 @@ import json
 
 import anyio
 import httpx
+import pytest
 
 import tools.simulated.usgs  # noqa: F401 - fills ROUTES
 from tests.world.toy import HOST, QUOTE, T, plain_get
@@ -158,8 +159,8 @@ async def test_a_client_that_leaves_early_disturbs_nobody(world):
     assert (await world.get()).status_code == 200
 
 
-async def test_a_connection_on_which_nothing_comes_is_closed(world, monkeypatch):
-    monkeypatch.setattr("toolserver.world.wire.IDLE_S", 0.05)
+@pytest.mark.parametrize("limits", [{"idle_s": 0.05}])
+async def test_a_connection_on_which_nothing_comes_is_closed(world):
     assert await world.raw(b"GET / HT") == b""
 
 
@@ -174,8 +175,8 @@ async def test_expect_100_continue_is_answered(world):
         assert b'"sent":"ok"' in await stream.receive()
 
 
-async def test_more_connections_than_allowed_are_turned_away(world, monkeypatch):
-    monkeypatch.setattr("toolserver.world.server.CONNECTIONS_MOST", 1)
+@pytest.mark.parametrize("limits", [{"connections_most": 1}])
+async def test_more_connections_than_allowed_are_turned_away(world):
     await world.get()  # holds the one
     assert (await world.raw(plain_get())).startswith(b"HTTP/1.1 503")
 

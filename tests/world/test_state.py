@@ -5,7 +5,8 @@ from datetime import UTC, datetime
 import pytest
 
 from toolserver.world.clock import SimClock
-from toolserver.world.state import EDITS_MOST, PAID, WorldState, next_weekend
+from toolserver.world.faults import KINDS
+from toolserver.world.state import EDITS_MOST, PAID, PRIMARIES, WorldState, next_weekend, scenarios
 
 T = datetime(2027, 1, 15, 8, tzinfo=UTC).timestamp()  # a Friday
 
@@ -86,3 +87,27 @@ def test_a_reset_leads_back_to_the_start():
 
     assert (state.seed, state.scenario, state.log.unmatched_count) == (7, "normal", 0)
     assert (state.edits.pins, state.edits.events, state.faults.rules) == ({}, [], [])
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_a_scenario_says_what_it_does_and_its_rules_are_faults_that_exist(name):
+    scenario = scenarios()[name]
+
+    assert scenario.text.endswith(".")
+    assert {rule["kind"] for rule in scenario.rules} <= set(KINDS)
+
+
+@pytest.mark.parametrize("name", scenarios())
+def test_a_scenario_can_be_played(name):
+    state = WorldState()
+    state.play(name)
+
+    assert state.scenario == name
+    assert len(state.faults.rules) == len(scenarios()[name].rules)
+
+
+def test_the_first_sources_go_down_by_the_names_a_world_is_given():
+    down = scenarios(["A.one", "B.*"])["primary_down"]
+
+    assert [rule["match"] for rule in down.rules] == ["A.one", "B.*"]
+    assert len(scenarios()["primary_down"].rules) == len(PRIMARIES)

@@ -9,14 +9,14 @@ import anyio
 import h11
 from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 
-from toolserver.world import control, page
+from toolserver.world import control
 from toolserver.world.answers import PROBED, SimulatedAnswer, answer, probe
 from toolserver.world.faults import is_conditional
 from toolserver.world.model import Ask, Reply, Routes
 from toolserver.world.rendering import RenderedReply, Renderer
 from toolserver.world.requests_log import Entry
 from toolserver.world.state import WorldState
-from toolserver.world.wire import Received, RequestTooLarge, Response, Wire, respond
+from toolserver.world.wire import IDLE_S, Received, RequestTooLarge, Response, Wire, respond
 
 CONNECTIONS_MOST = 512
 BACKLOG = 512
@@ -29,10 +29,15 @@ async def serve_world(
     *,
     host: str = "127.0.0.1",
     port: int = 0,
+    connections_most: int = CONNECTIONS_MOST,
+    idle_s: float = IDLE_S,
     task_status: TaskStatus[int] = anyio.TASK_STATUS_IGNORED,
 ) -> None:
-    """Serve the simulated world until cancelled. Reports its port through `task_status`."""
-    site = Site(state, routes)
+    """Serve the simulated world until cancelled. Reports its port through `task_status`.
+
+    A connection is closed after `idle_s` without a request, and refused if there are more than `connections_most`.
+    """
+    site = Site(state, routes, connections_most=connections_most, idle_s=idle_s)
     async with await anyio.create_tcp_listener(local_host=host, local_port=port, backlog=BACKLOG) as listener:
         task_status.started(listener.extra(SocketAttribute.local_port))
         await listener.serve(site.connection)
@@ -41,8 +46,9 @@ async def serve_world(
 class Site:
     """The handlers of the listener, by path."""
 
-    def __init__(self, state: WorldState, routes: Routes) -> None:
+    def __init__(self, state: WorldState, routes: Routes, *, connections_most: int, idle_s: float) -> None:
         self._state, self._routes = state, routes
+        self._connections_most, self._idle_s = connections_most, idle_s
         self._renderer = Renderer()
         self._connections = 0
 
@@ -51,9 +57,9 @@ class Site:
         self._connections += 1
         try:
             async with stream:
-                wire = Wire(stream)
-                if self._connections > CONNECTIONS_MOST:
-                    await wire.answer(self._error(503, f"more than {CONNECTIONS_MOST} connections"))
+                wire = Wire(stream, idle_s=self._idle_s)
+                if self._connections > self._connections_most:
+                    await wire.answer(self._error(503, f"more than {self._connections_most} connections"))
                     await wire.close()
                 else:
                     await self._requests(wire)
@@ -84,7 +90,7 @@ class Site:
         if request.path.startswith("/probe/"):
             return await wire.answer(self._probe(request))
         if request.path == "/":
-            return await wire.answer(self._plain(page.page(self._state)))
+            return await wire.answer(self._plain(control.page(self._state)))
         if request.path == "/_sim" or request.path.startswith("/_sim/"):
             return await wire.answer(self._plain(await control.control(self._state, self._routes, request)))
         return await wire.answer(self._plain(Reply.json({"error": "nothing here", "see": "/"}, 404)))

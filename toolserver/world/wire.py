@@ -12,8 +12,7 @@ import anyio
 import h11
 from anyio.abc import SocketAttribute, SocketStream
 
-from toolserver.world.answers import Delivery
-from toolserver.world.error_replies import reason_of
+from toolserver.world.answers import Delivery, reason_of
 from toolserver.world.rendering import RenderedReply
 
 BODY_MOST = 1024 * 1024
@@ -102,8 +101,8 @@ def _not_modified(page: RenderedReply, headers: Mapping[str, str]) -> bool:
 class Wire:
     """One connection: reads requests, and sends answers in whatever broken way is requested."""
 
-    def __init__(self, stream: SocketStream) -> None:
-        self._stream = stream
+    def __init__(self, stream: SocketStream, *, idle_s: float = IDLE_S) -> None:
+        self._stream, self._idle_s = stream, idle_s
         self._http = h11.Connection(h11.SERVER, max_incomplete_event_size=HEAD_MOST)
         self.peer = str(stream.extra(SocketAttribute.remote_address, ("", 0))[0])
 
@@ -132,7 +131,7 @@ class Wire:
         while (event := self._http.next_event()) is h11.NEED_DATA:
             if self._http.they_are_waiting_for_100_continue:
                 await self._send(h11.InformationalResponse(status_code=100, headers=[]))
-            with anyio.fail_after(IDLE_S):
+            with anyio.fail_after(self._idle_s):
                 try:
                     data = await self._stream.receive(65_536)
                 except anyio.EndOfStream:

@@ -41,7 +41,7 @@ FAULTS = (
         "self._leapt += difference",
     ),
     fault(
-        "toolserver/world/transforms.py",
+        "toolserver/world/answers.py",
         "a jump of numbers moves times too",
         "name.lower() in KEPT or is_time(value, now) else value * factor",
         "name.lower() in KEPT else value * factor",

@@ -32,7 +32,7 @@ from toolserver.upstream.source_errors import (
     SourceRefused,
     SourceUnusable,
 )
-from toolserver.world import transforms
+from toolserver.world import answers
 from toolserver.world.model import Edits, World
 
 MAINLAND, ALASKA = (REGIONS["USA_contiguous_and_Hawaii"], REGIONS["Alaska"])
@@ -205,7 +205,7 @@ def test_what_is_not_the_file_is_refused_and_the_drifted_form_is_read():
     asked = request_file(FILE, {})
     reply = fetch(World(1, NOW), asked)
     assert ask(MAINLAND, FILE, form="drift") == ask(MAINLAND, FILE)
-    for wrong in (b"", b"<!DOCTYPE html><html></html>", reply.body[:4000], transforms.zeros(reply, NOW).body):
+    for wrong in (b"", b"<!DOCTYPE html><html></html>", reply.body[:4000], answers.zeros(reply, NOW).body):
         with pytest.raises(SourceError):
             parse_body(MAINLAND, asked, FILE, wrong)
     with pytest.raises(SourceDown):

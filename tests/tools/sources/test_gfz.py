@@ -13,7 +13,7 @@ from tools.simulated.sun import kp
 from tools.sources.gfz import KP_INDEX, KpWindow, parse, request
 from toolserver.upstream.decode import parse_body
 from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceError
-from toolserver.world import transforms
+from toolserver.world import answers
 from toolserver.world.model import World
 
 T = datetime.fromtimestamp(NOW, UTC)
@@ -75,10 +75,10 @@ def test_faults_of_the_twin_are_errors():
         b"<html></html>",
         reply.body[:200],
         fetch(World(1, NOW), asked, form="error200").body,
-        transforms.zeros(reply, NOW).body,
-        transforms.drift(reply, "renamed").body,
+        answers.zeros(reply, NOW).body,
+        answers.drift(reply, "renamed").body,
     ):
         with pytest.raises(SourceError):
             parse_body(KP_INDEX, asked, DAY, wrong)
     for form in ("extra", "strings"):
-        assert parse_body(KP_INDEX, asked, DAY, transforms.drift(reply, form).body) == ask(KP_INDEX, DAY)
+        assert parse_body(KP_INDEX, asked, DAY, answers.drift(reply, form).body) == ask(KP_INDEX, DAY)

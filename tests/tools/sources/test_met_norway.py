@@ -11,7 +11,7 @@ from tools.simulated.sky import sky
 from tools.sources.met_norway import LOCATION_FORECAST, Step, parse, request
 from toolserver.upstream.decode import parse_body
 from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError
-from toolserver.world import transforms
+from toolserver.world import answers
 from toolserver.world.model import World
 
 LA = Place(34.05, -118.24)
@@ -77,16 +77,16 @@ def test_what_is_not_the_document_is_refused():
     reply = fetch(World(1, NOW), asked)
     told = parse_body(LOCATION_FORECAST, asked, LA, reply.body)
 
-    zeros = transforms.zeros(reply, NOW).body
+    zeros = answers.zeros(reply, NOW).body
     for wrong in (b"", b"<html></html>", reply.body[:500], b"[]", b"{}", zeros):
         with pytest.raises(SourceError):
             parse_body(LOCATION_FORECAST, asked, LA, wrong)
     with pytest.raises(SourceEmpty):
         parse_body(LOCATION_FORECAST, asked, LA, fetch(World(1, NOW), asked, form="empty").body)
     with pytest.raises(SourceChanged):
-        parse_body(LOCATION_FORECAST, asked, LA, transforms.drift(reply, "renamed").body)
+        parse_body(LOCATION_FORECAST, asked, LA, answers.drift(reply, "renamed").body)
     for form in ("extra", "strings", "bom"):
-        assert parse_body(LOCATION_FORECAST, asked, LA, transforms.drift(reply, form).body) == told
+        assert parse_body(LOCATION_FORECAST, asked, LA, answers.drift(reply, form).body) == told
 
 
 def test_a_client_without_a_contact_is_refused():

@@ -13,7 +13,7 @@ from tools.simulated.metr import key_of
 from tools.sources.metr import TIME_HORIZONS, TimeHorizon, newest, parse
 from toolserver.upstream.decode import parse_body
 from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceError
-from toolserver.world import transforms
+from toolserver.world import answers
 from toolserver.world.model import World
 
 MODEL = """  {name}:
@@ -62,7 +62,7 @@ def test_the_twin_has_the_horizons_of_the_world():
 def test_what_is_not_the_document_is_refused():
     asked = TIME_HORIZONS.request
     reply = fetch(World(1, NOW), asked)
-    for wrong in (b"", b"<html></html>", reply.body[:2000], b"[]", transforms.zeros(reply, NOW).body[:300]):
+    for wrong in (b"", b"<html></html>", reply.body[:2000], b"[]", answers.zeros(reply, NOW).body[:300]):
         with pytest.raises(SourceError):
             parse_body(TIME_HORIZONS, asked, None, wrong)
     with pytest.raises(SourceEmpty):

@@ -12,7 +12,7 @@ from tools.simulated.fires import incidents
 from tools.sources.nifc import INCIDENTS, Incident, parse
 from toolserver.upstream.decode import parse_body
 from toolserver.upstream.source_errors import SourceChanged, SourceError, SourceLimited
-from toolserver.world import transforms
+from toolserver.world import answers
 from toolserver.world.model import Edits, World
 
 ROW = {
@@ -103,9 +103,9 @@ def test_what_is_not_the_document_is_refused_and_other_forms_of_it_are_read():
     asked = INCIDENTS.request
     reply = fetch(World(1, NOW), asked)
     told = parse_body(INCIDENTS, asked, None, reply.body)
-    zeros = transforms.zeros(reply, NOW).body
-    for wrong in (b"", b"<html></html>", reply.body[:900], zeros, transforms.drift(reply, "renamed").body):
+    zeros = answers.zeros(reply, NOW).body
+    for wrong in (b"", b"<html></html>", reply.body[:900], zeros, answers.drift(reply, "renamed").body):
         with pytest.raises(SourceError):
             parse_body(INCIDENTS, asked, None, wrong)
     for form in ("extra", "strings", "bom"):
-        assert parse_body(INCIDENTS, asked, None, transforms.drift(reply, form).body) == told
+        assert parse_body(INCIDENTS, asked, None, answers.drift(reply, form).body) == told

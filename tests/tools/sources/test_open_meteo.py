@@ -21,7 +21,7 @@ from tools.sources.open_meteo import (
 )
 from toolserver.upstream.decode import parse_body
 from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceLimited
-from toolserver.world import transforms
+from toolserver.world import answers
 from toolserver.world.model import World
 
 LA, DELHI = Place(34.05, -118.24), Place(28.61, 77.21)
@@ -197,13 +197,13 @@ def test_what_is_not_the_document_is_refused_and_other_forms_of_it_are_read(sour
     told = parse_body(source, request, LA, reply.body)
 
     pages = b"<!DOCTYPE html><html></html>"
-    for body in (b"", pages, reply.body[:400], b"[]", b"{}", transforms.zeros(reply, NOW).body):
+    for body in (b"", pages, reply.body[:400], b"[]", b"{}", answers.zeros(reply, NOW).body):
         with pytest.raises(SourceError):
             parse_body(source, request, LA, body)
     for form in ("extra", "strings", "bom"):
-        assert parse_body(source, request, LA, transforms.drift(reply, form).body) == told
+        assert parse_body(source, request, LA, answers.drift(reply, form).body) == told
     with pytest.raises(SourceChanged):
-        parse_body(source, request, LA, transforms.drift(reply, "renamed").body)
+        parse_body(source, request, LA, answers.drift(reply, "renamed").body)
 
 
 def test_what_callers_ask_about_is_never_kept_on_disk():

@@ -13,7 +13,7 @@ from tools.simulated.benchmarks import MINI, swe_bench
 from tools.sources.swebench import LEADERBOARDS, Submission, newest, parse
 from toolserver.upstream.decode import parse_body
 from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceError
-from toolserver.world import transforms
+from toolserver.world import answers
 from toolserver.world.model import World
 
 ROW = {"name": "OpenHands + GPT-5", "resolved": 71.8, "tags": ["Model: gpt-5", "Org: OpenHands"]}
@@ -92,12 +92,12 @@ def test_what_is_not_the_document_is_refused_and_other_forms_of_it_are_read():
     asked = LEADERBOARDS.request
     reply = fetch(World(1, NOW), asked)
     told = parse_body(LEADERBOARDS, asked, None, reply.body)
-    zeros, renamed = transforms.zeros(reply, NOW).body, transforms.drift(reply, "renamed").body
+    zeros, renamed = answers.zeros(reply, NOW).body, answers.drift(reply, "renamed").body
     for wrong in (b"", b"<html></html>", b"404: Not Found", reply.body[:900], zeros, renamed):
         with pytest.raises(SourceError):
             parse_body(LEADERBOARDS, asked, None, wrong)
     for form in ("extra", "strings", "bom"):
-        assert parse_body(LEADERBOARDS, asked, None, transforms.drift(reply, form).body) == told
+        assert parse_body(LEADERBOARDS, asked, None, answers.drift(reply, form).body) == told
     with pytest.raises(SourceEmpty):
         ask(LEADERBOARDS, form="empty")
     with pytest.raises(SourceChanged, match="no board verified"):

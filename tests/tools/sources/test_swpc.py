@@ -28,7 +28,7 @@ from tools.sources.swpc import (
 )
 from toolserver.upstream.decode import parse_body
 from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError
-from toolserver.world import transforms
+from toolserver.world import answers
 from toolserver.world.model import Edits, World
 
 ALL = [KP_INDEX, KP_ESTIMATE, SOLAR_WIND, PROPAGATED_WIND, XRAY_FLUX, ALERTS]
@@ -222,13 +222,13 @@ def test_what_is_not_the_document_is_refused_and_other_forms_of_it_are_read(sour
         with pytest.raises(SourceError):
             parse_body(source, request, query, wrong)
     for form in ("extra", "strings", "bom"):
-        assert parse_body(source, request, query, transforms.drift(reply, form).body) == told
+        assert parse_body(source, request, query, answers.drift(reply, form).body) == told
     if source is not PROPAGATED_WIND:
         with pytest.raises(SourceError):
-            parse_body(source, request, query, transforms.drift(reply, "renamed").body)
+            parse_body(source, request, query, answers.drift(reply, "renamed").body)
     if source is not ALERTS:
         with pytest.raises(SourceError):
-            parse_body(source, request, query, transforms.zeros(reply, NOW).body)
+            parse_body(source, request, query, answers.zeros(reply, NOW).body)
 
 
 def test_an_unknown_satellite_is_not_found():
