@@ -69,8 +69,8 @@ if TYPE_CHECKING:
     from toolserver.money.ledger.statements import StatementLine as StatementLine
     from toolserver.money.ledger.statements import StatementRange as StatementRange
     from toolserver.money.purchases.credit_price import CREDIT_PRICE as CREDIT_PRICE
+    from toolserver.money.purchases.credit_price import atomic as atomic
     from toolserver.money.purchases.credit_sales import Claim as Claim
-    from toolserver.money.purchases.units import atomic as atomic
     from toolserver.registry.display import CardValue as CardValue
     from toolserver.registry.display import Picture as Picture
     from toolserver.registry.registry import FREE_SIBLING as FREE_SIBLING

@@ -33,7 +33,7 @@ from toolserver.money.purchases.ceilings import Ceilings
 from toolserver.money.purchases.chain.node import ChainNode
 from toolserver.money.purchases.chain.reorg_watch import COMPARE_S, MISSING_S, AgreementWatch
 from toolserver.money.purchases.credit_price import ATOMIC
-from toolserver.money.purchases.sql_review import read_review_cases
+from toolserver.money.purchases.store import read_review_cases
 from toolserver.money.purchases.units import NETWORK, USDC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.store import read_confirmation_cases
@@ -277,7 +277,7 @@ async def lie_about_transfers(folder: Path) -> Lie:
                 with contextlib.suppress(PaymentPending):
                     await d.confirm(tx, quote.memo)
                     sold += 1
-            watch = AgreementWatch(d.review, d.chain, d.clock)
+            watch = AgreementWatch(d.store, d.chain, d.clock)
             listed = lambda: sum(case.kind == "disputed" for case in read_review_cases(d.ledger.file.path))  # noqa: E731
             return await find_lies(ground, watch.look, listed, sold)
 

@@ -18,8 +18,7 @@ from toolserver.money.books.open_cases import list_open_cases, list_pending_paym
 from toolserver.money.purchases.chain.ethereum import tx_hash_of
 from toolserver.money.purchases.listing import show_purchase
 from toolserver.money.purchases.quotes import ADDRESS_MARK
-from toolserver.money.purchases.sql_review import approve_transfer
-from toolserver.money.purchases.store import read_deposit_states, read_deposits, read_purchases
+from toolserver.money.purchases.store import approve_transfer, read_deposit_states, read_deposits, read_purchases
 from toolserver.money.purchases.sweep import find_unclaimed, sweep_plan
 from toolserver.serving.shared_database import find_marks
 from toolserver.settings import Settings

@@ -17,14 +17,20 @@ from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.money.purchases.chain.reorg_watch import ReorgWatch
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
-from toolserver.money.purchases.confirm import Confirmations, Rules
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.credit_sales import Claim, CreditedPurchase, PurchaseQuote
 from toolserver.money.purchases.deposit import DepositKey
-from toolserver.money.purchases.matching import TRANSFER, TRANSFER_SELECTOR, Log, Receipt, Transaction, transfers
-from toolserver.money.purchases.policy import ObservedTransaction
+from toolserver.money.purchases.matching import (
+    TRANSFER,
+    TRANSFER_SELECTOR,
+    Log,
+    ObservedTransaction,
+    Receipt,
+    Transaction,
+    transfers,
+)
 from toolserver.money.purchases.quotes import Quotes, QuoteTerms
-from toolserver.money.purchases.sql_review import SqlReview
+from toolserver.money.purchases.service import Confirmations, Rules
 from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.purchases.units import USDC
 
@@ -144,7 +150,6 @@ class Desk:
     confirmations: Confirmations
     watch: ReorgWatch
     rules: Rules
-    review: SqlReview
 
     async def quote(self, usd: str = "5", challenge: str | None = None) -> PurchaseQuote:
         return await self.quotes.make(Decimal(usd), challenge)
@@ -180,13 +185,12 @@ async def desk(
     async with opened(kind, folder, clock) as ledger:
         assert isinstance(ledger, SqlLedger)
         store = SqlPurchaseStore(ledger.file)
-        review = SqlReview(ledger.file)
-        ceiling = SalesCeilings(ceilings or Ceilings(), review, clock)
+        ceiling = SalesCeilings(ceilings or Ceilings(), store, clock)
         quotes = Quotes(store, clock, QuoteTerms(wallet, **terms), ceiling)
         confirmations = Confirmations(store, chain, clock, rules, ceiling)
         watch = ReorgWatch(store, chain, clock, rules.policy)
         try:
-            yield Desk(ledger, store, clock, chain, quotes, confirmations, watch, rules, review)
+            yield Desk(ledger, store, clock, chain, quotes, confirmations, watch, rules)
             assert await ledger.check() == []
         finally:
             await chain.aclose()

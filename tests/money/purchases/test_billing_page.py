@@ -12,8 +12,7 @@ from tests.test_docs import FENCE, ROOT, read
 from tools.payment.buy_credits import BuyCredits
 from tools.payment.confirm import ConfirmPayment
 from toolserver.money.ledger.protocol import NoCharge
-from toolserver.money.purchases.matching import commitment
-from toolserver.money.purchases.quotes import payment_uri
+from toolserver.money.purchases.quotes import commitment, payment_uri
 from toolserver.money.purchases.records import Reason
 from toolserver.registry.error_codes import PROBLEMS, example
 from toolserver.settings import PaymentSettings, SourceSettings

@@ -22,7 +22,7 @@ from toolserver.money.purchases.buyer_proof import (
 )
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
-from toolserver.money.purchases.confirm import text_to_sign
+from toolserver.money.purchases.service import text_to_sign
 
 OURS, AT = bytes([0xD0]) * 20, 1_800_000_000_000
 ACCOUNT = Account.from_key(private_key(0, 0))

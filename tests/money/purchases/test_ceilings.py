@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.money.purchases.parts import TX, TX2, Server, address_of, desk, paid
+from tests.money.purchases.parts import NOW, TX, TX2, Server, address_of, desk, paid
+from tests.postgres import POSTGRES
 from toolserver.errors import InvalidArguments, PaymentPending
 from toolserver.money.purchases.ceilings import HOUR_S, Ceilings
 from toolserver.money.purchases.credit_price import ATOMIC
-from toolserver.money.purchases.sql_review import approve_transfer, read_review_cases
+from toolserver.money.purchases.store import approve_transfer, read_review_cases
 
 USD = ATOMIC
 
@@ -47,3 +48,35 @@ async def test_what_arrives_beyond_a_ceiling_waits_until_it_is_approved(tmp_path
         assert not await approve_transfer(d.ledger.file, TX2, 2)
         assert (await d.confirm(TX2, second.memo)).credits == 1500
         assert read_review_cases(d.ledger.file.path) == []
+
+
+# --- the record of both ways of paying
+
+BOTH = pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
+KEYS = bytes(32), bytes(20), bytes(32)
+PAYMENT = """INSERT INTO x402_payment(payload, authorizer, nonce, amount, request, state, valid_before, begun_at)
+  VALUES(?, ?, ?, 7000000, 'topup new', 'settling', 1, ?)"""
+
+
+@BOTH
+async def test_transfers_and_signed_payments_count_together_from_a_moment_on(kind, tmp_path):
+    server = Server()
+    async with desk(tmp_path, [server], kind=kind) as d:
+        quote = await d.quote()
+        server.sees(paid(address_of(quote), 5))
+        await d.confirm(TX, quote.memo)
+        await d.ledger.file.alone(
+            lambda db: db.execute(PAYMENT, (bytes(32), bytes(20), bytes(32), NOW * 1000)).rowcount
+        )
+        assert await d.store.sum_sold(NOW * 1000) == 12_000_000
+        assert await d.store.sum_sold(NOW * 1000 + 1) == 0
+
+
+@BOTH
+async def test_a_transfer_that_nobody_holds_is_not_approved(kind, tmp_path):
+    async with desk(tmp_path, [Server()], kind=kind) as d:
+        quote = await d.quote()
+        assert await d.store.hold_transfer(TX, 1, 5, "more", 1)
+        assert await d.store.hold_transfer(TX, 1, 5, "more", 2)
+        assert (await d.rows("SELECT at FROM payment_review")) == [(1,)]
+        assert quote.review is None

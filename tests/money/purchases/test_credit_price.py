@@ -1,9 +1,12 @@
 """One price: whatever states it derives it, and the documents that cannot are held to it here."""
 
 import re
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolserver.money.purchases import credit_price
 from toolserver.money.purchases.credit_price import (
@@ -11,7 +14,9 @@ from toolserver.money.purchases.credit_price import (
     ATOMIC_PER_CREDIT,
     CREDIT_PRICE,
     CREDITS_PER_USD,
+    LARGEST_USD,
     PRICING,
+    atomic,
     credits_for,
 )
 
@@ -26,7 +31,8 @@ def test_the_price_is_that_of_the_specification():
 
 
 @pytest.mark.parametrize(
-    ("amount", "credits"), [(0, 0), (19_999, 0), (20_000, 1), (1_000_000, 50), (1_019_999, 50), (12_345_678, 617)]
+    ("amount", "credits"),
+    [(0, 0), (19_999, 0), (20_000, 1), (1_000_000, 50), (1_019_999, 50), (12_345_678, 617), (10**12, 5 * 10**7)],
 )
 def test_fractions_of_a_credit_are_rounded_down(amount, credits):
     assert credits_for(amount) == credits
@@ -50,3 +56,26 @@ def test_the_documents_state_the_same_price():
     assert found["billing.md"] == {"50"}
     per_credit = re.findall(r"([\d,]+) units of 0\.000001 USDC for each credit", (ROOT / "docs/x402.md").read_text())
     assert per_credit == [f"{ATOMIC_PER_CREDIT:,}"]
+
+
+@given(st.integers(0, LARGEST_USD * 10**6))
+def test_an_amount_in_dollars_and_in_atoms_is_the_same_amount(amount):
+    assert atomic(Decimal(amount).scaleb(-6)) == amount
+    assert atomic(Decimal(repr(amount / 10**6))) == amount  # as JSON numbers come
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("1.0000001", "0.0000005", "-1", "1000000.000001", "NaN", "sNaN", "Infinity", "-Infinity", "1e309", "1e-400"),
+        *("1." + "0" * 40 + "1", "1e999999", "1e-999999"),
+    ],
+)
+def test_what_is_no_amount_is_refused(text):
+    with pytest.raises(ValueError, match="an amount"):
+        atomic(Decimal(text))
+
+
+@given(st.integers(0, 10**15), st.integers(0, 10**15))
+def test_splitting_a_payment_never_brings_more_credits(a, b):
+    assert credits_for(a) + credits_for(b) <= credits_for(a + b)

@@ -1,16 +1,19 @@
 """Deposit addresses: the same as other wallets derive, and no key but an account's public one is taken."""
 
 import pytest
+from eth_keys.backends.native.jacobian import fast_add, fast_multiply
+from eth_keys.constants import SECPK1_G, SECPK1_N
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.money.purchases.wallet import XPUB, address, base58check, extended
 from tests.size import sized
 from toolserver.money.purchases.chain.ethereum import address_from, checksum_address
-from toolserver.money.purchases.deposit import DepositKey, NotAnAccountKey, account_key
+from toolserver.money.purchases.deposit import DepositKey, NotAnAccountKey, account_key, add_multiple, decompress_point
 
 ACCOUNT = (44 + 2**31, 60 + 2**31, 2**31)
 KEY = DepositKey(XPUB)
+OTHER = fast_multiply(SECPK1_G, 7)
 
 
 def test_the_first_addresses_are_those_that_every_wallet_shows_for_the_test_mnemonic():
@@ -103,3 +106,27 @@ def test_an_address_is_the_same_in_every_spelling(text):
 def test_an_address_that_is_mistyped_is_refused(text, why):
     with pytest.raises(ValueError, match=why):
         address_from(text)
+
+
+@given(st.integers(1, SECPK1_N - 8))
+def test_a_multiple_and_a_point_are_added(factor):
+    assert add_multiple(factor, OTHER) == fast_add(fast_multiply(SECPK1_G, factor), OTHER)
+
+
+@pytest.mark.parametrize("factor", [1, 7, 15, 2**255, SECPK1_N - 1])
+def test_factors_at_the_edges(factor):
+    assert add_multiple(factor, OTHER) == fast_multiply(SECPK1_G, factor + 7)
+
+
+@pytest.mark.parametrize("factor", [0, SECPK1_N - 7, SECPK1_N, 2**256 - 1])
+def test_a_factor_without_a_key_and_a_sum_without_a_point_are_refused(factor):
+    with pytest.raises(ValueError, match=r"."):
+        add_multiple(factor, OTHER)
+
+
+def test_33_bytes_are_a_point_or_are_refused():
+    x, y = OTHER
+    assert decompress_point(bytes([2 + y % 2]) + x.to_bytes(32, "big")) == OTHER
+    for wrong in (bytes(33), bytes([4]) + x.to_bytes(32, "big"), b"\x02" + b"\xff" * 32, b""):
+        with pytest.raises(ValueError, match=r"."):
+            decompress_point(wrong)

@@ -3,29 +3,21 @@
 import pytest
 from eth_account import Account
 from eth_account.messages import encode_defunct
-from eth_keys.backends.native.jacobian import fast_add, fast_multiply
-from eth_keys.constants import SECPK1_G, SECPK1_N
-from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.money.purchases.parts import TX
 from toolserver.money.purchases.chain.ethereum import (
-    add_multiple,
     checksum_address,
-    decompress_point,
     keccak,
     message_digest,
     message_signer,
     tx_hash_of,
 )
 from toolserver.money.purchases.chain.relay import DATA_FEE_SELECTOR
-from toolserver.money.purchases.confirm import text_to_sign
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, TRANSFER, TRANSFER_SELECTOR
+from toolserver.money.purchases.service import text_to_sign
 from toolserver.money.purchases.transfer_authorization import SELECTOR
 from toolserver.money.purchases.units import USDC, USDC_TEXT
 from toolserver.money.x402.chain_lookup import CANCELED, STATE_SELECTOR
-
-OTHER = fast_multiply(SECPK1_G, 7)
 
 
 @pytest.mark.parametrize(
@@ -49,30 +41,6 @@ def test_events_and_functions_are_named_by_the_hash_of_their_form(declared, form
 
 def test_the_address_of_usdc_is_written_with_its_checksum():
     assert checksum_address(USDC) == USDC_TEXT
-
-
-@given(st.integers(1, SECPK1_N - 8))
-def test_a_multiple_and_a_point_are_added(factor):
-    assert add_multiple(factor, OTHER) == fast_add(fast_multiply(SECPK1_G, factor), OTHER)
-
-
-@pytest.mark.parametrize("factor", [1, 7, 15, 2**255, SECPK1_N - 1])
-def test_factors_at_the_edges(factor):
-    assert add_multiple(factor, OTHER) == fast_multiply(SECPK1_G, factor + 7)
-
-
-@pytest.mark.parametrize("factor", [0, SECPK1_N - 7, SECPK1_N, 2**256 - 1])
-def test_a_factor_without_a_key_and_a_sum_without_a_point_are_refused(factor):
-    with pytest.raises(ValueError, match=r"."):
-        add_multiple(factor, OTHER)
-
-
-def test_33_bytes_are_a_point_or_are_refused():
-    x, y = OTHER
-    assert decompress_point(bytes([2 + y % 2]) + x.to_bytes(32, "big")) == OTHER
-    for wrong in (bytes(33), bytes([4]) + x.to_bytes(32, "big"), b"\x02" + b"\xff" * 32, b""):
-        with pytest.raises(ValueError, match=r"."):
-            decompress_point(wrong)
 
 
 KEY = "0x" + "11" * 32
@@ -120,4 +88,19 @@ def test_every_spelling_of_a_transaction_is_the_same_bytes(text, digits):
 
 @pytest.mark.parametrize("text", ["", "0x", "0x" + "ab" * 31, "0x" + "ab" * 33, "0x" + "g" * 64, "0x0x" + "ab" * 31])
 def test_anything_else_is_no_transaction(text):
+    assert tx_hash_of(text) is None
+
+
+HASH = "ab" * 31 + "CD"
+
+
+@pytest.mark.parametrize("text", [HASH, f"0x{HASH}", f"0X{HASH}", HASH.upper(), f"0x{HASH.lower()}", f" 0x{HASH}\n"])
+def test_a_hash_is_the_same_in_every_spelling(text):
+    assert tx_hash_of(text) == bytes.fromhex(HASH)
+
+
+@pytest.mark.parametrize(
+    "text", ["", "0x", HASH[:-1], HASH + "0", f"0x0x{HASH}", "g" * 64, f"{HASH}\0", "٠" * 64, "0x" + "1" * 66]
+)
+def test_what_is_no_hash_is_none(text):
     assert tx_hash_of(text) is None

@@ -16,11 +16,11 @@ from toolserver.money.purchases.matching import (
     Proofs,
     Transaction,
     authorized_transfers,
-    commitment,
     match_deposit,
     match_with_proof,
     says_memo,
 )
+from toolserver.money.purchases.quotes import commitment
 from toolserver.money.purchases.units import USDC
 
 US = bytes([0xD0]) * 20

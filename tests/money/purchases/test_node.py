@@ -14,8 +14,8 @@ from tests.money.purchases.wrongs import body, hang, only, rpc_error
 from toolserver.errors import ChainUnavailable, NoMatchingTransfer, PaymentPending
 from toolserver.money.purchases.chain.node import MOST_BYTES, ChainNode, NodeDown, NodeFacts, balances_code
 from toolserver.money.purchases.chain.rpc_pool import BATCH
-from toolserver.money.purchases.confirm import Rules
 from toolserver.money.purchases.matching import match_deposit
+from toolserver.money.purchases.service import Rules
 from toolserver.money.purchases.units import USDC
 
 US = bytes([0xD0]) * 20

@@ -25,10 +25,10 @@ from toolserver.money.purchases.quotes import (
     Quotes,
     QuoteTerms,
     challenge_of,
-    memo_hash,
     new_memo,
     put_old_quotes_aside,
 )
+from toolserver.money.purchases.store import memo_hash
 from toolserver.money.purchases.token_encryption import sealing_key
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.high_water import HighWater
@@ -173,7 +173,7 @@ async def test_a_quote_is_made_with_little_work_and_quotes_of_one_moment_share_a
     """
     with counted() as work:  # before the threads of the desk start: theirs is counted too
         async with desk(tmp_path, [Server()]) as d:
-            ceilings = SalesCeilings(Ceilings(10**4 * ATOMIC, 10**5 * ATOMIC, 10**6 * ATOMIC), d.review, d.clock)
+            ceilings = SalesCeilings(Ceilings(10**4 * ATOMIC, 10**5 * ATOMIC, 10**6 * ATOMIC), d.store, d.clock)
             quotes = Quotes(d.store, d.clock, QuoteTerms(KEY.address, per_minute=10_000), ceilings, HighWater(tmp_path))
             statements: list[str] = []
             await d.ledger.file.alone(lambda db: db.set_trace_callback(statements.append))
@@ -245,3 +245,9 @@ def test_a_challenge_is_that_of_rfc_7636():
     verifier = "dBjftJeZ4CVP-mB92K27uhbUJU1p1r_wW1gFWFOEjXk"  # the example of its appendix B
     assert challenge_of(verifier) == "E9Melhoa2OwvFrEMTJguCHaoeK1t8URWbuGJSstw-cM"
     assert base64.urlsafe_b64decode(challenge_of("x") + "=") == hashlib.sha256(b"x").digest()
+
+
+def test_memos_are_of_their_shape_and_never_the_same():
+    made = {new_memo() for _ in range(100)}
+    assert len(made) == 100
+    assert all(MEMO.fullmatch(memo) for memo in made)

@@ -8,9 +8,9 @@ from tests.money.purchases.parts import TX, Server, address_of, block_hash, desk
 from tests.requirements import proves
 from toolserver.errors import AlreadyCredited, PaymentPending, PaymentRequired
 from toolserver.money.purchases.chain.reorg_watch import COMPARE_S, LAGS_S, LOOK_S, AgreementWatch, sort_sightings
-from toolserver.money.purchases.confirm import Rules
-from toolserver.money.purchases.policy import Policy
-from toolserver.money.purchases.sql_review import read_review_cases
+from toolserver.money.purchases.matching import Policy
+from toolserver.money.purchases.service import Rules
+from toolserver.money.purchases.store import read_review_cases
 
 NEW = block_hash(100, "new")
 
@@ -275,7 +275,7 @@ async def watch_payment(d, *servers):
     for server in servers:
         server.sees(paid(address_of(quote), 5))
     await d.confirm(TX, quote.memo)
-    return AgreementWatch(d.review, d.chain, d.clock)
+    return AgreementWatch(d.store, d.chain, d.clock)
 
 
 async def kinds(d):
@@ -289,7 +289,7 @@ async def test_a_transfer_that_two_servers_report_is_confirmed_and_asked_about_n
         await watch.look()
         asked = second.asked
         await watch.look()
-        assert (await d.review.list_unagreed(), second.asked) == ([], asked)
+        assert (await d.store.list_unagreed(), second.asked) == ([], asked)
         assert await kinds(d) == []
 
 
@@ -316,7 +316,7 @@ async def test_a_server_that_lags_contradicts_nobody(tmp_path):
         d.clock.advance(COMPARE_S)
         await watch.look()
         assert await kinds(d) == []
-        assert await d.review.list_unagreed() == []
+        assert await d.store.list_unagreed() == []
 
 
 async def test_a_dispute_that_is_settled_is_no_case_any_more(tmp_path):

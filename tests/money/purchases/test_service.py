@@ -23,11 +23,10 @@ from toolserver.errors import (
 )
 from toolserver.money.ledger.operations import CauseReused
 from toolserver.money.ledger.store import SqlLedger, open_ledger
-from toolserver.money.purchases.confirm import Rules
 from toolserver.money.purchases.credit_sales import Claim, CreditSales, NoCreditSales
 from toolserver.money.purchases.deposit import NotAnAccountKey
-from toolserver.money.purchases.policy import Policy
-from toolserver.money.purchases.service import DepositSearch, open_purchases, rules_of, terms_of
+from toolserver.money.purchases.matching import Policy
+from toolserver.money.purchases.service import DepositSearch, Rules, open_purchases, rules_of, terms_of
 from toolserver.settings import PaymentSettings as Settings
 
 TWO = ["https://one.example/KEY1", "https://two.example/KEY2"]

@@ -1,5 +1,6 @@
 """The contract of the store of purchases, over SQLite and PostgreSQL."""
 
+import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -25,16 +26,13 @@ from toolserver.money.purchases.matching import match_deposit
 from toolserver.money.purchases.records import (
     AddressInUse,
     BlockUpdate,
-    CreditFacts,
     NotCreditable,
     PurchaseDraft,
     TakeBack,
     TransferCredit,
     UnappliedPayment,
-    decide_credit,
-    other_transfers,
 )
-from toolserver.money.purchases.store import SqlPurchaseStore
+from toolserver.money.purchases.store import CreditFacts, SqlPurchaseStore, decide_credit, memo_hash, other_transfers
 
 KINDS = ("sqlite", POSTGRES)
 US, SECOND = bytes([0xD0]) * 20, bytes([0xD1]) * 20
@@ -395,3 +393,7 @@ def test_of_a_token_with_more_only_the_credits_named_are_taken_back():
     Mint(HASH, 100, "test", "acct_1").on(books)
     assert TakeBack(HASH, 40, "undone").on(books) == 40
     assert books.accounts[books.tokens[HASH].account].spendable == 60
+
+
+def test_a_memo_is_stored_as_its_sha_256():
+    assert memo_hash("svc_buy_00") == hashlib.sha256(b"svc_buy_00").digest()

@@ -17,8 +17,8 @@ from toolserver.errors import (
     PaymentPending,
 )
 from toolserver.money.purchases.chain.node import ChainNode
-from toolserver.money.purchases.confirm import Rules
 from toolserver.money.purchases.quotes import challenge_of
+from toolserver.money.purchases.service import Rules
 from toolserver.money.purchases.units import USDC
 
 pytestmark = pytest.mark.live

@@ -14,7 +14,7 @@ from toolserver.errors import (
     PayerProofRequired,
 )
 from toolserver.money.purchases.chain.node import ChainNode
-from toolserver.money.purchases.confirm import Rules
+from toolserver.money.purchases.service import Rules
 from toolserver.money.purchases.sweep import find_funded, plan
 from toolserver.money.purchases.transfer_authorization import Authorization, read_document
 from toolserver.money.purchases.units import USDC

@@ -15,8 +15,8 @@ from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.chain.reorg_watch import ReorgWatch
-from toolserver.money.purchases.confirm import AlreadyCredited
 from toolserver.money.purchases.quotes import BLOCK, AddressNumbers
+from toolserver.money.purchases.service import AlreadyCredited
 from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.leases import LeasedTask, LeaseLost

@@ -30,9 +30,9 @@ from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.credit_price import ATOMIC
-from toolserver.money.purchases.policy import Policy
+from toolserver.money.purchases.matching import Policy
 from toolserver.money.purchases.service import ClosedPurchases
-from toolserver.money.purchases.sql_review import SqlReview
+from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.purchases.units import NETWORK, USDC
 from toolserver.money.receipts.service import AccountStatements, ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore
@@ -251,7 +251,7 @@ async def desk(
             clock,
             chain,
             finality=finality if servers else None,
-            ceilings=SalesCeilings(ceilings or Ceilings(), SqlReview(ledger.file), clock),
+            ceilings=SalesCeilings(ceilings or Ceilings(), SqlPurchaseStore(ledger.file), clock),
         )
         money = MoneyParts(
             own=ledger,

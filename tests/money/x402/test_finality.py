@@ -11,8 +11,7 @@ from toolserver.money.ledger.protocol import AccountRef
 from toolserver.money.purchases.ceilings import Ceilings
 from toolserver.money.purchases.chain.reorg_watch import COMPARE_S
 from toolserver.money.purchases.credit_price import ATOMIC
-from toolserver.money.purchases.matching import AUTHORIZATION_USED, TRANSFER, Log
-from toolserver.money.purchases.policy import Policy
+from toolserver.money.purchases.matching import AUTHORIZATION_USED, TRANSFER, Log, Policy
 from toolserver.money.purchases.units import USDC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.settlement import SettlementSweep

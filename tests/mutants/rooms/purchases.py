@@ -6,11 +6,11 @@ ROOM = "toolserver/money/purchases"
 
 FAULTS = (
     fault(
-        f"{ROOM}/chain/ethereum.py",
+        f"{ROOM}/deposit.py",
         "a sum without a point is a point",
         "if (x, y) == (0, 0):",
         "if x == y == 1:",
-        "tests/money/purchases/test_ethereum.py",
+        "tests/money/purchases/test_deposit.py",
     ),
     fault(
         f"{ROOM}/chain/reorg_watch.py",

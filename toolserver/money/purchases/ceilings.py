@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from toolserver.clock import Clock
 from toolserver.errors import PaymentPending, SalesCeilingReached
 from toolserver.money.purchases.credit_price import ATOMIC
-from toolserver.money.purchases.sql_review import SqlReview
+from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.settings import PaymentSettings
 
 log = logging.getLogger(__name__)
@@ -29,8 +29,8 @@ class Ceilings:
 class SalesCeilings:
     """Compares amounts with the ceilings, and holds payments beyond them back for a person."""
 
-    def __init__(self, ceilings: Ceilings, record: SqlReview, clock: Clock) -> None:
-        self._ceilings, self._record, self._clock = ceilings, record, clock
+    def __init__(self, ceilings: Ceilings, store: SqlPurchaseStore, clock: Clock) -> None:
+        self._ceilings, self._store, self._clock = ceilings, store, clock
 
     @property
     def most(self) -> int | None:
@@ -51,13 +51,13 @@ class SalesCeilings:
         return None
 
     async def _sum_sold(self, span_s: int) -> int:
-        return await self._record.sum_sold(int((self._clock.time() - span_s) * 1000))
+        return await self._store.sum_sold(int((self._clock.time() - span_s) * 1000))
 
     async def hold_excess(self, tx_hash: bytes, purchase: int, amount: int) -> None:
         """Hold back a transfer that exceeds a ceiling. Raises PaymentPending until a person approves it."""
         excess = await self.find_excess(amount)
         now = int(self._clock.time() * 1000)
-        if excess and await self._record.hold_transfer(tx_hash, purchase, amount, excess, now):
+        if excess and await self._store.hold_transfer(tx_hash, purchase, amount, excess, now):
             log.error("a payment waits for a person", extra={"reason": excess, "tx": f"0x{tx_hash.hex()}"})
             raise PaymentPending(
                 f"The payment has arrived, but it is {excess}, so a person has to approve it. Confirm again later.",
@@ -77,7 +77,7 @@ class SalesCeilings:
             )
 
 
-def make_ceilings(settings: PaymentSettings, record: SqlReview, clock: Clock) -> SalesCeilings:
+def make_ceilings(settings: PaymentSettings, store: SqlPurchaseStore, clock: Clock) -> SalesCeilings:
     """Return the ceilings that the settings define: how much is sold without a person's approval."""
 
     def atomic(usd: int | None) -> int | None:
@@ -88,7 +88,7 @@ def make_ceilings(settings: PaymentSettings, record: SqlReview, clock: Clock) ->
         hour=atomic(settings.ceiling_hour_usd),
         day=atomic(settings.ceiling_day_usd),
     )
-    return SalesCeilings(ceilings, record, clock)
+    return SalesCeilings(ceilings, store, clock)
 
 
 def _usd(amount: int) -> str:

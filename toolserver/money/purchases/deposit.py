@@ -8,7 +8,9 @@ import hashlib
 import hmac
 from typing import NamedTuple
 
-from toolserver.money.purchases.chain.ethereum import Point, add_multiple, decompress_point, keccak
+from toolserver.money.purchases.chain.ethereum import keccak
+
+Point = tuple[int, int]
 
 VERSION, ACCOUNT_DEPTH, HARDENED = bytes.fromhex("0488b21e"), 3, 2**31
 _BASE58 = "123456789ABCDEFGHJKLMNPQRSTUVWXYZabcdefghijkmnopqrstuvwxyz"
@@ -87,3 +89,26 @@ def base58check(text: str) -> bytes:
     if hashlib.sha256(hashlib.sha256(body).digest()).digest()[:4] != check:
         raise NotAnAccountKey("the key has a wrong checksum: a character is missing or mistyped")
     return body
+
+
+def add_multiple(factor: int, point: Point) -> Point:
+    """Return the generator of secp256k1 times `factor`, plus another point.
+
+    Raises ValueError if `factor` is 0 or not below the order of the curve, or if the sum is the point at infinity.
+    """
+    from cryptography.hazmat.primitives.asymmetric import ec
+    from eth_keys.backends.native.jacobian import fast_add
+
+    multiple = ec.derive_private_key(factor, ec.SECP256K1()).public_key().public_numbers()
+    x, y = fast_add((multiple.x, multiple.y), point)
+    if (x, y) == (0, 0):
+        raise ValueError("the sum is the point at infinity")
+    return x, y
+
+
+def decompress_point(compressed: bytes) -> Point:
+    """Return the point of secp256k1 that 33 bytes name. Raises ValueError."""
+    from cryptography.hazmat.primitives.asymmetric import ec
+
+    point = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), compressed).public_numbers()
+    return point.x, point.y

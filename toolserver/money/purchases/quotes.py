@@ -18,13 +18,12 @@ import anyio.to_thread
 from toolserver.clock import Clock
 from toolserver.errors import ChainUnavailable, InvalidArguments, RateLimited
 from toolserver.money.purchases.ceilings import SalesCeilings
-from toolserver.money.purchases.chain.ethereum import checksum_address
-from toolserver.money.purchases.credit_price import ATOMIC, credits_for
+from toolserver.money.purchases.chain.ethereum import checksum_address, keccak
+from toolserver.money.purchases.credit_price import ATOMIC, atomic, credits_for
 from toolserver.money.purchases.credit_sales import PurchaseQuote
-from toolserver.money.purchases.matching import commitment
 from toolserver.money.purchases.records import AddressInUse, PurchaseDraft
-from toolserver.money.purchases.store import SqlPurchaseStore
-from toolserver.money.purchases.units import CHAIN_ID, LEAST, USDC_TEXT, atomic
+from toolserver.money.purchases.store import SqlPurchaseStore, memo_hash
+from toolserver.money.purchases.units import CHAIN_ID, LEAST, USDC_TEXT
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.high_water import HighWater
 
@@ -165,9 +164,9 @@ def new_memo() -> str:
     return f"svc_buy_{secrets.token_hex(16)}"
 
 
-def memo_hash(memo: str) -> bytes:
-    """Return the SHA-256 that is stored instead of a memo: 128 random bits need no slow hash."""
-    return hashlib.sha256(memo.encode()).digest()
+def commitment(memo: str) -> bytes:
+    """Return the hash that buyers may put on the chain in place of the memo, which is a secret."""
+    return keccak(f"svc-pay-v1|{CHAIN_ID}|{memo}".encode())
 
 
 def challenge_of(verifier: str) -> str:

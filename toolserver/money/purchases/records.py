@@ -5,17 +5,12 @@ marks the purchase, or does none of these. Times are epoch milliseconds, amounts
 always the hex SHA-256 of the token itself.
 """
 
-from collections import Counter
-from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
 from toolserver.errors import ToolserverError
-from toolserver.money.ledger.operations import ISSUED, LedgerOperation, LedgerState, Mint, Needs, Revoke
-from toolserver.money.ledger.protocol import new_ref
-from toolserver.money.purchases.matching import MatchedPayment, UsdcTransfer, transfers
-from toolserver.money.purchases.policy import Finality, ObservedTransaction
-from toolserver.money.purchases.units import CHAIN_ID
+from toolserver.money.ledger.operations import ISSUED, LedgerOperation, LedgerState, Needs, Revoke
+from toolserver.money.purchases.matching import Finality, MatchedPayment, ObservedTransaction
 
 State = Literal["quoted", "credited", "reorged"]
 Reason = Literal["second_transfer", "transaction_used", "below_minimum", "late"]
@@ -130,61 +125,6 @@ class CreditReversal(NamedTuple):
 
 
 PAYMENT_UNDONE = "payment undone on the chain"
-
-
-class CreditFacts(NamedTuple):
-    """The facts, read within the store's transaction, about a purchase that is to be credited.
-
-    `reversals` counts earlier payments of this purchase that were undone, and `lost` their credits that had been spent.
-    `owners` maps deposit addresses to their purchases: at least the addresses that the transaction paid.
-    """
-
-    state: State
-    address: bytes
-    transaction_used: bool
-    reversals: int
-    lost: int
-    owners: Mapping[bytes, int]
-
-
-class CreditDecision(NamedTuple):
-    """The rows to write: the credits of the purchase, the ledger's operation, and money that bought nothing."""
-
-    credits: int
-    mint: Mint
-    unapplied: list[UnappliedPayment]
-
-
-def decide_credit(credit: TransferCredit, facts: CreditFacts) -> CreditDecision:
-    """Decide how many credits a payment buys, less those that were spent before an earlier payment was undone.
-
-    Raises:
-        NotCreditable: the purchase or the transaction was credited before, or nothing is left to credit.
-    """
-    credits = credit.credits - facts.lost
-    if facts.state == "credited" or facts.transaction_used or credits < 1:
-        raise NotCreditable("credited before")
-    cause = f"eip155:{CHAIN_ID}:0x{credit.tx_hash.hex()}:{facts.reversals}"
-    return CreditDecision(credits, Mint(credit.token, credits, cause, new_ref()), _find_unapplied(credit, facts))
-
-
-def other_transfers(credit: TransferCredit) -> Iterable[UsdcTransfer]:
-    """Return the USDC transfers of the same transaction that were not counted for this purchase."""
-    transferred = transfers(credit.seen.receipt)
-    return [t for t in transferred if t.amount and t.log_index not in credit.paid.indexes]
-
-
-def _find_unapplied(credit: TransferCredit, facts: CreditFacts) -> list[UnappliedPayment]:
-    """Return what else the same transaction paid to us. A transaction buys once, so this money buys nothing."""
-    sums: Counter[int] = Counter()
-    for transfer in other_transfers(credit):
-        owner = credit.purchase if transfer.payee == facts.address else facts.owners.get(transfer.payee)
-        if owner is not None:
-            sums[owner] += transfer.amount
-    return [
-        UnappliedPayment(credit.tx_hash, purchase, amount, "transaction_used", credit.credited_at)
-        for purchase, amount in sums.items()
-    ]
 
 
 @dataclass(slots=True)

@@ -6,27 +6,32 @@ purchase and also sends money to the address of an archived quote, that money is
 search of all deposit addresses finds it.
 """
 
+import hashlib
 import json
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
+from toolserver.money.ledger.operations import Mint
+from toolserver.money.ledger.protocol import new_ref
 from toolserver.money.ledger.sql_tables import apply_operation
 from toolserver.money.purchases.listing import ListedPurchase, ReviewCase
+from toolserver.money.purchases.matching import UsdcTransfer, transfers
 from toolserver.money.purchases.records import (
     PAYMENT_UNDONE,
     AddressInUse,
     BlockUpdate,
-    CreditFacts,
     CreditReversal,
+    NotCreditable,
     Purchase,
     PurchaseDraft,
+    State,
     StoredCredit,
     TakeBack,
     TransferCredit,
+    UnagreedTransfer,
     UnappliedPayment,
-    decide_credit,
-    other_transfers,
 )
 from toolserver.money.purchases.transfer_authorization import Authorization
 from toolserver.money.purchases.units import CHAIN_ID
@@ -39,6 +44,66 @@ from toolserver.sql.ledger_place import LedgerPlace, read_place
 R = TypeVar("R")
 
 ROOM = "purchases"  # writes about purchases: by one instance at a time
+
+
+def memo_hash(memo: str) -> bytes:
+    """Return the SHA-256 that is stored instead of a memo: 128 random bits need no slow hash."""
+    return hashlib.sha256(memo.encode()).digest()
+
+
+class CreditFacts(NamedTuple):
+    """The facts, read within the store's transaction, about a purchase that is to be credited.
+
+    `reversals` counts earlier payments of this purchase that were undone, and `lost` their credits that had been spent.
+    `owners` maps deposit addresses to their purchases: at least the addresses that the transaction paid.
+    """
+
+    state: State
+    address: bytes
+    transaction_used: bool
+    reversals: int
+    lost: int
+    owners: Mapping[bytes, int]
+
+
+class CreditDecision(NamedTuple):
+    """The rows to write: the credits of the purchase, the ledger's operation, and money that bought nothing."""
+
+    credits: int
+    mint: Mint
+    unapplied: list[UnappliedPayment]
+
+
+def decide_credit(credit: TransferCredit, facts: CreditFacts) -> CreditDecision:
+    """Decide how many credits a payment buys, less those that were spent before an earlier payment was undone.
+
+    Raises:
+        NotCreditable: the purchase or the transaction was credited before, or nothing is left to credit.
+    """
+    credits = credit.credits - facts.lost
+    if facts.state == "credited" or facts.transaction_used or credits < 1:
+        raise NotCreditable("credited before")
+    cause = f"eip155:{CHAIN_ID}:0x{credit.tx_hash.hex()}:{facts.reversals}"
+    return CreditDecision(credits, Mint(credit.token, credits, cause, new_ref()), _find_unapplied(credit, facts))
+
+
+def other_transfers(credit: TransferCredit) -> Iterable[UsdcTransfer]:
+    """Return the USDC transfers of the same transaction that were not counted for this purchase."""
+    transferred = transfers(credit.seen.receipt)
+    return [t for t in transferred if t.amount and t.log_index not in credit.paid.indexes]
+
+
+def _find_unapplied(credit: TransferCredit, facts: CreditFacts) -> list[UnappliedPayment]:
+    """Return what else the same transaction paid to us. A transaction buys once, so this money buys nothing."""
+    sums: Counter[int] = Counter()
+    for transfer in other_transfers(credit):
+        owner = credit.purchase if transfer.payee == facts.address else facts.owners.get(transfer.payee)
+        if owner is not None:
+            sums[owner] += transfer.amount
+    return [
+        UnappliedPayment(credit.tx_hash, purchase, amount, "transaction_used", credit.credited_at)
+        for purchase, amount in sums.items()
+    ]
 
 
 class SqlPurchaseStore:
@@ -140,6 +205,26 @@ class SqlPurchaseStore:
         """Return the cases for a person, oldest first."""
         return await self._file.read(list_cases)
 
+    async def list_unagreed(self) -> list[UnagreedTransfer]:
+        """Return the credited transfers that no second server has confirmed."""
+        return await self._file.read(list_unagreed)
+
+    async def record_agreed(self, tx_hash: bytes, now: int) -> None:
+        """Record that a second server reports the same, so that the transfer is no longer a case."""
+        await self._write(partial(record_opinion, "agreed_at", tx_hash, now))
+
+    async def record_disputed(self, tx_hash: bytes, now: int) -> None:
+        """Record that servers disagree. The first such record stays."""
+        await self._write(partial(record_opinion, "disputed_since", tx_hash, now))
+
+    async def sum_sold(self, since: int) -> int:
+        """Return what was credited or handed to the facilitator since a time (epoch ms), in 0.000001 USDC."""
+        return await self._file.read(partial(sum_sold, since))
+
+    async def hold_transfer(self, tx_hash: bytes, purchase: int, amount: int, reason: str, now: int) -> bool:
+        """Hold a transfer back until a person approves it. Return True while it waits, False once it is approved."""
+        return await self._write(partial(hold_transfer, (tx_hash, purchase, amount, reason, now)))
+
 
 def read_purchases(place: LedgerPlace, state: str | None, limit: int) -> list[ListedPurchase]:
     """Return the newest stored purchases, even while a service has the database open. Raises StorageFailed."""
@@ -181,6 +266,13 @@ _CASES = """
     SELECT 'undone', r.tx_hash, p.address, r.amount, NULL, r.lost, r.at
     FROM tx_reversal r JOIN purchase p ON p.id = r.purchase
     ORDER BY at"""
+
+_REVIEWS = """
+    SELECT 'disputed', c.tx_hash, p.address, c.amount, 'RPC servers disagree', NULL, c.disputed_since AS at
+    FROM tx_credit c JOIN purchase p ON p.id = c.purchase WHERE c.disputed_since IS NOT NULL AND c.agreed_at IS NULL
+    UNION ALL
+    SELECT 'held', r.tx_hash, p.address, r.amount, r.reason, NULL, r.at
+    FROM payment_review r JOIN purchase p ON p.id = r.purchase WHERE r.approved_at IS NULL"""
 
 
 def find_next_index(db: SqlConnection) -> int:
@@ -346,6 +438,29 @@ def _credit_of(row: Any) -> StoredCredit:
     return credit._replace(late=bool(credit.late), used=bool(credit.used))
 
 
+def list_unagreed(db: SqlConnection) -> list[UnagreedTransfer]:
+    sql = """SELECT c.tx_hash, p.address, c.amount, c.credited_at, c.disputed_since
+      FROM tx_credit c JOIN purchase p ON p.id = c.purchase WHERE c.agreed_at IS NULL ORDER BY c.credited_at"""
+    return [UnagreedTransfer(*row) for row in db.execute(sql)]
+
+
+def record_opinion(column: str, tx_hash: bytes, now: int, db: SqlConnection) -> None:
+    db.execute(f"UPDATE tx_credit SET {column}=coalesce({column}, ?) WHERE tx_hash=?", (now, tx_hash))
+
+
+def sum_sold(since: int, db: SqlConnection) -> int:
+    sql = """SELECT (SELECT coalesce(sum(amount), 0) FROM tx_credit WHERE credited_at>=?1)
+      + (SELECT coalesce(sum(amount), 0) FROM x402_payment WHERE begun_at>=?1)"""
+    return int(db.execute(sql, (since,)).fetchone()[0])
+
+
+def hold_transfer(row: tuple[bytes, int, int, str, int], db: SqlConnection) -> bool:
+    columns = "tx_hash, purchase, amount, reason, at"
+    db.execute(f"INSERT INTO payment_review({columns}) VALUES(?,?,?,?,?) ON CONFLICT DO NOTHING", row)
+    approval = db.execute("SELECT approved_at FROM payment_review WHERE tx_hash=? AND purchase=?", row[:2]).fetchone()
+    return approval is None or approval[0] is None
+
+
 _TERMS = "memo_hash, id, address, hd_index, amount, credits, challenge, created_at, expires_at"
 _UNTOUCHED = """state = 'quoted' AND expires_at < ?
   AND NOT EXISTS (SELECT 1 FROM unapplied_payment u WHERE u.purchase = purchase.id)
@@ -377,6 +492,16 @@ def bring_back(memo_hash: bytes, db: SqlConnection) -> None:
         (memo_hash,),
     )
     db.execute("DELETE FROM old_quote WHERE memo_hash=?", (memo_hash,))
+
+
+def read_review_cases(place: LedgerPlace) -> list[ReviewCase]:
+    """Return the stored cases, even while a service has the database open. Raises StorageFailed."""
+    return read_place(place, lambda db: [ReviewCase(*row) for row in db.execute(_REVIEWS)])
+
+
+async def approve_transfer(file: GroupCommit, tx_hash: bytes, now: int) -> bool:
+    """Approve a transfer that waits for a person, so that it can be credited. Return False if none waits."""
+    return await file.alone(partial(_approve, tx_hash, now), room=ROOM)
 
 
 async def record_sending(file: GroupCommit, one: Authorization, tx_hash: bytes | None, now: int) -> None:
@@ -411,3 +536,8 @@ def _begin(one: Authorization, tx_hash: bytes | None, now: int, db: SqlConnectio
 
 def _end(one: Authorization, now: int, db: SqlConnection) -> None:
     db.execute("UPDATE sweep SET done_at=? WHERE payer=? AND nonce=? AND done_at IS NULL", (now, one.payer, one.nonce))
+
+
+def _approve(tx_hash: bytes, now: int, db: SqlConnection) -> bool:
+    sql = "UPDATE payment_review SET approved_at=? WHERE tx_hash=? AND approved_at IS NULL"
+    return db.execute(sql, (now, tx_hash)).rowcount > 0

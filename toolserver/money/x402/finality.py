@@ -12,8 +12,7 @@ from toolserver.errors import PaymentRequired
 from toolserver.money.purchases.chain.reorg_watch import COMPARE_S, LAGS_S, MISSING_S, Sightings, sort_sightings
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.credit_price import credits_for
-from toolserver.money.purchases.matching import AUTHORIZATION_USED, transfers
-from toolserver.money.purchases.policy import ObservedTransaction, Policy
+from toolserver.money.purchases.matching import AUTHORIZATION_USED, ObservedTransaction, Policy, transfers
 from toolserver.money.purchases.units import USDC
 from toolserver.money.x402.records import PaymentPlace, TopupCredit, WatchedPayment, owner_of
 from toolserver.money.x402.store import SqlPaymentStore

@@ -16,8 +16,8 @@ from toolserver.core.metrics import Metrics
 from toolserver.money.purchases.ceilings import make_ceilings
 from toolserver.money.purchases.chain.rpc_pool import make_rpc_pool
 from toolserver.money.purchases.credit_price import ATOMIC
-from toolserver.money.purchases.policy import policy_of
-from toolserver.money.purchases.sql_review import SqlReview
+from toolserver.money.purchases.matching import policy_of
+from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.receipts.sign import Receipts
 from toolserver.money.x402.exact import ExactScheme
 from toolserver.money.x402.finality import PaymentFinality
@@ -68,7 +68,7 @@ async def open_x402(
         clock,
         lookup,
         finality=finality,
-        ceilings=make_ceilings(payments, SqlReview(file), clock),
+        ceilings=make_ceilings(payments, SqlPurchaseStore(file), clock),
     )
     try:
         async with anyio.create_task_group() as tasks:

@@ -1,12 +1,10 @@
-"""Hashes, addresses, signatures and points of the curve, as Ethereum defines them.
+"""Computes hashes, addresses and signatures as Ethereum defines them.
 
 The libraries that compute them take long to import, so each is imported when it is first used: a service that sells
 nothing loads none of them.
 """
 
 import re
-
-Point = tuple[int, int]
 
 _ADDRESS = re.compile("0x[0-9a-fA-F]{40}")
 _TX_HASH = re.compile(r"(?:0[xX])?([0-9a-fA-F]{64})")
@@ -73,26 +71,3 @@ def recover_address(digest: bytes, signature: bytes) -> bytes | None:
     except (BadSignature, ValidationError, ValueError):
         return None
     return public_key.to_canonical_address()
-
-
-def add_multiple(factor: int, point: Point) -> Point:
-    """Return the generator of secp256k1 times `factor`, plus another point.
-
-    Raises ValueError if `factor` is 0 or not below the order of the curve, or if the sum is the point at infinity.
-    """
-    from cryptography.hazmat.primitives.asymmetric import ec
-    from eth_keys.backends.native.jacobian import fast_add
-
-    multiple = ec.derive_private_key(factor, ec.SECP256K1()).public_key().public_numbers()
-    x, y = fast_add((multiple.x, multiple.y), point)
-    if (x, y) == (0, 0):
-        raise ValueError("the sum is the point at infinity")
-    return x, y
-
-
-def decompress_point(compressed: bytes) -> Point:
-    """Return the point of secp256k1 that 33 bytes name. Raises ValueError."""
-    from cryptography.hazmat.primitives.asymmetric import ec
-
-    point = ec.EllipticCurvePublicKey.from_encoded_point(ec.SECP256K1(), compressed).public_numbers()
-    return point.x, point.y

@@ -16,8 +16,7 @@ from toolserver.core.import_guard import recursion_limit_kept
 from toolserver.core.json_rpc import JsonRpcClient, RpcUnusable
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.chain.ethereum import checksum_address
-from toolserver.money.purchases.matching import TRANSFER, Log, Receipt, Transaction
-from toolserver.money.purchases.policy import ObservedTransaction
+from toolserver.money.purchases.matching import TRANSFER, Log, ObservedTransaction, Receipt, Transaction
 from toolserver.money.purchases.units import LEAST, USDC, USDC_TEXT
 
 with recursion_limit_kept():

@@ -10,10 +10,8 @@ from typing import NamedTuple
 
 from toolserver.clock import Clock
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
-from toolserver.money.purchases.matching import transfers
-from toolserver.money.purchases.policy import ObservedTransaction, Policy
+from toolserver.money.purchases.matching import ObservedTransaction, Policy, transfers
 from toolserver.money.purchases.records import BlockUpdate, StoredCredit, UnagreedTransfer
-from toolserver.money.purchases.sql_review import SqlReview
 from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.sql.leases import Turn, is_our_turn
 
@@ -120,7 +118,7 @@ def sort_sightings(
 class AgreementWatch:
     """Asks every server about each transfer until a second one has confirmed it. One instance at a time does this."""
 
-    def __init__(self, store: SqlReview, chain: RpcPool, clock: Clock, turn: Turn | None = None) -> None:
+    def __init__(self, store: SqlPurchaseStore, chain: RpcPool, clock: Clock, turn: Turn | None = None) -> None:
         self._store, self._chain, self._clock, self._turn = store, chain, clock, turn
 
     async def run(self) -> None:

@@ -12,7 +12,7 @@ import anyio.to_thread
 from toolserver.clock import Clock
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.credit_sales import ChainServers
-from toolserver.money.purchases.policy import ObservedTransaction
+from toolserver.money.purchases.matching import ObservedTransaction
 from toolserver.money.purchases.units import CHAIN_ID, DECIMALS
 from toolserver.settings import PaymentSettings
 

@@ -27,9 +27,9 @@ from toolserver.errors import (
     NotFound,
     PayerProofRequired,
 )
-from toolserver.money.purchases.confirm import Rules, text_to_sign
-from toolserver.money.purchases.matching import TRANSFER_SELECTOR, Transaction, commitment
-from toolserver.money.purchases.quotes import challenge_of
+from toolserver.money.purchases.matching import TRANSFER_SELECTOR, Transaction
+from toolserver.money.purchases.quotes import challenge_of, commitment
+from toolserver.money.purchases.service import Rules, text_to_sign
 from toolserver.money.purchases.units import USDC
 
 HEX = f"{int.from_bytes(TX, 'big'):064x}"

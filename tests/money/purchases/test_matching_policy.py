@@ -4,7 +4,7 @@ import pytest
 
 from tests.money.purchases.parts import PAYER, block_hash, observed, paid, receipt, transfer_log
 from toolserver.money.purchases.credit_price import ATOMIC
-from toolserver.money.purchases.policy import Policy, Progress, is_older
+from toolserver.money.purchases.matching import Policy, Progress, is_older
 
 POLICY = Policy()
 US = bytes([0xD0]) * 20

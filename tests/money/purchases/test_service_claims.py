@@ -27,7 +27,7 @@ from toolserver.errors import (
     NoMatchingTransfer,
     PaymentRequired,
 )
-from toolserver.money.purchases.confirm import ASK_AGAIN_S, WINDOW_S, Rules
+from toolserver.money.purchases.service import ASK_AGAIN_S, WINDOW_S, Rules
 from toolserver.sql.errors import StorageFailed
 
 HEX = f"{int.from_bytes(TX, 'big'):064x}"

@@ -10,8 +10,8 @@ from toolserver.errors import (
     NoMatchingTransfer,
     PaymentPending,
 )
-from toolserver.money.purchases.confirm import Rules
-from toolserver.money.purchases.policy import Policy
+from toolserver.money.purchases.matching import Policy
+from toolserver.money.purchases.service import Rules
 
 
 @pytest.fixture
