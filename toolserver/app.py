@@ -51,13 +51,13 @@ from toolserver.registry.site_facts import Document, SiteFacts, sells
 from toolserver.registry.source_list import digest_source_list
 from toolserver.registry.tool_packages import tool_packages
 from toolserver.serving.background_tasks import keep_usage, open_tasks, start_composing
+from toolserver.serving.data_directory import UntrustedProxyNote
 from toolserver.serving.money import MoneyParts, memory_money, open_money
 from toolserver.serving.operator_report import OperatorReport
 from toolserver.serving.packaged_texts import read_texts
 from toolserver.serving.public_facts import read_public_facts
 from toolserver.serving.readiness import Readiness
 from toolserver.serving.service_status import ServiceStatus
-from toolserver.serving.untrusted_proxy import UntrustedProxyNote
 from toolserver.serving.webhooks import open_service_webhooks
 from toolserver.settings import LimitSettings, Settings, is_loopback
 from toolserver.shared.redis import open_redis

@@ -29,13 +29,12 @@ from toolserver.cli.doctor import (
     report,
     settings_table,
 )
-from toolserver.cli.source_probe import Probe
-from toolserver.cli.source_recording import FolderInUse, SourceRecording
+from toolserver.cli.source_probe import FolderInUse, Probe, SourceRecording
 from toolserver.clock import ManualClock
 from toolserver.core.metrics import Metrics
 from toolserver.core.recorded_exchange import read_exchanges, read_summary
+from toolserver.serving.data_directory import note_running
 from toolserver.serving.listen import bind_socket, serve_metrics
-from toolserver.serving.running_note import note_running
 from toolserver.settings import KEYS, Settings, SourceSettings
 from toolserver.upstream.drift import Drift
 from toolserver.upstream.http_sender import Announcement

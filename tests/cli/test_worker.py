@@ -13,7 +13,7 @@ import pytest
 from toolserver.cli import worker as module
 from toolserver.cli.worker import Orders, name_worker, read_orders, work
 from toolserver.serving.listeners import Listeners
-from toolserver.serving.worker_process import REPLACED, STOP
+from toolserver.serving.supervisor import REPLACED, STOP
 from toolserver.settings import Settings
 
 

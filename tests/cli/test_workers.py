@@ -10,9 +10,9 @@ import pytest
 from toolserver.cli import workers as module
 from toolserver.cli.ready_notice import ReadyNotice
 from toolserver.cli.workers import make_worker_settings, supervise, workers_command
+from toolserver.serving.data_directory import read_running
 from toolserver.serving.listeners import Listeners
-from toolserver.serving.running_note import read_running
-from toolserver.serving.worker_process import WorkerFailed
+from toolserver.serving.supervisor import WorkerFailed
 from toolserver.settings import MetricsSettings, Settings
 
 SHARED = {"database_url": "postgresql://db.example/tools", "redis_url": "redis://cache.example"}

@@ -7,7 +7,7 @@ import pytest
 from toolserver.clock import ManualClock
 from toolserver.core.circuit_breaker import BreakerPolicy, CircuitBreaker
 
-ONE_PROBE = BreakerPolicy(failures_in_a_row=3, first_wait_s=30, longest_wait_s=600, probes=1, spread=0, window_s=0)
+ONE_PROBE = BreakerPolicy(failures_in_a_row=3, first_wait_s=30, longest_wait_s=600, probes=1, spread=0, window=None)
 
 
 @pytest.fixture

@@ -3,7 +3,7 @@
 import pytest
 
 from toolserver.serving.advice import Advice, describe_verdict, give_advice
-from toolserver.serving.untrusted_proxy import UntrustedProxyNote
+from toolserver.serving.data_directory import UntrustedProxyNote
 from toolserver.settings import Settings
 
 CALM = {"upstream": {"contact": "you@example.org"}}

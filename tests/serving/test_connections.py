@@ -7,7 +7,17 @@ import struct
 
 import pytest
 
-from toolserver.serving.connections import STALLED_S, Connection, ConnectionLimits, Connections, Listener
+from toolserver.core.caller import Addresses
+from toolserver.registry.site_facts import SiteFacts
+from toolserver.serving.connections import (
+    STALLED_S,
+    Connection,
+    ConnectionLimits,
+    Connections,
+    Listener,
+    stop_accepting,
+)
+from toolserver.serving.request_gate import RequestGate
 
 
 class Wire:
@@ -27,6 +37,17 @@ class Wire:
         return self.unsent
 
 
+class Unadmitting(Connections):
+    """Notes the addresses for which a place is wanted, and has none."""
+
+    def __init__(self) -> None:
+        super().__init__(ConnectionLimits(), asyncio.get_running_loop().time)
+        self.wanted: list[str] = []
+
+    def admit(self, address: str) -> None:
+        self.wanted.append(address)
+
+
 class Time:
     def __init__(self) -> None:
         self.at = 0.0
@@ -36,14 +57,7 @@ class Time:
 
 
 PROXY = "10.0.0.1"
-
-
-def is_proxy(address: str) -> bool:
-    return address == PROXY
-
-
-def forwarded_client(address: str, forwarded: str | None) -> str:
-    return address if forwarded is None else forwarded.rpartition(",")[2].strip()
+ADDRESSES = Addresses([PROXY])
 
 
 def forwarded(client: str) -> list[tuple[bytes, bytes]]:
@@ -74,8 +88,7 @@ def test_a_client_has_a_share_and_one_that_leaves_frees_its_place():
 
 
 def test_a_trusted_proxy_has_no_share_of_its_own():
-    limits = ConnectionLimits(per_client=1, is_exempt=lambda address: address == "10.0.0.1")
-    connections = Connections(limits, Time())
+    connections = Connections(ConnectionLimits(per_client=1), Time(), ADDRESSES)
 
     assert [connections.admit("10.0.0.1") is not None for _ in range(5)] == [True] * 5
 
@@ -137,8 +150,7 @@ def test_a_flood_of_unfinished_requests_closes_its_own_connections_and_no_reques
 
 
 def test_a_connection_that_moves_counts_once_and_those_without_any_are_forgotten():
-    limits = ConnectionLimits(in_all=100, is_exempt=is_proxy, client_of=forwarded_client)
-    connections = Connections(limits, Time())
+    connections = Connections(ConnectionLimits(in_all=100), Time(), ADDRESSES)
     opened_ones = [opened(connections, PROXY) for _ in range(6)]
     for _ in range(3):
         for n, connection in enumerate(opened_ones):
@@ -153,8 +165,7 @@ def test_a_connection_that_moves_counts_once_and_those_without_any_are_forgotten
 
 
 def test_a_request_behind_a_trusted_proxy_counts_for_the_client_it_was_forwarded_for():
-    limits = ConnectionLimits(in_all=12, per_client=4, is_exempt=is_proxy, client_of=forwarded_client)
-    connections = Connections(limits, Time())
+    connections = Connections(ConnectionLimits(in_all=12, per_client=4), Time(), ADDRESSES)
     idle = opened(connections, PROXY)
     idle.await_request()
     honest = opened(connections, PROXY)
@@ -173,8 +184,7 @@ def test_a_request_behind_a_trusted_proxy_counts_for_the_client_it_was_forwarded
 
 
 def test_a_client_behind_a_proxy_has_a_place_only_while_a_request_of_its_is_under_way():
-    limits = ConnectionLimits(in_all=12, per_client=2, is_exempt=is_proxy, client_of=forwarded_client)
-    connections = Connections(limits, Time())
+    connections = Connections(ConnectionLimits(in_all=12, per_client=2), Time(), ADDRESSES)
     kept = [opened(connections, PROXY) for _ in range(5)]
     for connection in kept:
         connection.await_body(forwarded("192.0.2.2"))
@@ -187,8 +197,7 @@ def test_a_client_behind_a_proxy_has_a_place_only_while_a_request_of_its_is_unde
 
 def test_a_connection_that_a_trusted_proxy_keeps_is_the_last_to_make_room():
     """The proxy may be sending an honest request on it, and not send it again."""
-    limits = ConnectionLimits(in_all=8, is_exempt=is_proxy, client_of=forwarded_client)
-    connections = Connections(limits, Time())
+    connections = Connections(ConnectionLimits(in_all=8), Time(), ADDRESSES)
     kept = [opened(connections, PROXY) for _ in range(7)]
     direct = opened(connections, "192.0.2.1")
 
@@ -345,13 +354,11 @@ async def test_of_many_that_come_at_once_the_last_is_served_and_the_first_make_r
     listener.close()
 
 
-async def test_who_resets_a_connection_in_the_queue_is_not_served(monkeypatch):
+async def test_who_resets_a_connection_in_the_queue_is_not_served():
     """And takes no place: a flood of resets costs a system call each."""
     sock = listening()
     sock.listen(100)
-    connections = Connections(ConnectionLimits(), asyncio.get_running_loop().time)
-    admitted: list[str] = []
-    monkeypatch.setattr(connections, "admit", lambda address: admitted.append(address))
+    connections = Unadmitting()
     for _ in range(20):
         with socket.create_connection(sock.getsockname()) as gone:
             gone.sendall(b"GET / HTTP/1.1\r\n\r\n")
@@ -361,22 +368,20 @@ async def test_who_resets_a_connection_in_the_queue_is_not_served(monkeypatch):
         listener = Listener(sock, connections, Echo)
         listener.open()
         async with asyncio.timeout(5):
-            while not admitted:  # noqa: ASYNC110 - nothing tells that a connection was refused
+            while not connections.wanted:  # noqa: ASYNC110 - nothing tells that a connection was refused
                 await asyncio.sleep(0)
-    assert len(admitted) == 1
+    assert len(connections.wanted) == 1
     listener.close()
 
 
-async def test_newcomers_are_accepted_in_small_groups_between_which_the_others_have_their_turn(monkeypatch):
+async def test_newcomers_are_accepted_in_small_groups_between_which_the_others_have_their_turn():
     sock = listening()
     sock.listen(100)
-    connections = Connections(ConnectionLimits(), asyncio.get_running_loop().time)
-    admitted: list[str] = []
-    monkeypatch.setattr(connections, "admit", lambda address: admitted.append(address))
+    connections = Unadmitting()
     waiting = [socket.create_connection(sock.getsockname()) for _ in range(50)]
     listener = Listener(sock, connections, Echo)
-    listener._accept()
-    assert 0 < len(admitted) <= 10
+    listener.accept()
+    assert 0 < len(connections.wanted) <= 10
     for each in waiting:
         each.close()
     listener.close()
@@ -398,18 +403,80 @@ def test_while_all_are_only_just_being_opened_the_next_one_waits_in_the_queue():
 async def test_a_refusal_by_the_system_pauses_and_is_logged_once(caplog):
     sock = listening()
     connections = Connections(ConnectionLimits(), asyncio.get_running_loop().time)
-    listener = Listener(sock, connections, Echo)
 
     class Exhausted:
-        fileno = staticmethod(sock.fileno)
+        fileno, close = staticmethod(sock.fileno), staticmethod(sock.close)
 
         def accept(self) -> None:
             raise OSError(24, "too many open files")
 
+    listener = Listener(Exhausted(), connections, Echo)  # type: ignore[arg-type]
     listener.open()
-    listener._sock = Exhausted()  # type: ignore[assignment]
-    listener._accept()
+    listener.accept()
     assert [record.message for record in caplog.records] == ["no connection can be accepted"]
     assert connections.closed == {"refused_by_system": 1}
-    listener._sock = sock
     listener.close()
+
+
+FACTS = SiteFacts(base_url="https://data.example", source="data.example")
+
+
+class Listening:
+    is_open = True
+
+    def close(self):
+        self.is_open = False
+
+
+async def answer(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"x", b"y")]})
+    await send({"type": "http.response.body", "body": b"yes"})
+
+
+async def ask(gate):
+    """The status of an answer, and its headers."""
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+
+    await gate({"type": "http", "method": "GET", "path": "/"}, None, send)
+    return sent[0]["status"], sent[0]["headers"]
+
+
+@pytest.fixture
+def parts():
+    return Listening(), Connections(ConnectionLimits(), lambda: 0.0)
+
+
+async def test_a_service_that_ends_refuses_what_comes_while_it_accepts(parts):
+    listener, connections = parts
+    gate = RequestGate(answer, FACTS)
+    assert await ask(gate) == (200, [(b"x", b"y")])
+    await stop_accepting(gate, listener, connections, 0)
+    assert not listener.is_open
+    assert (await ask(gate))[0] == 503
+
+
+async def test_one_that_is_replaced_answers_over_connections_it_has_and_each_answer_is_the_last(parts):
+    listener, connections = parts
+    kept = connections.admit("192.0.2.1")
+    gate = RequestGate(answer, FACTS, lambda: True)
+    leaving = asyncio.ensure_future(stop_accepting(gate, listener, connections, 5))
+    await asyncio.sleep(0)
+    assert not listener.is_open
+    assert await ask(gate) == (200, [(b"x", b"y"), (b"connection", b"close")])
+    assert not leaving.done()
+    kept.end()
+    await leaving
+
+
+@pytest.mark.parametrize("service_ends", [True, False])
+async def test_clients_that_keep_silent_are_not_waited_for_without_end(parts, service_ends):
+    listener, connections = parts
+    connections.admit("192.0.2.1")
+    answers = iter([True, True])
+    gate = RequestGate(answer, FACTS, lambda: next(answers, not service_ends))
+    async with asyncio.timeout(20):
+        await stop_accepting(gate, listener, connections, 0, hand_over_s=60.0 if service_ends else 0.01)
+    assert (await ask(gate))[0] == 503

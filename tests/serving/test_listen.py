@@ -155,12 +155,15 @@ async def test_an_app_that_ends_by_itself_ends_the_program(caplog):
 
 def test_connections_are_bounded_as_set_and_per_client_only_where_limits_are_on():
     limits = {"connections": 50, "connections_per_client": 5, "head_s": 1, "body_s": 2, "idle_s": 3, "write_s": 4}
-    on = listen._connection_limits(Settings(limits=LimitSettings(**limits, trusted_proxies=["192.0.2.0/24"])))
-    off = listen._connection_limits(Settings(limits=LimitSettings(**limits, enabled=False)))
+    settings = Settings(limits=LimitSettings(**limits, trusted_proxies=["192.0.2.0/24"]))
+    connections = listen.make_connections(settings, lambda: 0.0)
+    on = connections.limits
+    off = listen.make_connections(Settings(limits=LimitSettings(**limits, enabled=False)), lambda: 0.0).limits
 
     assert (on.in_all, on.per_client, off.per_client) == (50, 5, 50)
     assert (on.head_s, on.body_s, on.idle_s, on.write_s) == (1, 2, 3, 4)
-    assert (on.is_exempt("192.0.2.9"), on.is_exempt("198.51.100.1")) == (True, False)
+    assert all(connections.admit("192.0.2.9") for _ in range(6)), "a trusted proxy has no limit itself"
+    assert [connections.admit("198.51.100.1") is None for _ in range(6)] == [False] * 5 + [True]
 
 
 # --- metrics

@@ -26,7 +26,7 @@ async def test_a_connection_that_ended_leaves_no_timer_that_keeps_it_alive(error
     config = uvicorn.Config(app=None, ws="none")
     config.load()
     transport = Mock(is_closing=lambda: False, get_extra_info=lambda name, default=None: None)
-    protocol = uvicorn_server.StrictHttpToolsProtocol(config, uvicorn_server._Server(config).server_state, {})
+    protocol = uvicorn_server.StrictHttpToolsProtocol(config, uvicorn_server.UvicornServer(config).server_state, {})
     protocol.ours = Mock()
     protocol.connection_made(transport)
     protocol.on_response_complete()  # from here on it waits for the next request, for so many seconds
@@ -38,7 +38,7 @@ async def test_a_connection_that_ended_leaves_no_timer_that_keeps_it_alive(error
 def test_what_a_stranger_can_cause_at_will_is_not_logged():
     def line(words: str) -> bool:
         record = logging.LogRecord("uvicorn.error", logging.WARNING, "", 0, words, (), None)
-        return uvicorn_server._is_worth_a_line(record)
+        return uvicorn_server.is_worth_a_line(record)
 
     assert [line("Invalid HTTP request received."), line("Unsupported upgrade request.")] == [False, False]
     assert line("Exception in ASGI application\n")
@@ -95,7 +95,7 @@ async def say(*pieces: bytes, status: int = 200, reads_on: bool = False) -> tupl
 
     config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
     config.load()
-    protocol = uvicorn_server.StrictHttpToolsProtocol(config, uvicorn_server._Server(config).server_state, {})
+    protocol = uvicorn_server.StrictHttpToolsProtocol(config, uvicorn_server.UvicornServer(config).server_state, {})
     wire, phases = Wire(), Phases()
     protocol.ours = phases
     protocol.connection_made(wire)

@@ -19,8 +19,7 @@ from toolserver.app import Service
 from toolserver.cli.load_settings import prepare_settings
 from toolserver.cli.local_service import has_data, local_service
 from toolserver.cli.options import json_option
-from toolserver.cli.source_probe import NEEDS_PERSON, Probe, probe_sources
-from toolserver.cli.source_recording import FolderInUse, SourceRecording
+from toolserver.cli.source_probe import NEEDS_PERSON, FolderInUse, Probe, SourceRecording, probe_sources
 from toolserver.core.caller import Caller
 from toolserver.core.http_client import HttpClient, Unreachable
 from toolserver.core.metrics import HOST_REFUSED, SOURCE_CLOSED
@@ -29,8 +28,8 @@ from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.registry.licence_table import WHAT
 from toolserver.registry.registry import Operation, Tier
 from toolserver.serving.advice import describe_verdict, give_advice
+from toolserver.serving.data_directory import read_running
 from toolserver.serving.packaged_texts import read_licence_table
-from toolserver.serving.running_note import read_running
 from toolserver.settings import KEYS, Settings
 from toolserver.sql.ledger_place import report_database
 from toolserver.upstream.http_sender import Announcement

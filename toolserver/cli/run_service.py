@@ -12,11 +12,10 @@ from toolserver.cli.serving_rules import check_before_serving
 from toolserver.clock import Clock
 from toolserver.mcp.sdk import McpExtension
 from toolserver.money.ledger.server.api import internal_app
-from toolserver.serving.directory_lock import hold_directory
+from toolserver.serving.data_directory import hold_directory, note_running
 from toolserver.serving.listen import freeze_startup, serve, serve_metrics, stop_signal
 from toolserver.serving.listeners import Listeners
 from toolserver.serving.request_gate import Asgi, never
-from toolserver.serving.running_note import note_running
 from toolserver.settings import Settings
 
 

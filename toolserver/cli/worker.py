@@ -20,7 +20,7 @@ from toolserver.cli.run_service import serve_until
 from toolserver.cli.workers import make_worker_settings
 from toolserver.serving.listen import run_async, stop_signal
 from toolserver.serving.listeners import Listeners
-from toolserver.serving.worker_process import LINE_BYTES, REPLACED
+from toolserver.serving.supervisor import LINE_BYTES, REPLACED
 from toolserver.settings import Settings
 from toolserver.webhooks.secret_box import open_key
 

@@ -15,11 +15,10 @@ import anyio
 
 from toolserver.cli.ready_notice import ReadyNotice
 from toolserver.cli.serving_rules import check_before_serving
+from toolserver.serving.data_directory import note_running
 from toolserver.serving.listen import stop_signal
 from toolserver.serving.listeners import Listeners
-from toolserver.serving.running_note import note_running
-from toolserver.serving.supervisor import Supervisor
-from toolserver.serving.worker_process import WorkerFailed, WorkerProcess
+from toolserver.serving.supervisor import Supervisor, WorkerFailed, WorkerProcess
 from toolserver.settings import Settings
 
 log = logging.getLogger(__name__)

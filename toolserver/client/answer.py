@@ -1,13 +1,15 @@
-"""Defines the answer to a call: the payload, and what the headers say about it."""
+"""Reads the response to a call: the answer with what its headers say, or the exception of a refusal's error code."""
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from toolserver.core.http_client import HttpAnswer, Unreachable
+from toolserver.errors import CallRejected
 
 T = TypeVar("T")
+_NOT_EXTRA = {"type", "title", "status", "error", "detail"}
 
 
 @dataclass(frozen=True)
@@ -52,3 +54,36 @@ def read_json(answer: HttpAnswer) -> dict[str, object]:
     if not isinstance(content, dict):
         raise Unreachable(f"status {answer.status}, without a JSON object: this answer is not from the service")
     return content
+
+
+class UnknownRejection(CallRejected, abstract=True):
+    """A refusal with an error code that this version of the client does not know."""
+
+    def __init__(self, code: str, answer: HttpAnswer, said: Mapping[str, Any]) -> None:
+        super().__init__(str(said.get("detail", code)), headers=dict(answer.headers), **_extra(said))
+        self.code, self.status = code, answer.status  # type: ignore[misc]
+        self.title, self.advice = str(said.get("title", code)), str(said.get("type", ""))  # type: ignore[misc]
+
+
+def read_rejection(answer: HttpAnswer) -> CallRejected:
+    """Return the exception. `extra` has the members of the body that belong to its code, and the request id.
+
+    Raises:
+        Unreachable: an intermediary answered instead of the service.
+    """
+    said: dict[str, Any] = read_json(answer)
+    code = said.get("error")
+    if not isinstance(code, str):
+        raise Unreachable(f"status {answer.status}, without an error code: this answer is not from the service")
+    declared = CallRejected.declared.get(code)
+    if declared is None:
+        return UnknownRejection(code, answer, said)
+    rejection = declared.__new__(declared)
+    CallRejected.__init__(
+        rejection, str(said.get("detail", declared.meaning)), headers={**answer.headers}, **_extra(said)
+    )
+    return rejection
+
+
+def _extra(said: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in said.items() if name not in _NOT_EXTRA}

@@ -13,8 +13,7 @@ from urllib.parse import quote, urlsplit
 
 import httpx
 
-from toolserver.client.answer import ToolAnswer, read_json
-from toolserver.client.rejections import read_rejection
+from toolserver.client.answer import ToolAnswer, read_json, read_rejection
 from toolserver.core.caller import real_token
 from toolserver.core.http_client import HttpAnswer, Unreachable
 from toolserver.core.public_address import is_local_host

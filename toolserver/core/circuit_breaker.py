@@ -21,12 +21,20 @@ MOST_RESULTS = 1000  # results kept for the window; more would hardly change the
 
 
 @dataclass(frozen=True, slots=True)
+class FailureWindow:
+    """Opens a circuit when `failed_share` of at least `least_calls` results of the last `length_s` seconds failed."""
+
+    length_s: float = 30.0
+    least_calls: int = 20
+    failed_share: float = 0.5
+
+
+@dataclass(frozen=True, slots=True)
 class BreakerPolicy:
     """When a circuit opens, how long it stays open, and what closes it. Times are in seconds.
 
-    The circuit opens after `failures_in_a_row` and, if `window_s` is not 0, when `failed_share` of at least
-    `window_calls` results within the window are failures. A wait varies randomly by `spread`, so that several instances
-    do not probe at the same time.
+    The circuit opens after `failures_in_a_row`, and by its `window`, if it has one. A wait varies randomly by `spread`,
+    so that several instances do not probe at the same time.
     """
 
     failures_in_a_row: int = 5
@@ -34,9 +42,7 @@ class BreakerPolicy:
     longest_wait_s: float = 300.0
     probes: int = 2
     spread: float = 0.2
-    window_s: float = 30.0
-    window_calls: int = 20
-    failed_share: float = 0.5
+    window: FailureWindow | None = FailureWindow()
 
 
 class CircuitBreaker:
@@ -69,7 +75,8 @@ class CircuitBreaker:
         if not self.closed:
             return
         self._failures = 0 if good else self._failures + 1
-        mostly_failed = self._policy.window_s > 0 and self._record_in_window(good)
+        window = self._policy.window
+        mostly_failed = window is not None and self._record_in(window, good)
         if not good and (mostly_failed or self._failures >= self._policy.failures_in_a_row):
             self._open()
 
@@ -106,16 +113,16 @@ class CircuitBreaker:
         self._open_until = self._clock.monotonic() + wait_s
         self.tripped.set()
 
-    def _record_in_window(self, good: bool) -> bool:
+    def _record_in(self, window: FailureWindow, good: bool) -> bool:
         """Add a result to the window and return True if too large a share of the window failed."""
-        now, policy, results = self._clock.monotonic(), self._policy, self._results
+        now, results = self._clock.monotonic(), self._results
         results.append((now, good))
         if good:
             return False
-        while results[0][0] < now - policy.window_s:
+        while results[0][0] < now - window.length_s:
             results.popleft()
         failed = sum(not each for _, each in results)
-        return len(results) >= policy.window_calls and failed >= policy.failed_share * len(results)
+        return len(results) >= window.least_calls and failed >= window.failed_share * len(results)
 
     def _open(self) -> None:
         self.opened += self.closed

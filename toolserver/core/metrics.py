@@ -234,10 +234,10 @@ class Metrics:
         children[0].inc()
         children[1].observe(seconds)
 
-    def fetched(self, source: str, outcome: str, seconds: float, asked: bool) -> None:
-        """Count an exchange. If the source was not `asked` (we sent no request), neither its time nor `up` changes."""
+    def fetched(self, source: str, outcome: str, seconds: float, was_sent: bool) -> None:
+        """Count an exchange. If no request was sent to the source, neither its time nor `up` changes."""
         self._fetches.labels(source, outcome).inc()
-        if asked:
+        if was_sent:
             self._fetch_seconds.labels(source).observe(seconds)
             self._up.labels(source).set(outcome == "ok")
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from toolserver.core.caller import Addresses
-from toolserver.serving.untrusted_proxy import read_untrusted_proxy
+from toolserver.serving.data_directory import read_untrusted_proxy
 from toolserver.settings import Settings
 
 BACKUPS = "backups"

@@ -1,4 +1,4 @@
-"""Limit client connections: how many there may be, and how long each phase of a request may take.
+"""Limit client connections: how many there may be, and how long each phase of a request may take. Stop taking them.
 
 Both HTTP servers accept through `Listener` and report the phases of each connection, so the same limits hold for both.
 """
@@ -10,8 +10,11 @@ import resource
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
+
+from toolserver.core.caller import Addresses
+from toolserver.serving.request_gate import RequestGate
 
 log = logging.getLogger(__name__)
 
@@ -22,6 +25,8 @@ RESERVED_FILES, RESERVED_PART = 64, 5  # descriptors for the database, upstreams
 NO_DEADLINE = float("inf")
 FEW = 2  # connections that a client may have waiting without being the first to lose one
 STALLED_S = 2.0  # a client that has not read its answer for so long may lose its connection to another client
+HAND_OVER_S = 5.0  # for clients to send the next request on a kept connection and learn that it ends
+LOOK_S = 0.05
 LINGER_S = 2.0  # for a client to read an answer that came before its request was complete
 
 
@@ -30,9 +35,7 @@ class ConnectionLimits:
     """Limits on connections; times are in seconds.
 
     `head_s` is for the request line and headers, `body_s` for the whole body, `idle_s` between requests,
-    `write_s` for a client to receive what was sent. `client_of` names the client behind an address (IPv6 by /64) and a
-    value of X-Forwarded-For, if there is one; `is_exempt` is true for trusted proxies, which have no limit themselves:
-    each of their requests counts for the client that it was forwarded for.
+    `write_s` for a client to receive what was sent.
     """
 
     in_all: int = 4096
@@ -41,8 +44,6 @@ class ConnectionLimits:
     body_s: float = 20
     idle_s: float = 75
     write_s: float = 60
-    client_of: Callable[[str, str | None], str] = field(default=lambda address, forwarded: address)
-    is_exempt: Callable[[str], bool] = field(default=lambda address: False)
 
     def allowed(self) -> int:
         """Return how many connections fit below the limit of open files."""
@@ -144,10 +145,14 @@ class Connections:
     A connection waits while its client has something to do: to send the next request or the rest of one, or to read an
     answer. When all places are taken, a waiting connection makes room. The client with most of them is the first to
     lose one, its longest waiting, so a client that opens many closes only its own.
+
+    `addresses` names the client behind an address (IPv6 by /64) and a value of X-Forwarded-For, if there is one.
+    Trusted proxies have no limit themselves: each of their requests counts for the client that it was forwarded for.
+    Without `addresses`, every address is a client.
     """
 
-    def __init__(self, limits: ConnectionLimits, now: Callable[[], float]) -> None:
-        self.limits, self.now = limits, now
+    def __init__(self, limits: ConnectionLimits, now: Callable[[], float], addresses: Addresses | None = None) -> None:
+        self.limits, self.now, self._addresses = limits, now, addresses
         self.closed: Counter[str] = Counter()
         self.draining = False
         self._open: set[Connection] = set()
@@ -255,8 +260,12 @@ class Connections:
                 connection.transport.close()
 
     def _find_client(self, address: str, forwarded: str | None) -> ClientPlaces:
-        is_exempt = forwarded is None and self.limits.is_exempt(address)
-        name = f"proxy {address}" if is_exempt else self.limits.client_of(address, forwarded)
+        addresses = self._addresses
+        is_exempt = addresses is not None and forwarded is None and addresses.is_trusted(address)
+        if is_exempt:
+            name = f"proxy {address}"
+        else:
+            name = address if addresses is None else addresses.client(address, forwarded)
         return self._clients.get(name) or ClientPlaces(name, is_exempt=is_exempt)
 
     def _take_place(self, client: ClientPlaces) -> None:
@@ -323,7 +332,7 @@ class Listener:
 
     def open(self) -> None:
         """Start accepting."""
-        self._loop.add_reader(self._sock.fileno(), self._accept)
+        self._loop.add_reader(self._sock.fileno(), self.accept)
         self._sweep()
 
     def close(self) -> None:
@@ -341,7 +350,8 @@ class Listener:
         self._connections.sweep()
         self._sweeping = self._loop.call_later(SWEEP_S, self._sweep)
 
-    def _accept(self) -> None:
+    def accept(self) -> None:
+        """Accept some of the connections that wait. The event loop calls this while there are any."""
         for _ in range(ACCEPTS_A_TURN):
             try:
                 sock, address = self._next or self._sock.accept()
@@ -356,7 +366,7 @@ class Listener:
                 continue
             if not self._connections.has_verdict():
                 self._next = sock, address
-                self._again = self._loop.call_soon(self._accept)
+                self._again = self._loop.call_soon(self.accept)
                 return
             connection = self._connections.admit(address[0])
             if connection is None:
@@ -378,9 +388,39 @@ class Listener:
         log.warning("no connection can be accepted", extra={"error": errno.errorcode.get(error.errno or 0, "OSError")})
         self._connections.closed["refused_by_system"] += 1
         self._loop.remove_reader(self._sock.fileno())
-        self._paused = self._loop.call_later(SWEEP_S, lambda: self._loop.add_reader(self._sock.fileno(), self._accept))
+        self._paused = self._loop.call_later(SWEEP_S, lambda: self._loop.add_reader(self._sock.fileno(), self.accept))
 
 
 def _is_gone(sock: socket.socket) -> bool:
     """Return True if the client reset its connection before it was accepted, so that nobody would read an answer."""
     return sock.getsockopt(socket.SOL_SOCKET, socket.SO_ERROR) != 0
+
+
+async def stop_accepting(
+    gate: RequestGate,
+    listener: Listener,
+    connections: Connections,
+    grace_s: float,
+    *,
+    hand_over_s: float = HAND_OVER_S,
+) -> None:
+    """Stop taking connections and answer requests in progress, within a limit in seconds.
+
+    A service that ends refuses new requests during this time. A service that is replaced by another process on the same
+    socket leaves new connections to that process and answers requests on its own connections. Each of these answers is
+    the last on its connection and says so, so that no client sends a request that nobody reads.
+    """
+    if gate.is_replaced():
+        listener.close()
+        gate.end_connections()
+        await _wait_until_left(gate, connections, hand_over_s)
+    await gate.stop(grace_s)
+    listener.close()
+
+
+async def _wait_until_left(gate: RequestGate, connections: Connections, within_s: float) -> None:
+    """Wait until every client has left, for at most this many seconds, or until the service must end."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + within_s
+    while len(connections) and gate.is_replaced() and loop.time() < until:  # noqa: ASYNC110 - three things at once
+        await asyncio.sleep(LOOK_S)

@@ -98,8 +98,8 @@ def _check_source(data_dir: Path, path: Path) -> MoveMark | None:
         raise MoveRefused(f"there is no ledger in {data_dir}")
     require_alone(path)
     if mark is None:
-        found = anyio.run(check, path)  # also migrates it
-        broken = [f"{breach['rule']}: {breach['where']}" for breach in found["breaches"] if not _is_late(breach)]
+        verdict = anyio.run(check, path)  # also migrates it
+        broken = [f"{breach['rule']}: {breach['where']}" for breach in verdict["breaches"] if not _is_late(breach)]
         if broken:
             raise MoveRefused(f"the ledger of {data_dir} is not sound, so it is not moved: {'; '.join(broken[:5])}")
         require_alone(path)

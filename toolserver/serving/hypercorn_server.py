@@ -21,8 +21,7 @@ from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.typing import AppWrapper, ConnectionState, LifespanState
 from hypercorn.utils import parse_socket_addr, wrap_app
 
-from toolserver.serving.connections import HEAD_BYTES, Connection, Connections, Listener
-from toolserver.serving.draining import stop_accepting
+from toolserver.serving.connections import HEAD_BYTES, Connection, Connections, Listener, stop_accepting
 from toolserver.serving.request_gate import RequestGate
 
 _FOLDS = (b"\n ", b"\n\t")

@@ -121,31 +121,30 @@ async def serve(
     `is_replaced` says, once the event is set, whether another process continues to serve on the same socket.
     """
     facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.host))
-    await _serve(RequestGate(app, facts, is_replaced), sock, settings.server, _connection_limits(settings), stop)
+    connections = make_connections(settings, asyncio.get_running_loop().time)
+    await _serve(RequestGate(app, facts, is_replaced), sock, settings.server, connections, stop)
 
 
-def _connection_limits(settings: Settings) -> ConnectionLimits:
-    """Return the limits on connections from the settings. Trusted proxies bring many clients over one address."""
+def make_connections(settings: Settings, now: Callable[[], float]) -> Connections:
+    """Return no connections yet, limited by the settings. Trusted proxies bring many clients over one address."""
     limits = settings.limits
-    addresses = Addresses(limits.trusted_proxies)
-    return ConnectionLimits(
+    bounds = ConnectionLimits(
         in_all=limits.connections,
         per_client=limits.connections_per_client if limits.enabled else limits.connections,
         head_s=limits.head_s,
         body_s=limits.body_s,
         idle_s=limits.idle_s,
         write_s=limits.write_s,
-        client_of=addresses.client,
-        is_exempt=addresses.is_trusted,
     )
+    return Connections(bounds, now, Addresses(limits.trusted_proxies))
 
 
 async def _serve(
-    gate: RequestGate, sock: socket.socket, server: str, limits: ConnectionLimits, stop: anyio.Event
+    gate: RequestGate, sock: socket.socket, server: str, connections: Connections, stop: anyio.Event
 ) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_unless_cancelled)
-    connections, ended = Connections(limits, loop.time), asyncio.Event()
+    ended = asyncio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_set_when, ended, stop, gate.died)
         await _run_of(server)(gate, sock, connections, ended, GRACE_S)
@@ -226,7 +225,8 @@ async def serve_metrics(
     """Serve the metrics and the pages for operators on their own socket until the event is set."""
     facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.metrics.host))
     gate = RequestGate(metrics_app(metrics, pages), facts, is_replaced)
-    await _serve(gate, sock, "hypercorn", ConnectionLimits(), stop)
+    connections = Connections(ConnectionLimits(), asyncio.get_running_loop().time)
+    await _serve(gate, sock, "hypercorn", connections, stop)
 
 
 def loop_factory(settings: Settings) -> Any:

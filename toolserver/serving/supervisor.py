@@ -4,24 +4,118 @@ Each worker has its place, with sockets that stay open here. Connections that ar
 its socket for the next process.
 """
 
+import json
 import logging
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import anyio
+from anyio.abc import Process
 
-from toolserver.serving.worker_process import REPLACED, STOP, WorkerFailed, WorkerProcess, describe_status
+from toolserver.errors import ToolserverError
 
 log = logging.getLogger(__name__)
 
+REPLACED, STOP = b"replaced\n", b"stop\n"
 START_S = 60.0  # how long a worker may take to accept calls
 STOP_S = 14.0  # how long workers may take to end; with the rest, a stop takes less than 15 seconds
 LEAVE_S = 20.0  # for a replaced worker, which waits for its clients and then for requests in progress
 SOON_S = 10.0  # after its start: a worker that ends within this time has not recovered
 MOST_DEATHS = 5
 FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
+LINE_BYTES = 65_536
+
+
+class WorkerFailed(ToolserverError):
+    """A worker did not start to accept calls."""
+
+
+class WorkerProcess:
+    """A process that was started as a worker."""
+
+    def __init__(self, number: int, process: Process) -> None:
+        self.number, self._process = number, process
+        self.began = anyio.current_time()
+
+    @classmethod
+    async def start(
+        cls, number: int, words: Sequence[str], orders: Mapping[str, Any], files: Sequence[int]
+    ) -> "WorkerProcess":
+        """Start a program with these file descriptors open, and send its orders. Raises WorkerFailed."""
+        try:
+            process = await anyio.open_process(list(words), stderr=None, pass_fds=list(files))
+        except OSError as error:
+            raise WorkerFailed(f"worker {number} cannot be started: {error.strerror}") from None
+        started = cls(number, process)
+        try:
+            await started._say(json.dumps(orders).encode() + b"\n")
+        except (anyio.BrokenResourceError, anyio.ClosedResourceError):
+            raise WorkerFailed(await started._describe_end()) from None
+        return started
+
+    @property
+    def pid(self) -> int:
+        """The id of the process."""
+        return self._process.pid
+
+    @property
+    def is_running(self) -> bool:
+        """True while the process has not ended."""
+        return self._process.returncode is None
+
+    async def wait_until_ready(self, within_s: float) -> dict[str, Any]:
+        """Return what the worker reports once it accepts calls. Raises WorkerFailed after `within_s` seconds."""
+        line = b""
+        assert self._process.stdout is not None
+        try:
+            with anyio.fail_after(within_s):
+                while not line.endswith(b"\n") and len(line) < LINE_BYTES:
+                    line += await self._process.stdout.receive()
+            report = json.loads(line)
+        except anyio.EndOfStream:
+            raise WorkerFailed(await self._describe_end()) from None
+        except TimeoutError:
+            raise WorkerFailed(f"worker {self.number} was not ready within {within_s:.0f} seconds") from None
+        except ValueError:
+            raise WorkerFailed(f"worker {self.number} wrote something other than its ready line to stdout") from None
+        if not isinstance(report, dict):
+            raise WorkerFailed(f"worker {self.number} wrote a line to standard output that is not an object")
+        return report
+
+    async def wait(self) -> int:
+        """Wait until the process has ended, and return its exit status, which is negative for a signal."""
+        return await self._process.wait()
+
+    async def tell(self, word: bytes) -> None:
+        """Send one of the words, unless the process has ended."""
+        with suppress(anyio.BrokenResourceError, anyio.ClosedResourceError):
+            await self._say(word)
+
+    def kill(self) -> None:
+        """Kill the process if it still runs."""
+        if self.is_running:
+            with suppress(ProcessLookupError):
+                self._process.kill()
+
+    async def close(self) -> None:
+        """Close the pipes of a process that has ended."""
+        await self._process.aclose()
+
+    async def _say(self, line: bytes) -> None:
+        assert self._process.stdin is not None
+        await self._process.stdin.send(line)
+
+    async def _describe_end(self) -> str:
+        return f"worker {self.number} {describe_status(await self.wait())} before it was ready; its log says why"
+
+
+def describe_status(status: int) -> str:
+    """Describe how a process ended."""
+    return f"was ended by signal {-status}" if status < 0 else f"ended with status {status}"
+
 
 StartWorker = Callable[[int], Awaitable[WorkerProcess]]
 OnReady = Callable[[list[dict[str, Any]]], None]

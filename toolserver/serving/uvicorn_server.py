@@ -15,8 +15,7 @@ import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from toolserver.serving.connections import HEAD_BYTES, Connection, Connections, Listener
-from toolserver.serving.draining import stop_accepting
+from toolserver.serving.connections import HEAD_BYTES, Connection, Connections, Listener, stop_accepting
 from toolserver.serving.request_gate import RequestGate
 
 _REFUSED = b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -130,7 +129,7 @@ class StrictHttpToolsProtocol(HttpToolsProtocol):
         raise httptools.HttpParserError(status.decode())
 
 
-class _Server(uvicorn.Server):
+class UvicornServer(uvicorn.Server):
     """A server that reports whether its app has started, without ending the process itself."""
 
     def __init__(self, config: uvicorn.Config) -> None:
@@ -145,7 +144,7 @@ class _Server(uvicorn.Server):
         self.is_up.set()
 
 
-def _is_worth_a_line(record: logging.LogRecord) -> bool:
+def is_worth_a_line(record: logging.LogRecord) -> bool:
     """Return False for messages that anyone can cause at will, and for cancellations that uvicorn has announced."""
     if record.exc_info and isinstance(record.exc_info[1], asyncio.CancelledError):
         return False
@@ -168,8 +167,8 @@ async def serve_uvicorn(
         timeout_graceful_shutdown=1,
         server_header=False,
     )
-    server = _Server(config)
-    logging.getLogger("uvicorn.error").addFilter(_is_worth_a_line)
+    server = UvicornServer(config)
+    logging.getLogger("uvicorn.error").addFilter(is_worth_a_line)
     server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]  # signals are ours
 
     def protocol(connection: Connection) -> asyncio.BaseProtocol:

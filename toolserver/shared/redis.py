@@ -9,7 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from toolserver.core.shared_memory import Script, SharedMemoryLost
@@ -95,19 +95,17 @@ def _group(batch: list[_ScriptRun]) -> list[_Command]:
     return commands
 
 
-@dataclass(slots=True, eq=False)
 class _Lane:
     """One connection and the scripts that wait for it."""
 
-    connect: "Callable[[], Connection]"
-    deadline_s: float
-    on_change: Callable[[], None]
-    is_up: bool = False
-    is_closing: bool = False  # redis-py may swallow a cancellation that arrives while it reads
-    waiting: list[_ScriptRun] = field(default_factory=list)
-    wake: asyncio.Event = field(default_factory=asyncio.Event)
-    refused: int = 0
-    _complain_at: float = 0.0
+    def __init__(self, connect: "Callable[[], Connection]", deadline_s: float, on_change: Callable[[], None]) -> None:
+        self.connect, self.deadline_s, self.on_change = connect, deadline_s, on_change
+        self.is_up = False
+        self.is_closing = False  # redis-py may swallow a cancellation that arrives while it reads
+        self.waiting: list[_ScriptRun] = []
+        self.wake = asyncio.Event()
+        self.refused = 0
+        self._complain_at = 0.0
 
     def add(self, each: _ScriptRun) -> None:
         """Queue a script. Raises SharedMemoryLost."""

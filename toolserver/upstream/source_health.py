@@ -33,9 +33,9 @@ from toolserver.upstream.source_history import SourceHistory
 
 log = logging.getLogger(__name__)
 
-POLICY = BreakerPolicy(failures_in_a_row=3, first_wait_s=30, longest_wait_s=600, probes=1, spread=0, window_s=0)
+POLICY = BreakerPolicy(failures_in_a_row=3, first_wait_s=30, longest_wait_s=600, probes=1, spread=0, window=None)
 POLICY_FOR_CALLERS = BreakerPolicy(
-    failures_in_a_row=10, first_wait_s=30, longest_wait_s=120, probes=1, spread=0, window_s=0
+    failures_in_a_row=10, first_wait_s=30, longest_wait_s=120, probes=1, spread=0, window=None
 )
 
 PROBE_S = 60.0  # after this the probe of a dead instance is abandoned
