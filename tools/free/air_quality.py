@@ -1,21 +1,59 @@
-"""GET /api/air-quality."""
+"""GET /api/air-quality: the US index by bands, of the reporting area nearest to a point."""
 
-from collections.abc import Callable
-from datetime import datetime
+from collections.abc import Callable, Iterable
+from datetime import datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import BeforeValidator, Field
 
-from tools.parsing.numbers import number, within
-from tools.parsing.optional import optional
-from tools.parsing.places import DEFAULT, Latitude, Longitude, Place, two_decimals
-from tools.shared.air import Band, Near, aqi_band, nearest
+from tools.parsing.fields import number, optional, within
+from tools.parsing.places import DEFAULT, Latitude, Longitude, Place, distance_km, two_decimals
 from tools.shared.geocoding import ChosenPlace, PlaceName, choose_place
-from tools.sources.airnow import REPORTING_AREAS
+from tools.sources.airnow import REPORTING_AREAS, Area
 from tools.sources.open_meteo import AIR_QUALITY, AirQuality
 from tools.sources.open_meteo_geocoding import GEOCODING
-from toolserver import CardValue, Payload, Timestamp, ToolContext, tool, via
+from toolserver import CardValue, Payload, SourceChanged, SourceEmpty, Timestamp, ToolContext, tool, via
+
+Band = Literal["good", "moderate", "unhealthy_sensitive", "unhealthy", "very_unhealthy", "hazardous"]
+BANDS: tuple[tuple[float, Band], ...] = (
+    (50, "good"),
+    (100, "moderate"),
+    (150, "unhealthy_sensitive"),
+    (200, "unhealthy"),
+    (300, "very_unhealthy"),
+)
+FARTHEST_KM = 60.0
+AHEAD = timedelta(hours=1)  # how far a clock or the start of an hour may be ahead of ours
+
+
+class Near(NamedTuple):
+    """A reporting area and its distance."""
+
+    area: Area
+    distance_km: float
+
+
+def aqi_band(aqi: int) -> Band:
+    """Return the band of an index."""
+    return next((band for most, band in BANDS if aqi <= most), "hazardous")
+
+
+def nearest(areas: Iterable[Area], place: Place, now: datetime) -> Near:
+    """Return the nearest reporting area.
+
+    Raises:
+        SourceEmpty: no area is within `FARTHEST_KM`.
+        SourceChanged: its measurement is dated in the future.
+    """
+    near = min(
+        (Near(area, distance_km(*place, area.lat, area.lon)) for area in areas), key=lambda near: near.distance_km
+    )
+    if near.distance_km > FARTHEST_KM:
+        raise SourceEmpty(f"no reporting area within {FARTHEST_KM:g} km")
+    if near.area.time is not None and near.area.time > now + AHEAD:
+        raise SourceChanged(f"{near.area.name} is dated {near.area.time:%Y-%m-%d %H:%M}, in the future")
+    return near
 
 
 class Station(Payload):

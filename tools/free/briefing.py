@@ -7,7 +7,7 @@ from anyio import gather
 from pydantic import Field
 
 from tools.parsing.earthquakes import QuakeList
-from tools.parsing.numbers import percent, price
+from tools.parsing.fields import percent, price
 from tools.shared import bets, front_page
 from tools.shared.bets import BetItem
 from tools.shared.front_page import StoryItem

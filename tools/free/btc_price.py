@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tools.parsing.numbers import percent, price
+from tools.parsing.fields import percent, price
 from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks
 from toolserver import CardValue, Payload, ToolContext, tool
 

@@ -6,7 +6,7 @@ from typing import Annotated, NamedTuple
 from pydantic import Field
 
 from tools.parsing.earthquakes import Quake, QuakeList
-from tools.parsing.text import clean_or_none
+from tools.parsing.fields import clean_or_none
 from tools.shared.quakes import FLOOR, LEAST_A_DAY, is_significant, living_day
 from tools.sources.emsc import QUAKES_QUERY, EmscQuery
 from tools.sources.usgs import QUAKES, Magnitude, Period, QuakeQuery

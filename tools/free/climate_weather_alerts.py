@@ -5,8 +5,7 @@ from typing import Annotated
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
-from tools.shared.alert_names import find_event, spell_event
-from tools.shared.alerts import in_force
+from tools.shared.alerts import find_event, in_force, spell_event
 from tools.sources.nws import ALERTS, ALL, FILTERED_ALERTS, Alert, AlertQuery, Certainty, Severity, Status, Urgency
 from toolserver import Cursor, Payload, Timestamp, ToolContext, TopLevel, find_word, tool, up_to
 

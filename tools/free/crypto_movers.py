@@ -5,7 +5,7 @@ from typing import Annotated
 from pydantic import Field, RootModel
 
 from tools.parsing.coins import MovedCoin, movers
-from tools.parsing.numbers import percent, price
+from tools.parsing.fields import percent, price
 from tools.sources.coingecko import COINS_MARKETS
 from tools.sources.coinlore import TICKERS as COINLORE
 from tools.sources.coinpaprika import TICKERS as COINPAPRIKA

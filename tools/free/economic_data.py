@@ -5,7 +5,7 @@ import datetime as dt
 import anyio
 from pydantic import Field
 
-from tools.parsing.numbers import percent, significant
+from tools.parsing.fields import percent, significant
 from tools.parsing.series import newest, previous, year_over_year_percent
 from tools.shared.macro import INDICATORS, SOURCES, MacroIndicator, Sourced, new_york_date
 from toolserver import CardValue, Payload, SourceEmpty, ToolContext, tool

@@ -6,7 +6,7 @@ from typing import Literal
 from pydantic import Field
 
 from tools.parsing.exchange_rates import FxDay
-from tools.parsing.numbers import change_percent, significant
+from tools.parsing.fields import change_percent, significant
 from tools.shared.fx import SOURCES, FxRates, usd_fallbacks
 from toolserver import CardValue, Payload, Picture, ToolContext, tool
 

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from anyio import Event, gather
 from pydantic import Field
 
+from tools.parsing.fields import percent, price, significant
 from tools.parsing.funding import Funding, Venue, VenueFundings, largest, list_disagreeing
-from tools.parsing.numbers import percent, price, significant
 from tools.sources import binance_futures, okx_funding
 from tools.sources.bybit import LINEAR_TICKERS
 from tools.sources.dydx import PERPETUAL_MARKETS

@@ -4,7 +4,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tools.parsing.numbers import significant
+from tools.parsing.fields import significant
 from tools.shared.gas import GAS_SOURCES, Method, gas_fallbacks
 from toolserver import CardValue, Payload, Timestamp, ToolContext, tool
 

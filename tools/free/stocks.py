@@ -1,15 +1,170 @@
-"""GET /api/stocks."""
+"""GET /api/stocks: one board of quotes from several providers, each queried only for the missing quotes."""
 
 import re
-from datetime import datetime
-from typing import Annotated
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Annotated, Any
 
+import anyio
 from pydantic import AfterValidator, Field
 
-from tools.parsing import numbers
-from tools.shared.quotes import DEFAULTS, QUOTE_SOURCES, SHARES, QuoteBoard, read_board
-from tools.sources.cnbc import INDICES
-from toolserver import CardValue, Payload, Picture, Timestamp, ToolContext, tool, up_to
+from tools.parsing import fields
+from tools.parsing.market_hours import in_session
+from tools.parsing.stock_quotes import Quotes, StockQuote, Symbols
+from tools.sources import cboe, yahoo
+from tools.sources.cboe import DELAYED_QUOTE
+from tools.sources.cnbc import INDICES, QUOTES, QUOTES_ON_DEMAND
+from tools.sources.finnhub import QUOTE
+from tools.sources.yahoo import SPARK
+from toolserver import (
+    CardValue,
+    FallbackReader,
+    Payload,
+    Picture,
+    Source,
+    SourceEmpty,
+    SourceError,
+    SourceNote,
+    SourceUnusable,
+    Timestamp,
+    ToolContext,
+    tool,
+    up_to,
+)
+
+SHARES = (
+    "SPY", "QQQ", "DIA", "IWM", "NVDA", "AAPL", "MSFT", "GOOGL", "AMZN", "META", "TSLA", "AMD", "COIN", "CRCL", "PLTR",
+    "MSTR", "SMCI", "AVGO", "CRM", "NFLX", "XYZ", "SHOP", "HOOD", "SOFI", "MARA", "RIOT", "UBER", "ARM", "SNOW", "RBLX",
+    "RIVN",
+)  # fmt: skip
+DEFAULTS = (*INDICES, *SHARES)  # indices first: the last providers are queried for the first few only
+QUOTE_SOURCES = (QUOTES, SPARK, DELAYED_QUOTE, QUOTE)
+SINGLY = 10  # symbols that one refresh requests one by one from a provider,
+PATIENCE_S = 4.0  # and for how long; slower providers answer the next refresh
+REFUSALS = 2  # of a provider queried one by one, after which it is skipped
+LACKS = {DELAYED_QUOTE: frozenset(INDICES) - set(cboe.INDICES), QUOTE: frozenset(INDICES)}
+OLD = timedelta(minutes=12)
+DELAY = timedelta(minutes=20)  # of quotes that are delayed by design
+
+
+@dataclass(slots=True)
+class QuoteBoard:
+    """Quotes by symbol and when they were fetched, the symbols that a provider denied, and failed providers."""
+
+    quotes: dict[str, StockQuote] = field(default_factory=dict)
+    fetched_at: dict[str, datetime] = field(default_factory=dict)
+    denied: set[str] = field(default_factory=set)
+    failures: list[tuple[Source[Any, Any], SourceError]] = field(default_factory=list)
+    singly: Counter[str] = field(default_factory=Counter)  # symbols requested one by one, by source name
+
+    def missing(self, symbols: Iterable[str]) -> list[str]:
+        return [symbol for symbol in symbols if symbol not in self.quotes]
+
+    def old(self, symbol: str, now: datetime) -> bool:
+        """Return True if a quote is too old for trading hours: fetched long ago, or unchanged while others trade."""
+        quote = self.quotes[symbol]
+        late = in_session(now) and now - self.fetched_at[symbol] > OLD
+        limit = OLD + DELAY if quote.delayed else OLD
+        return late or bool(quote.trading and quote.as_of and now - quote.as_of > limit)
+
+
+async def read_board(ctx: ToolContext, section: str, symbols: tuple[str, ...] = ()) -> QuoteBoard:
+    """Return the indices and the symbols (by default the usual shares) that any provider has.
+
+    The section names the provider that answers for all; those that fill gaps are listed under its `.quotes`.
+    Raises SourceError when none answers.
+    """
+    wanted = tuple(dict.fromkeys((*symbols, *INDICES))) if symbols else DEFAULTS
+    board = await ctx.first(
+        section,
+        _from_cnbc,
+        _from_yahoo,
+        lambda reading: _from_one_by_one(reading, DELAYED_QUOTE, wanted),
+        lambda reading: _from_one_by_one(reading, QUOTE, wanted),
+    )
+    gaps = f"{section}.quotes"
+    await ctx.first(gaps, lambda reading: _fill(board, reading, wanted))
+    failures = [(source, error) for source, error in board.failures if not isinstance(error, SourceUnusable)]
+    ctx.notes.add(SourceNote(source, gaps, "error", reason=error.reason) for source, error in failures)
+    return board
+
+
+async def _from_cnbc(reading: FallbackReader) -> QuoteBoard:
+    board = QuoteBoard()
+    _take(board, reading, DEFAULTS, await reading.read(QUOTES, Symbols(DEFAULTS)))
+    return board
+
+
+async def _from_yahoo(reading: FallbackReader) -> QuoteBoard:
+    board, batch = QuoteBoard(), DEFAULTS[: yahoo.BATCH]
+    _take(board, reading, batch, await reading.read(SPARK, Symbols(batch)))
+    return board
+
+
+async def _from_one_by_one(
+    reading: FallbackReader, source: Source[str, StockQuote | None], wanted: tuple[str, ...]
+) -> QuoteBoard:
+    board = QuoteBoard()
+    await _fill_singly(board, reading, source, wanted)
+    if not board.quotes:
+        raise board.failures[0][1] if board.failures else SourceEmpty("no quote")
+    return board
+
+
+async def _fill(board: QuoteBoard, reading: FallbackReader, wanted: tuple[str, ...]) -> None:
+    """Request the missing quotes. Failures are only noted."""
+    named = tuple(symbol for symbol in wanted if symbol not in DEFAULTS)
+    if named:
+        await _ask(board, reading, QUOTES_ON_DEMAND, Symbols(named, must_exist=False))
+    missing = board.missing(wanted)
+    for start in range(0, len(missing), yahoo.BATCH):
+        await _ask(board, reading, SPARK, Symbols(tuple(missing[start : start + yahoo.BATCH]), must_exist=False))
+    for source in LACKS:
+        await _fill_singly(board, reading, source, wanted)
+
+
+async def _fill_singly(
+    board: QuoteBoard, reading: FallbackReader, source: Source[str, StockQuote | None], symbols: tuple[str, ...]
+) -> None:
+    left = SINGLY - board.singly[source.name]
+    with anyio.move_on_after(PATIENCE_S):
+        for symbol in [s for s in board.missing(symbols) if s not in LACKS[source]][:left]:
+            if sum(failed is source for failed, _ in board.failures) >= REFUSALS:
+                return
+            await _ask_for_one(board, reading, source, symbol)
+
+
+async def _ask(board: QuoteBoard, reading: FallbackReader, source: Source[Symbols, Quotes], query: Symbols) -> None:
+    try:
+        _take(board, reading, query.names, await reading.read(source, query))
+    except SourceError as error:
+        board.failures.append((source, error))
+
+
+async def _ask_for_one(
+    board: QuoteBoard, reading: FallbackReader, source: Source[str, StockQuote | None], symbol: str
+) -> None:
+    board.singly[source.name] += 1
+    try:
+        quote = await reading.read(source, symbol)
+    except SourceError as error:
+        board.failures.append((source, error))
+    else:
+        _take(board, reading, (symbol,), {symbol: quote} if quote else {})
+
+
+def _take(
+    board: QuoteBoard, reading: FallbackReader, symbols: tuple[str, ...], quotes: Mapping[str, StockQuote]
+) -> None:
+    """Put quotes on the board, with the time of the latest answer."""
+    fetched_at = reading.notes[-1].fetched_at
+    assert fetched_at is not None
+    board.quotes.update(quotes)
+    board.fetched_at.update(dict.fromkeys(quotes, fetched_at))
+    board.denied.update(symbol for symbol in symbols if symbol not in quotes)
+
 
 MOST, SHOWN = 35, 5
 SYMBOL = re.compile(r"[A-Z][A-Z0-9.\-]{0,9}")
@@ -108,10 +263,10 @@ def quoted(board: QuoteBoard, symbol: str, now: datetime) -> Quote:
     change = quote.price - quote.previous_close
     return Quote(
         symbol=symbol,
-        price=numbers.price(quote.price),
-        change_percent=numbers.change_percent(quote.price, quote.previous_close),
-        change=round(change, 2) + 0.0 if quote.price >= 1 else numbers.significant(change),
-        previous_close=numbers.price(quote.previous_close),
+        price=fields.price(quote.price),
+        change_percent=fields.change_percent(quote.price, quote.previous_close),
+        change=round(change, 2) + 0.0 if quote.price >= 1 else fields.significant(change),
+        previous_close=fields.price(quote.previous_close),
         name=quote.name,
         as_of=quote.as_of,
         delayed=quote.delayed,

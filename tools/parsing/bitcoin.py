@@ -4,7 +4,7 @@ import math
 import re
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, positive, within
+from tools.parsing.fields import number, positive, within
 from toolserver import read_rows
 
 LOWEST, MOST_SAT = 800_000, 21_000_000 * 10**8

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
-from tools.parsing.numbers import number, within
-from tools.parsing.prices import traded_price
+from tools.parsing.fields import number, traded_price, within
 from toolserver import Get, HostGroup, Keys, Licence, Source
 
 Q = TypeVar("Q")

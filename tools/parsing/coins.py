@@ -4,8 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number_or_none
-from tools.parsing.optional import optional
+from tools.parsing.fields import number_or_none, optional
 from toolserver import Gauge, SourceChanged, SourceEmpty
 
 LEAST_VOLUME_USD = 1_000_000

@@ -3,7 +3,7 @@
 import re
 from html import escape
 
-from tools.parsing.text import clean
+from tools.parsing.fields import clean
 
 INDICATOR = 300  # the longest indicator, in characters
 _SCHEME = re.compile(r"http(?=s?:)", re.IGNORECASE)

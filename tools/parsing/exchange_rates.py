@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import date, datetime
 from typing import Any, NamedTuple, TypeAlias
 
-from tools.parsing.numbers import positive
+from tools.parsing.fields import positive
 from tools.parsing.series import midnight
 from toolserver import SourceEmpty
 

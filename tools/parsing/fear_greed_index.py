@@ -3,7 +3,7 @@
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, within
+from tools.parsing.fields import number, within
 from toolserver import SourceChanged
 
 

@@ -5,9 +5,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any, Literal, NamedTuple
 
-from tools.parsing.numbers import number, positive
-from tools.parsing.optional import optional
-from tools.parsing.times import from_epoch_ms
+from tools.parsing.fields import from_epoch_ms, number, optional, positive
 
 Venue = Literal["binance", "bybit", "hyperliquid", "dydx", "okx"]
 

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tools.parsing.text import clean
+from tools.parsing.fields import clean
 from toolserver import Licence, SourceChanged, SourceLimited, SourceRefused
 
 USGS_LICENCE = Licence("yes", "U.S. Geological Survey", "https://www.usgs.gov/information-policies-and-instructions")

@@ -7,7 +7,7 @@ from pydantic import BeforeValidator, Field
 
 from tools.parsing.candles import Candle
 from tools.parsing.earthquakes import QuakeList
-from tools.parsing.numbers import percent, price
+from tools.parsing.fields import percent, price
 from tools.parsing.prediction_markets import Bet
 from tools.shared import bets, candles, front_page
 from tools.shared import crew as roster

@@ -9,7 +9,7 @@ from pydantic import BeforeValidator, Field
 
 from tools.parsing.candles import Candle
 from tools.parsing.coins import Coin
-from tools.parsing.numbers import percent, price, significant
+from tools.parsing.fields import percent, price, significant
 from tools.shared import bitcoin_network, candles, exchange_list
 from tools.shared.bitcoin_network import BitcoinNetwork, network, network_chains
 from tools.shared.exchange_list import Pair, PairFigures

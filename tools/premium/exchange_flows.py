@@ -6,7 +6,7 @@ from typing import Annotated, Literal, NamedTuple
 from anyio import gather
 from pydantic import Field
 
-from tools.parsing.numbers import price
+from tools.parsing.fields import price
 from tools.shared import onchain
 from tools.shared.onchain import Chain, ScannedBlock, dollars, ether
 from tools.shared.wallets import CHECKED_ON, EXCHANGES

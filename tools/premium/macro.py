@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
-from tools.parsing.numbers import price, significant
+from tools.parsing.fields import price, significant
 from tools.parsing.series import Series, newest
 from tools.shared import commodities, fx, indices
 from tools.shared import macro as indicators

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import ConfigDict, Field
 
-from tools.parsing.numbers import price
+from tools.parsing.fields import price
 from tools.shared import btc_whales, onchain
 from tools.shared.btc_whales import LEAST_SAT, SeenTransaction, WhaleWindow, bitcoin
 from tools.shared.onchain import Chain, ScannedBlock, dollars, ether

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 
 from pydantic import Field
 
-from tools.parsing.numbers import percent
+from tools.parsing.fields import percent
 from tools.parsing.prediction_markets import Bet
 from tools.sources.kalshi import EVENTS
 from tools.sources.polymarket import MARKETS

@@ -3,8 +3,8 @@
 import datetime as dt
 from typing import Literal, NamedTuple
 
+from tools.parsing.fields import within
 from tools.parsing.market_hours import to_new_york
-from tools.parsing.numbers import within
 from tools.parsing.series import Series, newest
 from tools.shared.macro import Sourced, name_source, require_young
 from tools.sources import kraken, yahoo

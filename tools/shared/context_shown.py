@@ -3,7 +3,7 @@
 import datetime as dt
 from collections.abc import Iterable, Mapping, Sequence
 
-from tools.parsing.numbers import percent, price, significant
+from tools.parsing.fields import percent, price, significant
 from tools.parsing.prediction_markets import Bet
 from tools.parsing.series import Series, newest
 from tools.parsing.spaceflight import Launch

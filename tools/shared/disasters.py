@@ -2,7 +2,7 @@
 
 from datetime import datetime, timedelta
 
-from tools.shared.geo import distance_km
+from tools.parsing.places import distance_km
 from tools.sources.eonet import EVENTS, NaturalEvent
 from tools.sources.gdacs import EVENT_LIST, GREEN_LIST, RSS, Disaster, EventQuery
 from toolserver import Fallback, FallbackReader, SourceFrozen, via

@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 from pydantic import Field
 
-from tools.parsing import numbers
-from tools.parsing.numbers import change_percent, percent
+from tools.parsing import fields
+from tools.parsing.fields import change_percent, percent
 from tools.sources import binance, kraken, okx
 from toolserver import Fallback, FallbackReader, Payload, SourceEmpty, via
 
@@ -202,11 +202,11 @@ def count_left_out(pairs: Sequence[Pair]) -> int:
 def show_pair(pair: Pair) -> PairFigures:
     return PairFigures(
         pair=f"{pair.base}-{pair.quote}",
-        price=numbers.price(pair.price),
+        price=fields.price(pair.price),
         change_24h_percent=None if pair.change_24h_percent is None else percent(pair.change_24h_percent),
         volume_24h=float(round(pair.volume)),
-        high_24h=numbers.price(pair.high),
-        low_24h=numbers.price(pair.low),
+        high_24h=fields.price(pair.high),
+        low_24h=fields.price(pair.low),
         trades_24h=pair.trades_24h,
         venue=pair.venue,
     )

@@ -3,8 +3,8 @@
 import datetime as dt
 from typing import Literal, NamedTuple
 
+from tools.parsing.fields import change_percent, price, within
 from tools.parsing.market_hours import CLOSES, from_new_york
-from tools.parsing.numbers import change_percent, price, within
 from tools.parsing.series import Series, newest, previous
 from tools.parsing.stock_quotes import StockQuote, Symbols
 from tools.shared.commodities import fred_daily

@@ -6,7 +6,7 @@ from typing import Literal, NamedTuple
 
 from tools.parsing.candles import Candle
 from tools.parsing.coins import Coin, by_symbol
-from tools.parsing.numbers import change_percent
+from tools.parsing.fields import change_percent
 from tools.sources import binance, coinbase, kraken, okx
 from tools.sources.chainlink import PRICE_FEED, Round
 from tools.sources.coingecko import COINS_MARKETS

@@ -6,9 +6,7 @@ https://aider.chat/docs/leaderboards/
 from datetime import UTC, date, datetime, time
 from typing import NamedTuple
 
-from tools.parsing.numbers import number, within
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean
+from tools.parsing.fields import NAME, clean, number, optional, within
 from tools.parsing.yaml import read_yaml, split_items
 from tools.sources.hosts import DAY, HOUR, RAW
 from toolserver import Get, Licence, Source, SourceChanged, read_rows

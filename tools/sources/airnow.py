@@ -8,9 +8,7 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import NamedTuple
 
-from tools.parsing.numbers import number, within
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean
+from tools.parsing.fields import NAME, clean, number, optional, within
 from tools.sources.hosts import HOUR, MINUTE, other
 from toolserver import MIB, Get, Licence, Source, SourceChanged, SourceEmpty, read_rows
 

@@ -7,9 +7,7 @@ from datetime import timedelta
 from typing import Any
 
 from tools.parsing.fear_greed_index import FearGreed, read_score
-from tools.parsing.numbers import number
-from tools.parsing.text import clean
-from tools.parsing.times import from_epoch
+from tools.parsing.fields import clean, from_epoch, number
 from tools.sources.hosts import DAY, HOUR, MINUTE, other
 from toolserver import Gauge, Get, Licence, Source, SourceChanged, SourceEmpty
 

@@ -7,9 +7,7 @@ import json
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, within
-from tools.parsing.text import clean
-from tools.parsing.times import from_epoch
+from tools.parsing.fields import clean, from_epoch, number, within
 from tools.sources.hosts import MINUTE, STATUS
 from toolserver import Get, Licence, Proof, Source, SourceChanged, read_rows
 

@@ -7,9 +7,7 @@ from datetime import datetime
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from tools.parsing.optional import optional
-from tools.parsing.text import clean
-from tools.parsing.times import from_rfc822
+from tools.parsing.fields import clean, from_rfc822, optional
 from tools.parsing.xml import rss_channel
 from tools.sources.hosts import MINUTE, STATUS
 from toolserver import Get, Licence, Source, SourceChanged, read_rows

@@ -7,11 +7,8 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from tools.parsing.candles import Candle, candle, candle_source
-from tools.parsing.numbers import number, within
-from tools.parsing.prices import JUMP, traded_price
+from tools.parsing.fields import PRICE_JUMP, clean, from_epoch_ms, number, traded_price, within
 from tools.parsing.providers import BINANCE_LICENCE, refuse_binance_error
-from tools.parsing.text import clean
-from tools.parsing.times import from_epoch_ms
 from tools.sources.hosts import EXCHANGES, MINUTE
 from toolserver import MIB, Gauge, Get, Keys, Source, SourceChanged, read_rows
 
@@ -100,7 +97,7 @@ TICKER_24H = Source(
     fresh_s=30,
     newest=lambda ticker: ticker.closed_at,
     newest_max_s=5 * MINUTE,
-    gauge=Gauge(lambda ticker: _gauged((ticker,)), JUMP),
+    gauge=Gauge(lambda ticker: _gauged((ticker,)), PRICE_JUMP),
     probe="BTCUSDT",
 )
 
@@ -116,7 +113,7 @@ TICKERS_24H = Source(
     newest_max_s=5 * MINUTE,
     least=20,
     untrusted=True,
-    gauge=Gauge(_gauged, JUMP),
+    gauge=Gauge(_gauged, PRICE_JUMP),
 )
 
 

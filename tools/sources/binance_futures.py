@@ -7,11 +7,9 @@ from collections.abc import Iterable, Mapping
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from tools.parsing.fields import clean, from_epoch_ms, positive, within
 from tools.parsing.funding import Funding, mark, rate, settlement, usdt_pair
-from tools.parsing.numbers import positive, within
 from tools.parsing.providers import BINANCE_LICENCE, refuse_binance_error
-from tools.parsing.text import clean
-from tools.parsing.times import from_epoch_ms
 from tools.sources.hosts import EXCHANGES, HOUR, MINUTE
 from toolserver import Get, Source, SourceChanged, read_rows
 

@@ -7,10 +7,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from tools.parsing.bitcoin import MiningPower, satoshi, txid
-from tools.parsing.numbers import positive, within
-from tools.parsing.optional import optional
-from tools.parsing.text import clean_or_none
-from tools.parsing.times import from_epoch, from_epoch_ms
+from tools.parsing.fields import clean_or_none, from_epoch, from_epoch_ms, optional, positive, within
 from tools.sources.hosts import BTC_EXPLORERS, HOUR, MINUTE
 from toolserver import MIB, Get, Licence, Source, read_rows
 

@@ -6,8 +6,7 @@ https://docs.blockscout.com/devs/apis/rest
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import positive
-from tools.parsing.times import from_iso
+from tools.parsing.fields import from_iso, positive
 from tools.sources.hosts import HOUR, MINUTE, other
 from toolserver import Get, Licence, Source
 

@@ -7,7 +7,7 @@ allowed, so one request serves both series. https://www.bls.gov/developers/
 from datetime import date
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number_or_none, within
+from tools.parsing.fields import number_or_none, within
 from tools.parsing.series import Series, newest_at, series
 from tools.sources.hosts import BLS, DAY, HOUR, WEEK
 from toolserver import (

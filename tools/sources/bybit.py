@@ -6,11 +6,8 @@ https://bybit-exchange.github.io/docs/v5/market/tickers
 from datetime import datetime
 from typing import Any
 
+from tools.parsing.fields import clean, from_epoch_ms, number, optional, positive
 from tools.parsing.funding import Funding, mark, newest, rate, settlement, usdt_pair
-from tools.parsing.numbers import number, positive
-from tools.parsing.optional import optional
-from tools.parsing.text import clean
-from tools.parsing.times import from_epoch_ms
 from tools.sources.hosts import EXCHANGES, HOUR, MINUTE
 from toolserver import Get, Licence, Source, SourceChanged, SourceError, SourceLimited, SourceRefused, read_rows
 

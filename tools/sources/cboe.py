@@ -7,9 +7,8 @@ import json
 from datetime import datetime
 from typing import Any
 
+from tools.parsing.fields import number, optional, positive
 from tools.parsing.market_hours import from_new_york
-from tools.parsing.numbers import number, positive
-from tools.parsing.optional import optional
 from tools.parsing.series import Series, calendar_date, newest_at, series, table
 from tools.parsing.stock_quotes import StockQuote
 from tools.sources.hosts import CBOE, DAY, HOUR, WEEK

@@ -7,9 +7,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
 from tools.parsing.ethereum_rpc import ask, result
-from tools.parsing.numbers import positive
-from tools.parsing.prices import JUMP, traded_price
-from tools.parsing.times import from_epoch
+from tools.parsing.fields import PRICE_JUMP, from_epoch, positive, traded_price
 from tools.sources.hosts import RPC
 from toolserver import Gauge, Keys, Licence, Post, Source, SourceChanged
 
@@ -62,7 +60,7 @@ def feed(newest_max_s: float) -> Source[Pair, Round]:
         timeout_s=6,
         newest=lambda answer: answer.updated_at,
         newest_max_s=newest_max_s,
-        gauge=Gauge(lambda answer: {answer.pair: answer.price}, JUMP),
+        gauge=Gauge(lambda answer: {answer.pair: answer.price}, PRICE_JUMP),
         probe="BTC-USD" if newest_max_s < 86400 else "XAU-USD",
     )
 

@@ -10,9 +10,7 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean
-from tools.parsing.times import from_iso
+from tools.parsing.fields import NAME, clean, from_iso, optional
 from tools.sources.hosts import DAY, HOUR, RAW, WEEK
 from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 

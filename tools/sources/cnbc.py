@@ -6,11 +6,8 @@ Every value is a string as it would be printed: "1,234.56", "+0.34%", "UNCH". Th
 from datetime import datetime
 from typing import Any
 
-from tools.parsing.numbers import number_or_none, positive
-from tools.parsing.optional import optional
+from tools.parsing.fields import NAME, clean_or_none, from_iso, number_or_none, optional, positive
 from tools.parsing.stock_quotes import Quotes, StockQuote, Symbols, gauged_prices, require_enough
-from tools.parsing.text import NAME, clean_or_none
-from tools.parsing.times import from_iso
 from tools.sources.hosts import CNBC, DAY
 from toolserver import Gauge, Get, HostGroup, Keys, Licence, Proof, Source, read_rows
 

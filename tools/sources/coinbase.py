@@ -7,9 +7,7 @@ from dataclasses import replace
 from typing import Any, NamedTuple
 
 from tools.parsing.candles import LEEWAY, Candle, candle, candle_source
-from tools.parsing.numbers import number, within
-from tools.parsing.prices import JUMP, traded_price
-from tools.parsing.times import from_epoch
+from tools.parsing.fields import PRICE_JUMP, from_epoch, number, traded_price, within
 from tools.sources.hosts import EXCHANGES
 from toolserver import Gauge, Get, Keys, Licence, Source, read_rows
 
@@ -90,7 +88,7 @@ PRODUCT_STATS = Source(
     fresh_s=15,
     timeout_s=5,
     moves=lambda stats: (stats.last, stats.volume),
-    gauge=Gauge(lambda stats: {stats.product: stats.last}, JUMP),
+    gauge=Gauge(lambda stats: {stats.product: stats.last}, PRICE_JUMP),
     probe="BTC-USD",
 )
 
@@ -102,7 +100,7 @@ SPOT_PRICE = Source(
     hosts=EXCHANGES,
     fresh_s=30,
     timeout_s=5,
-    gauge=Gauge(lambda spot: {spot.pair: spot.price}, JUMP),
+    gauge=Gauge(lambda spot: {spot.pair: spot.price}, PRICE_JUMP),
     probe="ETH-USD",
 )
 

@@ -6,9 +6,7 @@ https://docs.coingecko.com/v3.0.1/reference/coins-markets
 from typing import Any
 
 from tools.parsing.coins import GAUGE, Coin, amount, figure, newest, quoted, read_rank, with_bitcoin
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean, web_url
-from tools.parsing.times import from_iso
+from tools.parsing.fields import NAME, clean, from_iso, optional, web_url
 from tools.sources.hosts import COINGECKO, MINUTE
 from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceLimited, read_rows
 

@@ -7,8 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from tools.parsing.coins import GAUGE, Coin, amount, figure, newest, quoted, read_rank, with_bitcoin
-from tools.parsing.text import NAME, clean
-from tools.parsing.times import from_epoch
+from tools.parsing.fields import NAME, clean, from_epoch
 from tools.sources.hosts import COINLORE, MINUTE
 from toolserver import Get, Licence, Source, read_rows
 

@@ -6,8 +6,7 @@ https://coinmarketcap.com/api/documentation/v1/#tag/fear-and-greed
 from typing import Any
 
 from tools.parsing.fear_greed_index import FearGreed, read_score
-from tools.parsing.text import clean
-from tools.parsing.times import from_iso
+from tools.parsing.fields import clean, from_iso
 from tools.sources.hosts import DAY, MINUTE, other
 from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceError, SourceLimited, SourceRefused
 

@@ -6,10 +6,7 @@ https://api.coinpaprika.com/#tag/Tickers
 from typing import Any
 
 from tools.parsing.coins import GAUGE, Coin, amount, figure, newest, quoted, with_bitcoin
-from tools.parsing.numbers import number
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean
-from tools.parsing.times import from_iso
+from tools.parsing.fields import NAME, clean, from_iso, number, optional
 from tools.sources.hosts import COINPAPRIKA, HOUR
 from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 

@@ -6,10 +6,8 @@ https://github.com/corquaid/international-space-station-APIs
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.optional import optional
+from tools.parsing.fields import NAME, clean, clean_or_none, from_epoch, optional
 from tools.parsing.spaceflight import LEAST_PEOPLE, MOST_PEOPLE
-from tools.parsing.text import NAME, clean, clean_or_none
-from tools.parsing.times import from_epoch
 from tools.sources.hosts import DAY, HOUR, other
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
 

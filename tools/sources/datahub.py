@@ -5,8 +5,7 @@ https://github.com/datasets/oil-prices https://github.com/datasets/natural-gas
 
 from datetime import date
 
-from tools.parsing.numbers import number_or_none, within
-from tools.parsing.prices import JUMP
+from tools.parsing.fields import PRICE_JUMP, number_or_none, within
 from tools.parsing.series import Series, calendar_date, nonzero, series, series_source, table
 from tools.sources.hosts import DAY, RAW
 from toolserver import Gauge, Get, Licence, Source, SourceChanged, read_rows
@@ -39,7 +38,7 @@ def _daily(name: str, path: str, gauge: str, low: float, high: float) -> Source[
         hosts=RAW,
         conditional=True,
         newest_max_s=21 * DAY,
-        gauge=Gauge(lambda prices: {gauge: prices[-1].value}, JUMP),
+        gauge=Gauge(lambda prices: {gauge: prices[-1].value}, PRICE_JUMP),
     )
 
 

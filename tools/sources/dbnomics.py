@@ -6,7 +6,7 @@ https://db.nomics.world/BEA/NIPA-T10101
 from datetime import date
 from typing import Any
 
-from tools.parsing.numbers import number_or_none, within
+from tools.parsing.fields import number_or_none, within
 from tools.parsing.series import Series, nonzero, series, series_source
 from tools.sources.hosts import DAY, MACRO
 from toolserver import Get, Licence, SourceEmpty, read_rows

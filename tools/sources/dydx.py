@@ -5,8 +5,8 @@ https://docs.dydx.xyz/indexer-client/http
 
 from typing import Any
 
+from tools.parsing.fields import clean
 from tools.parsing.funding import Funding, dead, mark, rate
-from tools.parsing.text import clean
 from tools.sources.hosts import EXCHANGES, HOUR
 from toolserver import Get, Licence, Source, read_rows
 

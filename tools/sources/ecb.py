@@ -7,7 +7,7 @@ from datetime import date
 from xml.etree.ElementTree import Element
 
 from tools.parsing.exchange_rates import FxDay, FxDays, choose_rates, newest_day, newest_rates, require_complete
-from tools.parsing.numbers import positive
+from tools.parsing.fields import positive
 from tools.parsing.xml import xml_root
 from tools.sources.hosts import DAY, HOUR, WEEK, other
 from toolserver import Gauge, Get, Licence, Source, read_rows

@@ -7,9 +7,7 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
 from tools.parsing.earthquakes import Quake, QuakeList, newest_quake, require_small
-from tools.parsing.numbers import number, number_or_none, within
-from tools.parsing.text import clean, clean_or_none
-from tools.parsing.times import from_iso
+from tools.parsing.fields import clean, clean_or_none, from_iso, number, number_or_none, within
 from tools.sources.hosts import HOUR, other
 from toolserver import Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
 

@@ -6,10 +6,7 @@ https://eonet.gsfc.nasa.gov/docs/v3
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, number_or_none, within
-from tools.parsing.optional import optional
-from tools.parsing.text import clean, clean_or_none, web_url
-from tools.parsing.times import from_iso
+from tools.parsing.fields import clean, clean_or_none, from_iso, number, number_or_none, optional, web_url, within
 from tools.sources.hosts import MINUTE, NASA, WEEK
 from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 

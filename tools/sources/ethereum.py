@@ -10,9 +10,7 @@ from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from tools.parsing.ethereum_rpc import address, ask, quantity, result
-from tools.parsing.numbers import within
-from tools.parsing.text import clean
-from tools.parsing.times import from_epoch
+from tools.parsing.fields import clean, from_epoch, within
 from tools.sources.hosts import DAY, HOUR, MINUTE, RPC
 from toolserver import MIB, Keys, Licence, Post, Source, SourceChanged, SourceEmpty, read_rows
 

@@ -5,8 +5,7 @@ https://docs.etherscan.io/api-reference/endpoint/gasoracle
 
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import positive
-from tools.parsing.optional import optional
+from tools.parsing.fields import optional, positive
 from tools.sources.hosts import HOUR, other
 from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceError, SourceLimited, SourceRefused
 

@@ -7,7 +7,7 @@ https://www.federalreserve.gov/releases/h10/summary/
 import datetime as dt
 from html.parser import HTMLParser
 
-from tools.parsing.numbers import number_or_none, within
+from tools.parsing.fields import number_or_none, within
 from tools.parsing.series import Series, series, series_source
 from tools.sources.hosts import DAY, MACRO
 from toolserver import MIB, Gauge, Get, Licence, SourceChanged, read_rows

@@ -7,10 +7,7 @@ from datetime import date, datetime
 from ipaddress import IPv4Address
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, within
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean, clean_or_none
-from tools.parsing.times import from_iso
+from tools.parsing.fields import NAME, clean, clean_or_none, from_iso, number, optional, within
 from tools.sources.hosts import ABUSECH, HOUR, WEEK
 from toolserver import Get, Licence, Proof, Source, SourceChanged, read_rows
 

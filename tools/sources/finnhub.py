@@ -5,9 +5,8 @@
 
 from typing import Any
 
-from tools.parsing.numbers import number, positive
+from tools.parsing.fields import from_epoch, number, positive
 from tools.parsing.stock_quotes import StockQuote
-from tools.parsing.times import from_epoch
 from tools.sources.hosts import FINNHUB
 from toolserver import Get, Keys, Licence, Source, SourceRefused
 

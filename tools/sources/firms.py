@@ -7,8 +7,7 @@ import csv
 from datetime import UTC, datetime
 from typing import Literal, NamedTuple
 
-from tools.parsing.numbers import number, within
-from tools.parsing.text import clean
+from tools.parsing.fields import clean, number, within
 from tools.sources.hosts import HOUR, MINUTE, NASA
 from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, SourceLimited, SourceRefused, read_rows
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from datetime import date, datetime, timedelta
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number_or_none, within
+from tools.parsing.fields import number_or_none, within
 from tools.parsing.series import Series, calendar_date, newest_at, nonzero, series, table
 from tools.sources.hosts import HOUR, MACRO, WEEK
 from toolserver import Gauge, Get, Keys, Licence, Source, SourceChanged, SourceEmpty, SourceRefused, read_rows

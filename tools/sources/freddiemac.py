@@ -5,7 +5,7 @@ https://www.freddiemac.com/pmms
 
 from datetime import date
 
-from tools.parsing.numbers import number_or_none, within
+from tools.parsing.fields import number_or_none, within
 from tools.parsing.series import Series, calendar_date, series, series_source, table
 from tools.sources.hosts import DAY, MACRO
 from toolserver import Gauge, Get, Licence, read_rows

@@ -9,10 +9,17 @@ from datetime import date, datetime, timedelta
 from typing import Any, Literal, NamedTuple, cast, get_args
 from xml.etree.ElementTree import Element
 
-from tools.parsing.numbers import number, positive, within
-from tools.parsing.optional import optional
-from tools.parsing.text import clean, clean_or_none, web_url
-from tools.parsing.times import from_iso, from_rfc822
+from tools.parsing.fields import (
+    clean,
+    clean_or_none,
+    from_iso,
+    from_rfc822,
+    number,
+    optional,
+    positive,
+    web_url,
+    within,
+)
 from tools.parsing.xml import rss_items
 from tools.sources.hosts import GDACS, MINUTE, WEEK
 from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, SourceEmpty, read_rows

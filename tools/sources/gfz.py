@@ -6,9 +6,8 @@ https://kp.gfz.de/en/data
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
+from tools.parsing.fields import from_iso, number, within
 from tools.parsing.kp_index import KpReading
-from tools.parsing.numbers import number, within
-from tools.parsing.times import from_iso
 from tools.sources.hosts import HOUR, MINUTE, other
 from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceEmpty, read_rows
 

@@ -7,10 +7,7 @@ from datetime import date, datetime, timedelta
 from statistics import median
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, positive
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean, clean_or_none, web_url
-from tools.parsing.times import from_iso
+from tools.parsing.fields import NAME, clean, clean_or_none, from_iso, number, optional, positive, web_url
 from tools.sources.hosts import GITHUB, HOUR
 from toolserver import (
     Gauge,

@@ -6,7 +6,7 @@ https://github.com/mshibanami/GitHubTrendingRSS
 import re
 from typing import NamedTuple
 
-from tools.parsing.text import NAME, clean, web_url
+from tools.parsing.fields import NAME, clean, web_url
 from tools.parsing.xml import rss_items
 from tools.sources.hosts import DAY, HOUR, other
 from toolserver import Get, Licence, Source, SourceChanged, read_rows

@@ -6,9 +6,7 @@ https://gold-api.com/docs
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, within
-from tools.parsing.prices import JUMP
-from tools.parsing.times import from_iso
+from tools.parsing.fields import PRICE_JUMP, from_iso, number, within
 from tools.sources.hosts import DAY, other
 from toolserver import Gauge, Get, Licence, Source
 
@@ -41,5 +39,5 @@ XAU_SPOT = Source(
     timeout_s=6,
     newest=lambda price: price.updated_at,
     newest_max_s=4 * DAY,  # the market closes over long weekends
-    gauge=Gauge(lambda price: {"XAU-USD": price.usd_per_ounce}, JUMP),
+    gauge=Gauge(lambda price: {"XAU-USD": price.usd_per_ounce}, PRICE_JUMP),
 )

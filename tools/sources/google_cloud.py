@@ -6,8 +6,7 @@ https://status.cloud.google.com/incidents.schema.json
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.text import clean, clean_or_none
-from tools.parsing.times import from_iso
+from tools.parsing.fields import clean, clean_or_none, from_iso
 from tools.sources.hosts import MINUTE, STATUS
 from toolserver import MIB, Get, Licence, Proof, Source, SourceChanged, SourceUnproved, read_rows
 

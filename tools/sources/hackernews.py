@@ -5,10 +5,8 @@ https://github.com/HackerNews/API
 
 from typing import Any
 
-from tools.parsing.numbers import number, positive
+from tools.parsing.fields import NAME, clean, clean_or_none, from_epoch, number, positive, web_url
 from tools.parsing.stories import Story
-from tools.parsing.text import NAME, clean, clean_or_none, web_url
-from tools.parsing.times import from_epoch
 from tools.sources.hosts import HN_FIREBASE, HOUR
 from toolserver import Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
 

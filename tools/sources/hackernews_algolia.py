@@ -6,11 +6,8 @@ https://hn.algolia.com/api
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, positive
-from tools.parsing.optional import optional
+from tools.parsing.fields import NAME, clean, clean_or_none, from_epoch, number, optional, positive, web_url
 from tools.parsing.stories import Story
-from tools.parsing.text import NAME, clean, clean_or_none, web_url
-from tools.parsing.times import from_epoch
 from tools.sources.hosts import DAY, HN_ALGOLIA, HOUR
 from toolserver import Get, Keys, Licence, Source, SourceChanged, read_rows
 

@@ -10,10 +10,7 @@ from statistics import median
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tools.parsing.numbers import number
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean, clean_or_none
-from tools.parsing.times import from_iso
+from tools.parsing.fields import NAME, clean, clean_or_none, from_iso, number, optional
 from tools.sources.hosts import DAY, HOUR, MINUTE, other
 from toolserver import Gauge, Get, Licence, Source, SourceChanged, SourceEmpty, read_rows
 

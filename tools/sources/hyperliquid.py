@@ -7,10 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
+from tools.parsing.fields import clean, optional, positive
 from tools.parsing.funding import Funding, Venue, VenueFundings, dead, mark, rate, settlement
-from tools.parsing.numbers import positive
-from tools.parsing.optional import optional
-from tools.parsing.text import clean
 from tools.sources.hosts import EXCHANGES, HOUR
 from toolserver import Licence, Post, Source, SourceChanged, SourceEmpty, read_rows
 

@@ -7,8 +7,7 @@ import re
 from collections.abc import Callable
 from typing import Any, NamedTuple, TypeVar
 
-from tools.parsing.numbers import number, within
-from tools.parsing.text import NAME, clean
+from tools.parsing.fields import NAME, clean, number, within
 from tools.sources.hosts import HOUR, INTERNETDB, WEEK
 from toolserver import Get, Keys, Licence, Source, SourceChanged
 

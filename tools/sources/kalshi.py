@@ -10,11 +10,8 @@ from collections import Counter
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
-from tools.parsing.numbers import number, within
-from tools.parsing.optional import optional
+from tools.parsing.fields import clean, from_iso, number, optional, within
 from tools.parsing.prediction_markets import Bet, newest_bet
-from tools.parsing.text import clean
-from tools.parsing.times import from_iso
 from tools.sources.hosts import HOUR, other
 from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 

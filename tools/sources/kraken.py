@@ -8,10 +8,7 @@ https://docs.kraken.com/api/docs/rest-api/get-ticker-information
 from typing import Any, NamedTuple
 
 from tools.parsing.candles import LEEWAY, Candle, candle, candle_source
-from tools.parsing.numbers import number, within
-from tools.parsing.prices import JUMP, traded_price
-from tools.parsing.text import clean
-from tools.parsing.times import from_epoch
+from tools.parsing.fields import PRICE_JUMP, clean, from_epoch, number, traded_price, within
 from tools.sources.hosts import DAY, EXCHANGES, WEEK
 from toolserver import (
     MIB,
@@ -164,7 +161,7 @@ TICKER = Source(
     fresh_s=15,
     timeout_s=5,
     moves=lambda ticker: (ticker.last, ticker.volume, ticker.trades),
-    gauge=Gauge(lambda ticker: {GAUGED.get(ticker.name, ticker.name): ticker.last}, JUMP),
+    gauge=Gauge(lambda ticker: {GAUGED.get(ticker.name, ticker.name): ticker.last}, PRICE_JUMP),
     probe="XBTUSD",
 )
 
@@ -184,7 +181,7 @@ TICKER_ALL = Source(
     timeout_s=10,
     least=50,
     untrusted=True,
-    gauge=Gauge(_gauged, JUMP),
+    gauge=Gauge(_gauged, PRICE_JUMP),
 )
 
 

@@ -8,11 +8,8 @@ https://ll.thespacedevs.com/docs/
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, positive, within
-from tools.parsing.optional import optional
+from tools.parsing.fields import NAME, clean, clean_or_none, from_iso, number, optional, positive, web_url, within
 from tools.parsing.spaceflight import LEAST_PEOPLE, MOST_PEOPLE, Launch, Precision
-from tools.parsing.text import NAME, clean, clean_or_none, web_url
-from tools.parsing.times import from_iso
 from tools.sources.hosts import DAY, HOUR, LL2, MINUTE
 from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
 

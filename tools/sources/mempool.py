@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from tools.parsing.bitcoin import Fees, MiningPower, fee_rate, parse_backlog, parse_height, parse_recent
-from tools.parsing.numbers import positive, within
+from tools.parsing.fields import positive, within
 from tools.sources.hosts import BTC_EXPLORERS, HOUR
 from toolserver import Get, Licence, Source
 

@@ -6,10 +6,8 @@ https://api.met.no/weatherapi/locationforecast/2.0/documentation
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, within
-from tools.parsing.optional import optional
+from tools.parsing.fields import from_iso, number, optional, within
 from tools.parsing.places import DEFAULT, Place
-from tools.parsing.times import from_iso
 from tools.sources.hosts import HOUR, METNO, MINUTE
 from toolserver import Get, Keys, Licence, Source, read_rows
 

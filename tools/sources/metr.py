@@ -6,9 +6,7 @@ https://metr.org/time-horizons/
 from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, within
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean
+from tools.parsing.fields import NAME, clean, number, optional, within
 from tools.parsing.yaml import read_yaml
 from tools.sources.hosts import DAY, HOUR, other
 from toolserver import Get, Licence, Source, read_rows

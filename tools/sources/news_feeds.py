@@ -9,8 +9,7 @@ from datetime import datetime
 from xml.etree.ElementTree import Element
 
 from tools.parsing.feeds import Headline, newest_headline
-from tools.parsing.text import clean_or_none, web_url
-from tools.parsing.times import from_iso, from_rfc822
+from tools.parsing.fields import clean_or_none, from_iso, from_rfc822, web_url
 from tools.parsing.xml import rss_items
 from tools.sources.hosts import DAY, HOUR, MINUTE, RSS, YAHOO_NEWS
 from toolserver import Get, HostGroup, Keys, Licence, Source, read_rows

@@ -6,10 +6,7 @@ https://data-nifc.opendata.arcgis.com
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, number_or_none, within
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean, clean_or_none
-from tools.parsing.times import from_epoch_ms
+from tools.parsing.fields import NAME, clean, clean_or_none, from_epoch_ms, number, number_or_none, optional, within
 from tools.sources.hosts import DAY, HOUR, MINUTE, other
 from toolserver import Get, Licence, Proof, Source, SourceChanged, SourceLimited, read_rows
 

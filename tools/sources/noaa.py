@@ -6,11 +6,8 @@ https://mapservices.weather.noaa.gov/eventdriven/rest/services/WWA/watch_warn_ad
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import positive
-from tools.parsing.optional import optional
+from tools.parsing.fields import NAME, clean, clean_or_none, from_epoch_ms, from_iso, optional, positive, web_url
 from tools.parsing.providers import NWS_LICENCE
-from tools.parsing.text import NAME, clean, clean_or_none, web_url
-from tools.parsing.times import from_epoch_ms, from_iso
 from tools.sources.hosts import HOUR, NOAA
 from toolserver import MIB, Get, Proof, Source, SourceChanged, SourceDown, SourceEmpty, read_rows
 

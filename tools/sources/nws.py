@@ -6,10 +6,8 @@ https://www.weather.gov/documentation/services-web-api
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeVar, get_args
 
-from tools.parsing.optional import optional
+from tools.parsing.fields import DESCRIPTION, NAME, clean, clean_or_none, from_iso, optional, web_url
 from tools.parsing.providers import NWS_LICENCE
-from tools.parsing.text import DESCRIPTION, NAME, clean, clean_or_none, web_url
-from tools.parsing.times import from_iso
 from tools.sources.hosts import HOUR, MINUTE, NOAA
 from toolserver import MIB, Get, Keys, Proof, Source, SourceChanged, SourceUnproved, read_rows
 

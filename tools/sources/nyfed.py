@@ -6,7 +6,7 @@ https://markets.newyorkfed.org/static/docs/markets-api.html
 from datetime import date
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, number_or_none, within
+from tools.parsing.fields import number, number_or_none, within
 from tools.parsing.series import Series, newest_at, nonzero, series
 from tools.sources.hosts import DAY, HOUR, MACRO, WEEK
 from toolserver import Gauge, Get, Licence, Source, SourceEmpty, read_rows

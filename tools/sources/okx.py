@@ -6,11 +6,8 @@ https://www.okx.com/docs-v5/en/#order-book-trading-market-data-get-tickers
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, number_or_none, within
-from tools.parsing.prices import JUMP, traded_price
+from tools.parsing.fields import PRICE_JUMP, clean, from_epoch_ms, number, number_or_none, traded_price, within
 from tools.parsing.providers import OKX_API, OKX_LICENCE, check_okx_body
-from tools.parsing.text import clean
-from tools.parsing.times import from_epoch_ms
 from tools.sources.hosts import EXCHANGES, MINUTE
 from toolserver import Gauge, Get, Source, read_rows
 
@@ -70,5 +67,5 @@ SPOT_TICKERS = Source(
     newest_max_s=5 * MINUTE,
     least=100,
     untrusted=True,
-    gauge=Gauge(_gauged, JUMP),
+    gauge=Gauge(_gauged, PRICE_JUMP),
 )

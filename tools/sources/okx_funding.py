@@ -6,9 +6,9 @@ https://www.okx.com/docs-v5/en/#public-data-rest-api-get-funding-rate
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from tools.parsing.fields import clean
 from tools.parsing.funding import Funding, mark, newest, rate, settlement
 from tools.parsing.providers import OKX_API, OKX_LICENCE, check_okx_body
-from tools.parsing.text import clean
 from tools.sources.hosts import EXCHANGES, HOUR, MINUTE
 from toolserver import Get, Source, SourceChanged, read_rows
 

@@ -7,11 +7,8 @@ from datetime import datetime, timedelta
 from functools import partial
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, number_or_none, within
-from tools.parsing.optional import optional
+from tools.parsing.fields import clean, from_iso, number, number_or_none, optional, within
 from tools.parsing.places import DEFAULT, Place
-from tools.parsing.text import clean
-from tools.parsing.times import from_iso
 from tools.sources.hosts import HOUR, MINUTE, OPENMETEO
 from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceEmpty, SourceLimited, read_rows
 

@@ -5,10 +5,8 @@ https://open-meteo.com/en/docs/geocoding-api
 
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, within
-from tools.parsing.optional import optional
+from tools.parsing.fields import NAME, clean, clean_or_none, number, optional, within
 from tools.parsing.places import Place, two_decimals
-from tools.parsing.text import NAME, clean, clean_or_none
 from tools.sources.hosts import OPENMETEO, WEEK
 from toolserver import Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
 

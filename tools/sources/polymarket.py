@@ -9,11 +9,8 @@ from itertools import pairwise
 from typing import Any
 from urllib.parse import quote
 
-from tools.parsing.numbers import number, within
-from tools.parsing.optional import optional
+from tools.parsing.fields import NAME, clean, from_iso, number, optional, within
 from tools.parsing.prediction_markets import Bet, newest_bet
-from tools.parsing.text import NAME, clean
-from tools.parsing.times import from_iso
 from tools.sources.hosts import HOUR, other
 from toolserver import MIB, Get, Licence, Source, SourceChanged, read_rows
 

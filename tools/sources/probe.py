@@ -5,7 +5,7 @@ https://www.rfc-editor.org/rfc/rfc9293
 
 from typing import Any
 
-from tools.parsing.numbers import number, within
+from tools.parsing.fields import number, within
 from tools.sources.hosts import MINUTE
 from toolserver import Connect, HostGroup, Keys, Licence, Source
 

@@ -6,8 +6,7 @@ https://www.reddit.com/wiki/rss/
 from xml.etree.ElementTree import Element
 
 from tools.parsing.feeds import Headline, newest_headline
-from tools.parsing.text import clean_or_none, web_url
-from tools.parsing.times import from_iso
+from tools.parsing.fields import clean_or_none, from_iso, web_url
 from tools.parsing.xml import xml_root
 from tools.sources.hosts import DAY, HOUR, MINUTE, REDDIT
 from toolserver import Get, Licence, Source, SourceChanged, read_rows

@@ -7,10 +7,8 @@ from datetime import datetime
 from typing import Any
 from urllib.parse import quote
 
-from tools.parsing.optional import optional
+from tools.parsing.fields import NAME, clean, clean_or_none, from_iso, optional
 from tools.parsing.spaceflight import Launch
-from tools.parsing.text import NAME, clean, clean_or_none
-from tools.parsing.times import from_iso
 from tools.sources.hosts import MINUTE, WEEK, other
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
 

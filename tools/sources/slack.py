@@ -5,7 +5,7 @@ https://docs.slack.dev/reference/slack-status-api
 
 from typing import Any, Literal, NamedTuple
 
-from tools.parsing.text import clean
+from tools.parsing.fields import clean
 from tools.sources.hosts import MINUTE, STATUS
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
 

@@ -8,10 +8,7 @@ from datetime import datetime
 from typing import NamedTuple
 from xml.etree.ElementTree import Element
 
-from tools.parsing.numbers import number, within
-from tools.parsing.optional import optional
-from tools.parsing.text import DESCRIPTION, clean, clean_or_none, web_url
-from tools.parsing.times import from_rfc822
+from tools.parsing.fields import DESCRIPTION, clean, clean_or_none, from_rfc822, number, optional, web_url, within
 from tools.parsing.xml import rss_items
 from tools.sources.hosts import DAY, HOUR, WEEK, other
 from toolserver import Get, Licence, Source, SourceChanged, read_rows

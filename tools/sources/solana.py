@@ -8,8 +8,7 @@ https://solana.com/docs/rpc/http/getrecentperformancesamples
 from datetime import datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, number_or_none, positive, within
-from tools.parsing.times import from_epoch
+from tools.parsing.fields import from_epoch, number, number_or_none, positive, within
 from tools.sources.hosts import HOUR, MINUTE, RPC
 from toolserver import (
     Keys,

@@ -5,7 +5,7 @@ https://www.githubstatus.com/api
 
 from typing import Any, Literal, NamedTuple, cast, get_args
 
-from tools.parsing.text import clean
+from tools.parsing.fields import clean
 from tools.sources.hosts import MINUTE, STATUS
 from toolserver import Get, Licence, Source, SourceChanged
 

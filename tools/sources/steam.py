@@ -8,10 +8,7 @@ from datetime import datetime
 from statistics import median
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, positive
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean_or_none
-from tools.parsing.times import from_epoch
+from tools.parsing.fields import NAME, clean_or_none, from_epoch, number, optional, positive
 from tools.sources.hosts import DAY, HOUR, STEAM
 from toolserver import Gauge, Get, Keys, Licence, Source, SourceChanged, SourceEmpty, read_rows
 

@@ -5,8 +5,7 @@ https://steamspy.com/api.php
 
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, positive
-from tools.parsing.text import NAME, clean_or_none
+from tools.parsing.fields import NAME, clean_or_none, number, positive
 from tools.sources.hosts import DAY, HOUR, STEAMSPY
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
 

@@ -7,9 +7,7 @@ from collections.abc import Mapping
 from datetime import UTC, date, datetime, time
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, within
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean, web_url
+from tools.parsing.fields import NAME, clean, number, optional, web_url, within
 from tools.sources.hosts import DAY, HOUR, RAW
 from toolserver import MIB, Get, Licence, Source, SourceChanged, SourceEmpty, read_rows
 

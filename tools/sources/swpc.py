@@ -8,11 +8,8 @@ from collections.abc import Callable
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeVar
 
+from tools.parsing.fields import TITLE, clean, from_iso, number, number_or_none, optional, within
 from tools.parsing.kp_index import KpReading
-from tools.parsing.numbers import number, number_or_none, within
-from tools.parsing.optional import optional
-from tools.parsing.text import TITLE, clean
-from tools.parsing.times import from_iso
 from tools.sources.hosts import HOUR, MINUTE, NOAA, WEEK
 from toolserver import MIB, Get, Keys, Licence, Source, SourceChanged, SourceEmpty, read_rows
 

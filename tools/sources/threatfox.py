@@ -8,10 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from tools.parsing.defang import literal
-from tools.parsing.numbers import positive, within
-from tools.parsing.optional import optional
-from tools.parsing.text import NAME, clean, clean_or_none
-from tools.parsing.times import from_iso
+from tools.parsing.fields import NAME, clean, clean_or_none, from_iso, optional, positive, within
 from tools.sources.hosts import ABUSECH, DAY, MINUTE
 from toolserver import MIB, Get, Keys, Licence, Post, Source, SourceChanged, SourceEmpty, SourceRefused, read_rows
 

@@ -6,7 +6,7 @@ https://home.treasury.gov/resource-center/data-chart-center/interest-rates
 from datetime import date, datetime
 from typing import NamedTuple
 
-from tools.parsing.numbers import number_or_none, within
+from tools.parsing.fields import number_or_none, within
 from tools.parsing.series import Series, calendar_date, newest_at, nonzero, series, table
 from tools.sources.hosts import DAY, HOUR, MACRO, WEEK
 from toolserver import Gauge, Get, Keys, Licence, Source, read_rows

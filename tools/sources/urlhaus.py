@@ -8,8 +8,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from tools.parsing.defang import literal
-from tools.parsing.text import NAME, clean, clean_or_none, web_url
-from tools.parsing.times import from_iso
+from tools.parsing.fields import NAME, clean, clean_or_none, from_iso, web_url
 from tools.sources.hosts import ABUSECH, DAY
 from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceEmpty, SourceRefused, read_rows
 

@@ -6,10 +6,8 @@ https://earthquake.usgs.gov/earthquakes/feed/v1.0/geojson.php
 from typing import Any, Literal, NamedTuple
 
 from tools.parsing.earthquakes import Quake, QuakeList, newest_quake, require_small
-from tools.parsing.numbers import number, number_or_none, within
+from tools.parsing.fields import clean, clean_or_none, from_epoch_ms, number, number_or_none, web_url, within
 from tools.parsing.providers import USGS_LICENCE
-from tools.parsing.text import clean, clean_or_none, web_url
-from tools.parsing.times import from_epoch_ms
 from tools.sources.hosts import HOUR, MINUTE, USGS
 from toolserver import MIB, Get, Keys, Proof, Source, SourceChanged, SourceUnproved, read_rows
 

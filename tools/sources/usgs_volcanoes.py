@@ -6,9 +6,8 @@ https://volcanoes.usgs.gov/hans-public/api/volcano/
 from datetime import datetime
 from typing import Any, NamedTuple
 
+from tools.parsing.fields import NAME, clean, clean_or_none, from_epoch, web_url
 from tools.parsing.providers import USGS_LICENCE
-from tools.parsing.text import NAME, clean, clean_or_none, web_url
-from tools.parsing.times import from_epoch
 from tools.sources.hosts import DAY, MINUTE, USGS
 from toolserver import Get, Proof, Source, SourceChanged, read_rows
 

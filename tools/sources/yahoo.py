@@ -7,10 +7,8 @@ from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 
-from tools.parsing.numbers import number, positive
-from tools.parsing.optional import optional
+from tools.parsing.fields import from_epoch, number, optional, positive
 from tools.parsing.stock_quotes import Quotes, StockQuote, Symbols, gauged_prices, require_enough
-from tools.parsing.times import from_epoch
 from tools.sources.hosts import DAY, YAHOO
 from toolserver import Gauge, Get, Keys, Licence, Proof, Source, SourceChanged, SourceEmpty, SourceRefused, read_rows
 

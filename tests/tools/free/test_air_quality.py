@@ -6,9 +6,8 @@ import tools.simulated.airnow
 import tools.simulated.open_meteo  # noqa: F401 - registers its routes
 from tests.requirements import proves
 from tests.tools.desk import NOW
-from tools.free.air_quality import air_quality
+from tools.free.air_quality import air_quality, aqi_band, nearest
 from tools.parsing.places import Place
-from tools.shared.air import aqi_band, nearest
 from tools.sources.airnow import Area
 from toolserver.registry.registry import operation_of
 from toolserver.upstream.source_errors import SourceEmpty, SourceError

@@ -10,8 +10,8 @@ import tools.simulated.eonet
 import tools.simulated.gdacs  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW
 from tools.free.disaster_alerts import disaster_alerts, from_gdacs, matters
+from tools.parsing.places import distance_km
 from tools.shared.disasters import kind_of, same_event
-from tools.shared.geo import distance_km
 from tools.simulated.disasters import DAY, disasters
 from tools.simulated.eonet import only_here
 from tools.sources.eonet import NaturalEvent

@@ -11,12 +11,12 @@ import tools.simulated.aider
 import tools.simulated.metr
 import tools.simulated.swebench  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW
-from tools.free.harnesses import harnesses
-from tools.shared.harnesses import (
+from tools.free.harnesses import (
     bash_only,
     combine,
     gaps,
     harness_of,
+    harnesses,
     newest_result,
     polyglot,
     terminal_bench,

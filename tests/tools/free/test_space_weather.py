@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 import tools.simulated.gfz
 import tools.simulated.swpc  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW
-from tools.free.space_weather import space_weather
-from tools.shared.space_weather import flare_class, flare_letter, in_force, storm_level
+from tools.free.space_weather import flare_class, flare_letter, in_force, space_weather, storm_level
 from tools.simulated.sun import bulletins
 from tools.sources.swpc import Bulletin
 from toolserver.upstream.source_errors import SourceError

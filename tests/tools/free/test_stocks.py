@@ -9,9 +9,8 @@ import tools.simulated.cboe
 import tools.simulated.cnbc
 import tools.simulated.finnhub
 import tools.simulated.yahoo  # noqa: F401 - serves
-from tools.free.stocks import canonical, stocks
+from tools.free.stocks import SHARES, QuoteBoard, canonical, stocks
 from tools.parsing.stock_quotes import StockQuote
-from tools.shared.quotes import SHARES, QuoteBoard
 from tools.simulated import stocks as truth
 from tools.sources.cnbc import INDICES
 from toolserver.upstream.source_errors import SourceError

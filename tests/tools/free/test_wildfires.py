@@ -9,10 +9,8 @@ from hypothesis import strategies as st
 import tools.simulated.firms
 import tools.simulated.nifc  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, SimDesk
-from tools.free.wildfires import wildfires
-from tools.shared.fires import SAME_KM, SAME_TIME, distinct, recent
-from tools.shared.geo import distance_km
-from tools.shared.states import BOXES, state_of
+from tools.free.wildfires import BOXES, SAME_KM, SAME_TIME, distinct, recent, state_of, wildfires
+from tools.parsing.places import distance_km
 from tools.sources.firms import Detection, FireFile
 from toolserver.upstream.source_errors import SourceDown, SourceError
 from toolserver.world.model import ROUTES, Edits, World

@@ -23,10 +23,20 @@ from tools.premium.sentiment import premium_sentiment
 from tools.shared import bets, headlines
 from tools.shared.headlines import Item, canonical, folded, of_the_day, without_publisher
 from tools.shared.indices import VIX_SOURCES
-from tools.shared.lexicon import forms, score
 from tools.shared.mood import FEAR_GREED_SOURCES
-from tools.shared.sentiment import Mention, confidence, label, samples, signal, vix_label
-from tools.shared.tickers import CONTEXT, TICKERS, find_tickers
+from tools.shared.sentiment import (
+    CONTEXT,
+    TICKERS,
+    Mention,
+    confidence,
+    find_tickers,
+    forms,
+    label,
+    samples,
+    score,
+    signal,
+    vix_label,
+)
 from tools.simulated.headlines import BOARDS
 from tools.simulated.headlines import headlines as told
 from toolserver.errors import UpstreamUnavailable

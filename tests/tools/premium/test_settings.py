@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from tests.tools.premium.store import store
-from tools.shared.tickers import _CONTEXT, _MATCHERS, CONTEXT, TICKERS, find_tickers
+from tools.shared.sentiment import _CONTEXT, _MATCHERS, CONTEXT, TICKERS, find_tickers
 from toolserver.settings import OnchainSettings, Settings, SourceSettings
 
 WORDS = sorted(

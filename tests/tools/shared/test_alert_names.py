@@ -2,7 +2,7 @@
 
 import pytest
 
-from tools.shared.alert_names import EVENTS, find_event, spell_event
+from tools.shared.alerts import EVENTS, find_event, spell_event
 from tools.simulated.alerts import HAZARDS, TEST
 from toolserver.errors import InvalidArguments
 

@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 import tools.simulated.airnow  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask, fetch
+from tools.free.air_quality import nearest
 from tools.parsing.places import DEFAULT, Place
-from tools.shared.air import nearest
 from tools.simulated.airnow import areas
 from tools.simulated.sky import air
 from tools.sources.airnow import REPORTING_AREAS, Area, newest, offset, parse

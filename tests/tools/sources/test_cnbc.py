@@ -6,8 +6,8 @@ import pytest
 
 import tools.simulated.cnbc  # noqa: F401 - serves
 from tests.tools.desk import ask
+from tools.free.stocks import DEFAULTS
 from tools.parsing.stock_quotes import Symbols
-from tools.shared.quotes import DEFAULTS
 from tools.simulated import stocks
 from tools.sources.cnbc import QUOTES, QUOTES_ON_DEMAND, parse, request
 from toolserver.upstream.source_errors import SourceEmpty

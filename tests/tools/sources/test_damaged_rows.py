@@ -18,7 +18,7 @@ import pytest
 from tests.size import EVERYTHING, sized
 from tests.tools.damage import KINDS, Rows, rows_of
 from tests.tools.desk import NOW, fetch
-from tools.parsing.numbers import LARGEST
+from tools.parsing.fields import LARGEST
 from tools.sources.emsc import EmscQuery
 from tools.sources.gdacs import EventQuery
 from tools.sources.github import NEW, RepoQuery
