@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from toolserver.shared.redis import RedisMemory, open_redis
+from toolserver.shared.redis import PAUSES, RedisMemory, RedisPauses, open_redis
 
 _NUMBERS = itertools.count()
 DEADLINE_S = 5.0  # far more than a loaded machine takes
@@ -68,11 +68,18 @@ class RedisServer:
 
 @asynccontextmanager
 async def memory_in(
-    server: RedisServer, *, prefix: str | None = None, deadline_s: float = DEADLINE_S, instances: int = 1
+    server: RedisServer,
+    *,
+    prefix: str | None = None,
+    deadline_s: float = DEADLINE_S,
+    instances: int = 1,
+    pauses: RedisPauses = PAUSES,
 ) -> AsyncIterator[RedisMemory]:
     """A memory in a server, apart from those of other tests unless it has their `prefix`."""
     prefix = prefix or f"test{next(_NUMBERS)}:"
-    async with open_redis(server.url, prefix=prefix, deadline_s=deadline_s, instances=instances) as memory:
+    async with open_redis(
+        server.url, prefix=prefix, deadline_s=deadline_s, instances=instances, pauses=pauses
+    ) as memory:
         yield memory
 
 

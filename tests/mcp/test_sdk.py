@@ -19,7 +19,11 @@ class Module:
     """Stands in for the module that holds the SDK's server."""
 
     def __init__(self):
-        self.sessions, self.made, self.names = Sessions(), [], []
+        self.sessions, self.made, self.loads = Sessions(), [], 0
+
+    async def load(self):
+        self.loads += 1
+        return self
 
     def manager(self, fast, *, body_limit):
         self.made.append((fast, body_limit))
@@ -30,12 +34,11 @@ class Module:
         await anyio.sleep_forever()
 
 
-async def test_the_sdk_is_started_once_for_all_who_need_it_at_the_same_time(monkeypatch):
+async def test_the_sdk_is_started_once_for_all_who_need_it_at_the_same_time():
     module = Module()
-    monkeypatch.setattr(sdk.importlib, "import_module", lambda name: module.names.append(name) or module)
     async with anyio.create_task_group() as tasks:
-        asked = Sdk("fast", tasks, body_limit=9)
-        assert module.names == []
+        asked = Sdk("fast", tasks, body_limit=9, load=module.load)
+        assert module.loads == 0
 
         async def ask(number):
             await asked({"n": number}, None, None, choice="choice", caller=f"caller {number}")
@@ -45,7 +48,7 @@ async def test_the_sdk_is_started_once_for_all_who_need_it_at_the_same_time(monk
                 callers.start_soon(ask, number)
         tasks.cancel_scope.cancel()
 
-    assert (module.names, module.made) == (["toolserver.mcp.sdk_server"], [("fast", 9)])
+    assert (module.loads, module.made) == (1, [("fast", 9)])
     assert sorted((s["n"], s[CHOICE], s[CALLER]) for s in module.sessions.scopes) == [
         (n, "choice", f"caller {n}") for n in range(3)
     ]
@@ -55,26 +58,24 @@ def test_it_waits_until_the_start_is_over():
     assert sdk.PREPARED_AFTER_S == 10
 
 
-async def test_it_is_started_once_the_service_has_run_for_a_while(monkeypatch):
+async def test_it_is_started_once_the_service_has_run_for_a_while():
     module = Module()
-    monkeypatch.setattr(sdk.importlib, "import_module", lambda name: module.names.append(name) or module)
     async with anyio.create_task_group() as tasks:
-        asked = Sdk("fast", tasks, body_limit=9)
+        asked = Sdk("fast", tasks, body_limit=9, load=module.load)
         async with anyio.create_task_group() as soon:
             soon.start_soon(asked.prepare, 0.05)
             await anyio.sleep(0.01)
-            assert module.names == []
-        assert module.names == ["toolserver.mcp.sdk_server"]
+            assert module.loads == 0
+        assert module.loads == 1
         await asked({}, None, None, choice=None, caller=None)
         assert len(module.made) == 1
         tasks.cancel_scope.cancel()
 
 
-async def test_an_extension_makes_the_server_itself(monkeypatch):
+async def test_an_extension_makes_the_server_itself():
     module, other = Module(), Module()
-    monkeypatch.setattr(sdk.importlib, "import_module", lambda name: module.names.append(name) or module)
     async with anyio.create_task_group() as tasks:
-        await Sdk("fast", tasks, body_limit=9, extension=McpExtension(other.manager, [], {}))(
+        await Sdk("fast", tasks, body_limit=9, extension=McpExtension(other.manager, [], {}), load=module.load)(
             {}, None, None, choice=None, caller=None
         )
         tasks.cancel_scope.cancel()
@@ -82,20 +83,23 @@ async def test_an_extension_makes_the_server_itself(monkeypatch):
     assert (module.made, other.made) == ([], [("fast", 9)])
 
 
-async def test_a_process_without_descriptors_goes_on_and_the_next_message_starts_it(monkeypatch, caplog):
+async def test_a_process_without_descriptors_goes_on_and_the_next_message_starts_it(caplog):
     module, fails = Module(), [OSError(24, "Too many open files")]
 
-    def load(name):
+    async def load():
         if fails:
             raise fails.pop()
         return module
 
-    monkeypatch.setattr(sdk.importlib, "import_module", load)
     async with anyio.create_task_group() as tasks:
-        made = Sdk("fast", tasks, body_limit=9)
+        made = Sdk("fast", tasks, body_limit=9, load=load)
         await made.prepare(0)
         assert [record.message for record in caplog.records] == ["the MCP SDK could not be prepared"]
         await made({"n": 1}, None, None, choice="choice", caller="caller")
         tasks.cancel_scope.cancel()
 
     assert [scope["n"] for scope in module.sessions.scopes] == [1]
+
+
+async def test_what_is_loaded_is_the_module_that_imports_the_sdk():
+    assert (await sdk.load_sdk()).__name__ == "toolserver.mcp.sdk_server"

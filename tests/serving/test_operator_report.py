@@ -12,7 +12,7 @@ from tests.webhooks.shop import subscription
 from toolserver.app import Service, ServiceParts
 from toolserver.clock import ManualClock
 from toolserver.money.ledger.store import FILE
-from toolserver.serving.operator_report import OperatorReport
+from toolserver.serving.operator_report import OperatorReport, list_advice
 from toolserver.settings import Settings, WebhookSettings
 from toolserver.sql.sqlite import in_memory
 from toolserver.upstream.source_errors import SourceDown
@@ -108,7 +108,7 @@ async def test_a_log_that_was_changed_needs_a_person(service):
 
 async def test_books_that_disagree_and_payments_in_review_come_first_among_the_advice(service):
     money = {"problems": ["owed now: the transfers say 5 credits, the accounts 6"], "cases": [{}]}
-    found = report_of(service)._advise({"running": True}, money, None)
+    found = list_advice(service.settings, {"running": True}, money, None)
     assert [(each.code, each.urgent) for each in found[:2]] == [("books_disagree", True), ("payments_in_review", True)]
     assert found[-1].code == "no_contact"
 

@@ -6,7 +6,6 @@ import anyio
 import pytest
 
 from toolserver.clock import ManualClock
-from toolserver.serving import readiness as module
 from toolserver.serving.readiness import KEEP_S, Readiness
 from toolserver.sql.sqlite import connect, durable
 
@@ -68,22 +67,28 @@ async def test_a_file_that_another_process_keeps_is_named_and_recovers(file, clo
     assert await checked.check() == GOOD
 
 
-async def test_a_write_that_takes_too_long_is_none(file, clock, monkeypatch):
-    monkeypatch.setattr(module, "PROBE_S", 0.01)
-    held = anyio.Event()
-    monkeypatch.setattr(type(file), "probe", lambda self: held.wait())
+class Played:
+    """A ledger's file in which only the write of a probe is played."""
 
-    assert await readiness(file, clock).check() == GOOD | {"ledger_write": False}
+    is_same_file = staticmethod(lambda: True)
+
+    def __init__(self, file, probe):
+        self.path, self.probe = file.path, probe
 
 
-async def test_however_many_ask_one_write_is_made_in_half_a_second(file, clock, monkeypatch):
+async def test_a_write_that_takes_too_long_is_none(file, clock):
+    slow = Played(file, anyio.Event().wait)
+
+    assert await readiness(slow, clock, probe_s=0.01).check() == GOOD | {"ledger_write": False}
+
+
+async def test_however_many_ask_one_write_is_made_in_half_a_second(file, clock):
     written = []
 
-    async def probe(self):
+    async def probe():
         written.append(True)
 
-    monkeypatch.setattr(type(file), "probe", probe)
-    checked = readiness(file, clock)
+    checked = readiness(Played(file, probe), clock)
     async with anyio.create_task_group() as tasks:
         for _ in range(20):
             tasks.start_soon(checked.check)

@@ -8,7 +8,6 @@ import pytest
 
 from toolserver.calls.connection import when_sent
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.serving import request_gate
 from toolserver.serving.request_gate import RequestGate
 
 FACTS = SiteFacts(base_url="https://data.example", source="data.example")
@@ -67,8 +66,7 @@ async def test_readiness_is_asked_of_the_app_until_the_end():
     assert await asked(gate, path="/readyz") == [{"asked": "/readyz"}]
 
 
-async def test_a_stop_gives_up_waiting_in_time_even_for_an_app_that_cannot_be_cancelled(monkeypatch):
-    monkeypatch.setattr(request_gate, "REFUSE_S", 0.01)
+async def test_a_stop_gives_up_waiting_in_time_even_for_an_app_that_cannot_be_cancelled():
     entered, leave = asyncio.Event(), asyncio.Event()
 
     async def app(scope, receive, send):
@@ -77,7 +75,7 @@ async def test_a_stop_gives_up_waiting_in_time_even_for_an_app_that_cannot_be_ca
             with suppress(asyncio.CancelledError):
                 await leave.wait()
 
-    gate = RequestGate(app, FACTS)
+    gate = RequestGate(app, FACTS, refuse_s=0.01)
     running = asyncio.ensure_future(asked(gate))
     await entered.wait()
     await gate.stop(0.01)

@@ -1,20 +1,21 @@
 """The supervisor: it starts, starts again, renews and ends workers, which here are objects and no processes."""
 
 import sys
+from dataclasses import replace
 
 import anyio
 import pytest
 
-from toolserver.serving import supervisor as module
 from toolserver.serving.supervisor import (
     MOST_DEATHS,
     REPLACED,
     STOP,
+    WORKER_TIMES,
     Supervisor,
     WorkerFailed,
     WorkerProcess,
+    WorkerTimes,
     describe_status,
-    wait_before,
 )
 
 
@@ -89,18 +90,14 @@ class Worker:
         assert not self.is_running
 
 
-@pytest.fixture
-def at_once(monkeypatch):
-    """Nobody is waited for, neither before a start nor at the end."""
-    monkeypatch.setattr(module, "FIRST_WAIT_S", 0.0)
-    monkeypatch.setattr(module, "STOP_S", 0.0)
-    monkeypatch.setattr(module, "LEAVE_S", 0.0)
+AT_ONCE = WorkerTimes(first_wait_s=0.0, stop_s=0.0, leave_s=0.0)
+"""Nobody is waited for, neither before a start nor at the end."""
 
 
-async def run_with(team, scenario, count=2):
+async def run_with(team, scenario, count=2, times=WORKER_TIMES):
     """Run a supervisor while a scenario plays, then stop it: what the workers said when all were ready."""
     stop, said = anyio.Event(), []
-    supervisor = Supervisor(count, team.start)
+    supervisor = Supervisor(count, team.start, times)
 
     async def play():
         for number in range(count):
@@ -131,7 +128,6 @@ async def test_the_first_one_is_ready_before_others_start_and_all_are_stopped_to
     assert not any(worker.is_running for worker in team.workers)
 
 
-@pytest.mark.usefixtures("at_once")
 async def test_one_that_ends_is_started_again_whatever_its_status():
     team = Team()
 
@@ -140,12 +136,11 @@ async def test_one_that_ends_is_started_again_whatever_its_status():
             team.now(old).end(status)
             await team.wait_for("ready", new)
 
-    await run_with(team, scenario)
+    await run_with(team, scenario, times=AT_ONCE)
     assert [worker.name for worker in team.workers] == ["0a", "1a", "1b", "1c"]
     assert (STOP, "1c") in team.events
 
 
-@pytest.mark.usefixtures("at_once")
 async def test_one_that_ends_at_once_again_and_again_ends_the_service_with_a_sentence():
     team = Team()
 
@@ -155,7 +150,7 @@ async def test_one_that_ends_at_once_again_and_again_ends_the_service_with_a_sen
         await anyio.sleep_forever()
 
     with pytest.raises(BaseExceptionGroup) as ended:
-        await run_with(team, scenario)
+        await run_with(team, scenario, times=AT_ONCE)
     (told,) = ended.value.exceptions
     assert isinstance(told, WorkerFailed)
     assert f"worker 1 ended {MOST_DEATHS + 1} times in a row" in str(told)
@@ -163,9 +158,7 @@ async def test_one_that_ends_at_once_again_and_again_ends_the_service_with_a_sen
     assert (STOP, "0a") in team.events, "the others are ended in order"
 
 
-@pytest.mark.usefixtures("at_once")
-async def test_one_that_lived_long_enough_is_forgiven_its_early_deaths(monkeypatch):
-    monkeypatch.setattr(module, "SOON_S", 0.0)
+async def test_one_that_lived_long_enough_is_forgiven_its_early_deaths():
     team = Team()
 
     async def scenario(supervisor):
@@ -173,7 +166,7 @@ async def test_one_that_lived_long_enough_is_forgiven_its_early_deaths(monkeypat
             team.now(f"0{'abcdefghijk'[turn]}").end(1)
             await team.wait_for("ready", f"0{'abcdefghijk'[turn + 1]}")
 
-    await run_with(team, scenario)
+    await run_with(team, scenario, times=replace(AT_ONCE, soon_s=0.0))
 
 
 @pytest.mark.parametrize("number", [0, 1])
@@ -186,15 +179,14 @@ async def test_a_service_of_which_a_worker_does_not_start_ends_with_its_reason(n
     assert not any(worker.is_running for worker in team.workers)
 
 
-async def test_each_is_replaced_by_one_that_is_ready_before_it_leaves(monkeypatch):
-    monkeypatch.setattr(module, "FIRST_WAIT_S", 0.0)
+async def test_each_is_replaced_by_one_that_is_ready_before_it_leaves():
     team = Team()
 
     async def scenario(supervisor):
         await supervisor.renew()
         await anyio.wait_all_tasks_blocked()
 
-    await run_with(team, scenario)
+    await run_with(team, scenario, times=WorkerTimes(first_wait_s=0.0))
     renewed = [event for event in team.events if event[1] not in ("0a", "1a") or event[0] == REPLACED]
     assert renewed[:6] == [
         *(("start", "0b"), ("ready", "0b"), (REPLACED, "0a")),
@@ -216,11 +208,10 @@ async def test_when_a_new_one_does_not_start_the_old_ones_go_on():
     assert not [event for event in team.events if event[0] == REPLACED]
 
 
-@pytest.mark.usefixtures("at_once")
 async def test_one_that_does_not_leave_in_time_is_killed():
     team = Team()
     team.deaf = True
-    await run_with(team, Supervisor.renew)
+    await run_with(team, Supervisor.renew, times=AT_ONCE)
     assert team.events.index((REPLACED, "0a")) < team.events.index(("kill", "0a"))
     assert team.events.index((STOP, "0b")) < team.events.index(("kill", "0b"))
     assert not any(worker.is_running for worker in team.workers)
@@ -238,7 +229,7 @@ async def test_all_can_be_killed_at_once():
 
 
 def test_the_wait_before_a_start_grows_up_to_a_bound():
-    assert [wait_before(deaths) for deaths in range(7)] == [0, 0.5, 1, 2, 4, 8, 8]
+    assert [WORKER_TIMES.wait_before(deaths) for deaths in range(7)] == [0, 0.5, 1, 2, 4, 8, 8]
 
 
 slow = pytest.mark.slow("it starts Python")

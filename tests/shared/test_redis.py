@@ -10,8 +10,7 @@ import pytest
 
 from tests.redis_server import memory_in
 from toolserver.core.shared_memory import Script, SharedMemoryLost
-from toolserver.shared import redis as module
-from toolserver.shared.redis import open_redis
+from toolserver.shared.redis import RedisPauses, open_redis
 
 ECHO = Script("return {ARGV[1], #ARGV, false}")
 ADD = Script("return redis.call('INCRBY', keys[1], argument)", many=True)
@@ -83,10 +82,8 @@ async def wait_for(condition):
             await anyio.sleep(0.01)
 
 
-async def test_a_server_that_is_stopped_is_lost_at_once_and_is_back_by_itself(own_redis, monkeypatch, caplog):
-    monkeypatch.setattr(module, "RETRY_S", 0.05)
-    monkeypatch.setattr(module, "LOOK_S", 0.05)
-    async with memory_in(own_redis) as memory:
+async def test_a_server_that_is_stopped_is_lost_at_once_and_is_back_by_itself(own_redis, caplog):
+    async with memory_in(own_redis, pauses=RedisPauses(retry_s=0.05, look_s=0.05)) as memory:
         await memory.run(ADD, [b"x"], [b"1"])
         own_redis.stop()
         await wait_for(lambda: memory.is_lost)
@@ -101,9 +98,8 @@ async def test_a_server_that_is_stopped_is_lost_at_once_and_is_back_by_itself(ow
     assert memory.lost == 1
 
 
-async def test_one_caller_waits_for_a_server_that_hangs_and_all_others_are_told_at_once(own_redis, monkeypatch):
-    monkeypatch.setattr(module, "RETRY_S", 0.05)
-    async with memory_in(own_redis, deadline_s=0.2) as memory:
+async def test_one_caller_waits_for_a_server_that_hangs_and_all_others_are_told_at_once(own_redis):
+    async with memory_in(own_redis, deadline_s=0.2, pauses=RedisPauses(retry_s=0.05)) as memory:
         await memory.run(ADD, [b"x"], [b"1"])
         own_redis.hang()
         try:

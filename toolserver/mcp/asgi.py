@@ -89,7 +89,7 @@ class ResponseSender:
         return with_headers
 
 
-async def body_of(event: Event, receive: Receive, limit: int) -> bytes:
+async def body_of(event: Event, receive: Receive, limit: int, *, within_s: float = BODY_S) -> bytes:
     """Read the whole body that begins with an event.
 
     Raises:
@@ -97,7 +97,7 @@ async def body_of(event: Event, receive: Receive, limit: int) -> bytes:
     """
     parts: list[bytes] = []
     size = 0
-    with anyio.move_on_after(BODY_S):
+    with anyio.move_on_after(within_s):
         while event["type"] == "http.request":
             parts.append(event.get("body", b""))
             size += len(parts[-1])
@@ -137,12 +137,14 @@ class RequestGuard:
     name here (DNS rebinding). A public server has nothing to protect from that: it uses no cookies.
     """
 
-    def __init__(self, choices: ToolChoices, base_url: str, settings: McpSettings) -> None:
+    def __init__(
+        self, choices: ToolChoices, base_url: str, settings: McpSettings, *, most_verdicts: int = VERDICTS
+    ) -> None:
         own = urlsplit(base_url).hostname or "localhost"
         self._guarded = is_loopback(own)
         self._hosts = {"localhost", "127.0.0.1", "::1", own, *(host.lower() for host in settings.allowed_hosts)}
         self._origins = frozenset(origin.lower().rstrip("/") for origin in settings.allowed_origins)
-        self._choices = choices
+        self._choices, self._most_verdicts = choices, most_verdicts
         self.verdicts: dict[tuple[bytes | None, ...], ToolChoice] = {}
 
     def admit(self, scope: Scope, headers: Headers, *, has_token: bool) -> ToolChoice:
@@ -175,7 +177,7 @@ class RequestGuard:
             )
         choice = self.choose(query or b"", toolset, tools, token_argument=token is None)
         if sum(len(part) for part in key if part is not None) <= VERDICT_BYTES:
-            if len(self.verdicts) >= VERDICTS:
+            if len(self.verdicts) >= self._most_verdicts:
                 self.verdicts.clear()
             self.verdicts[key] = choice
         return choice

@@ -6,7 +6,7 @@ and no caller waits for the import. If a message needs the SDK earlier, it is im
 
 import importlib
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 import anyio
@@ -44,9 +44,15 @@ class Sdk:
     """The SDK's HTTP side, started in the service's tasks by `prepare` or on first use."""
 
     def __init__(
-        self, fast: FastPath, tasks: TaskGroup, *, body_limit: int, extension: McpExtension | None = None
+        self,
+        fast: FastPath,
+        tasks: TaskGroup,
+        *,
+        body_limit: int,
+        extension: McpExtension | None = None,
+        load: Callable[[], Awaitable[Any]] = load_sdk,
     ) -> None:
-        self._fast, self._tasks, self._body_limit = fast, tasks, body_limit
+        self._fast, self._tasks, self._body_limit, self._load = fast, tasks, body_limit, load
         self._extension = extension
         self._lock = anyio.Lock()
         self._sessions: Any = None
@@ -71,7 +77,7 @@ class Sdk:
     async def _start(self) -> Any:
         async with self._lock:
             if self._sessions is None:
-                module = await load_sdk()
+                module = await self._load()
                 manager = module.manager if self._extension is None else self._extension.manager
                 sessions = manager(self._fast, body_limit=self._body_limit)
                 await self._tasks.start(module.live, sessions)

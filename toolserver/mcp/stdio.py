@@ -47,10 +47,10 @@ def claim_stdio() -> Iterator[tuple[int, int]]:
             os.close(descriptor)
 
 
-async def read_lines(source: int, limit: int) -> AsyncGenerator[bytes | None, None]:
+async def read_lines(source: int, limit: int, *, chunk_bytes: int = CHUNK) -> AsyncGenerator[bytes | None, None]:
     """Yield the lines that arrive, without their line ends; None for a line that is longer than the limit."""
     rest, skipping = b"", False
-    while chunk := await _read(source):
+    while chunk := await _read(source, chunk_bytes):
         *whole, rest = (rest + chunk).split(b"\n")
         for line in whole:
             yield None if skipping or len(line) > limit else line
@@ -79,11 +79,11 @@ def _writable(sink: int) -> bool:
     return bool(poller.poll(0))
 
 
-async def _read(source: int) -> bytes:
+async def _read(source: int, most: int) -> bytes:
     if sys.platform == "win32":
-        return await anyio.to_thread.run_sync(os.read, source, CHUNK, abandon_on_cancel=True)
+        return await anyio.to_thread.run_sync(os.read, source, most, abandon_on_cancel=True)
     await _ready(source, anyio.wait_readable)
-    return os.read(source, CHUNK)
+    return os.read(source, most)
 
 
 async def _ready(descriptor: int, wait: Callable[[int], Awaitable[None]]) -> None:

@@ -11,6 +11,8 @@ import anyio.to_thread
 from toolserver.clock import Clock
 from toolserver.core.models import iso, moment
 from toolserver.errors import BillingUnavailable
+from toolserver.money.books.open_cases import list_open_cases, list_pending_payments, sum_open_quotes
+from toolserver.money.books.sql_books import read_books
 from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.log import LogForked
 from toolserver.serving.advice import Advice, give_advice
@@ -51,7 +53,7 @@ class OperatorReport:
             "generated_at": status["generated_at"],
             "service": status["service"],
             "checks": status["checks"],
-            "advice": [asdict(each) for each in self._advise(status["checks"], money, log)],
+            "advice": [asdict(each) for each in list_advice(self._settings, status["checks"], money, log)],
             "money": money,
             "pending": await self._read_pending(),
             "sources": sorted(sources, key=_rank),
@@ -60,19 +62,6 @@ class OperatorReport:
             "announced": [each._asdict() for each in self._fetcher.announcements.list_all()],
             "log": log,
         }
-
-    def _advise(self, checks: dict[str, bool], money: dict[str, Any], log: dict[str, Any] | None) -> list[Advice]:
-        """Return advice that only the running service can give, then the advice of `doctor` without source requests."""
-        findings = [
-            Advice("books_disagree", True, f"The books do not agree. {problem}.")
-            for problem in money.get("problems", ())
-        ]
-        if money.get("cases"):
-            many = f"{len(money['cases'])} payments need" if len(money["cases"]) > 1 else "A payment needs"
-            findings.append(Advice("payments_in_review", True, f"{many} your decision; see below."))
-        if log is not None and log["trouble"] is not None:
-            findings.append(Advice("log_unwell", True, f"The log of uncharged calls: {log['trouble']}"))
-        return [*findings, *give_advice(self._settings, checks, [])]
 
     async def _read_money(self) -> dict[str, Any]:
         """Return today's books and open items, or under `absent` why there are none here."""
@@ -93,9 +82,6 @@ class OperatorReport:
         return None
 
     def _read_file(self) -> dict[str, Any]:
-        from toolserver.money.books.open_cases import list_open_cases, list_pending_payments, sum_open_quotes
-        from toolserver.money.books.sql_books import read_books
-
         path, now = self._settings.data_dir / FILE, int(self._clock.time() * 1000)
         today = now - now % DAY_MS
         return {
@@ -173,6 +159,24 @@ class OperatorReport:
             "waiting": day["log"]["waiting"],
             "uncharged_today": day["count"],
         }
+
+
+def list_advice(
+    settings: Settings, checks: dict[str, bool], money: dict[str, Any], log: dict[str, Any] | None
+) -> list[Advice]:
+    """Return advice that only the running service can give, then the advice of `doctor` without source requests.
+
+    `money` and `log` are those members of the report.
+    """
+    findings = [
+        Advice("books_disagree", True, f"The books do not agree. {problem}.") for problem in money.get("problems", ())
+    ]
+    if money.get("cases"):
+        many = f"{len(money['cases'])} payments need" if len(money["cases"]) > 1 else "A payment needs"
+        findings.append(Advice("payments_in_review", True, f"{many} your decision; see below."))
+    if log is not None and log["trouble"] is not None:
+        findings.append(Advice("log_unwell", True, f"The log of uncharged calls: {log['trouble']}"))
+    return [*findings, *give_advice(settings, checks, [])]
 
 
 def _rank(source: dict[str, Any]) -> tuple[int, float, str]:

@@ -35,9 +35,11 @@ class Readiness:
         is_stopping: Callable[[], bool] = lambda: False,
         memory: SharedMemory | None = None,
         sells: Callable[[], bool] = lambda: True,
+        probe_s: float = PROBE_S,
     ) -> None:
         self._file, self._data_dir, self._least_free = file, data_dir, least_free
         self._monotonic, self._is_stopping, self._memory, self._sells = monotonic, is_stopping, memory, sells
+        self._probe_s = probe_s
         self._one_at_a_time = anyio.Lock()
         self._found: dict[str, bool] = {}
         self._until = float("-inf")
@@ -63,7 +65,7 @@ class Readiness:
         return {
             "disk_space": _has_room(self._data_dir, self._least_free),
             "ledger_file": file.is_same_file(),
-            "ledger_write": await _can_write(file),
+            "ledger_write": await _can_write(file, self._probe_s),
         }
 
 
@@ -74,9 +76,9 @@ def _has_room(folder: Path, least_free: int) -> bool:
         return False
 
 
-async def _can_write(file: GroupCommit) -> bool:
+async def _can_write(file: GroupCommit, within_s: float) -> bool:
     try:
-        with anyio.fail_after(PROBE_S):
+        with anyio.fail_after(within_s):
             await file.probe()
     except (StorageFailed, TimeoutError) as failure:
         log.warning("not ready: the ledger cannot be written", extra={"reason": str(failure) or "no answer in time"})

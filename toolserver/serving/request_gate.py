@@ -68,8 +68,10 @@ class RequestGate:
     `is_replaced` says whether another process already serves on the same socket when this one is asked to stop.
     """
 
-    def __init__(self, app: Asgi, facts: SiteFacts, is_replaced: Callable[[], bool] = never) -> None:
-        self._app, self._facts, self.is_replaced = app, facts, is_replaced
+    def __init__(
+        self, app: Asgi, facts: SiteFacts, is_replaced: Callable[[], bool] = never, *, refuse_s: float = REFUSE_S
+    ) -> None:
+        self._app, self._facts, self.is_replaced, self._refuse_s = app, facts, is_replaced, refuse_s
         self._stopping = self._ending_connections = False
         self._in_progress: set[_RequestInProgress] = set()
         self._quiet = asyncio.Event()
@@ -101,7 +103,7 @@ class RequestGate:
             return
         for request in self._in_progress:
             request.refuse()
-        await self._is_quiet(REFUSE_S)
+        await self._is_quiet(self._refuse_s)
 
     async def _is_quiet(self, within_s: float) -> bool:
         """Return whether no request is in progress, after waiting for that for at most this many seconds."""

@@ -7,8 +7,9 @@ from toolserver.clock import Clock
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.store import FILE, SqlLedger
 from toolserver.settings import Settings
-from toolserver.sql.high_water import HighWater
+from toolserver.sql.high_water import HighWater, SharedMarks
 from toolserver.sql.postgres import PostgresTerms
+from toolserver.sql.postgres_group_commit import open_postgres
 from toolserver.sql.postgres_migrate import claim_database
 from toolserver.sql.postgres_move import is_new, require_whole
 
@@ -56,8 +57,6 @@ def find_marks(settings: Settings, *, patient: bool = False) -> HighWater:
     """
     if settings.database_url is None:
         return HighWater(settings.data_dir)
-    from toolserver.sql.high_water import SharedMarks
-
     return SharedMarks(settings.data_dir, database_terms(settings, patient=patient))
 
 
@@ -72,8 +71,6 @@ async def open_shared_ledger(settings: Settings, clock: Clock) -> AsyncIterator[
         NewerDatabase, ForeignDatabase, MigrationChanged, StorageFailed: as `open_postgres` raises them.
     """
     require_one_place(settings)
-    from toolserver.sql.postgres_group_commit import open_postgres
-
     async with open_postgres(database_terms(settings)) as store:
         await store.alone(require_whole)
         await _require_known(settings, await store.alone(is_new))

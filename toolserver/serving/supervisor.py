@@ -20,12 +20,7 @@ from toolserver.errors import ToolserverError
 log = logging.getLogger(__name__)
 
 REPLACED, STOP = b"replaced\n", b"stop\n"
-START_S = 60.0  # how long a worker may take to accept calls
-STOP_S = 14.0  # how long workers may take to end; with the rest, a stop takes less than 15 seconds
-LEAVE_S = 20.0  # for a replaced worker, which waits for its clients and then for requests in progress
-SOON_S = 10.0  # after its start: a worker that ends within this time has not recovered
 MOST_DEATHS = 5
-FIRST_WAIT_S, LONGEST_WAIT_S = 0.5, 8.0
 LINE_BYTES = 65_536
 
 
@@ -121,6 +116,31 @@ StartWorker = Callable[[int], Awaitable[WorkerProcess]]
 OnReady = Callable[[list[dict[str, Any]]], None]
 
 
+@dataclass(frozen=True, slots=True)
+class WorkerTimes:
+    """How long the life of a worker may take, in seconds.
+
+    It has `start_s` to accept calls. A worker that ends within `soon_s` after its start has not recovered from what
+    ended the one before it; the next one waits `first_wait_s`, then twice as long each time, up to `longest_wait_s`.
+    Workers have `stop_s` to end (with the rest, a stop takes less than 15 seconds), and a replaced one `leave_s`, as it
+    waits for its clients and then for requests in progress.
+    """
+
+    start_s: float = 60.0
+    stop_s: float = 14.0
+    leave_s: float = 20.0
+    soon_s: float = 10.0
+    first_wait_s: float = 0.5
+    longest_wait_s: float = 8.0
+
+    def wait_before(self, deaths: int) -> float:
+        """Return the seconds to wait before restarting a worker that died early this many times in a row."""
+        return min(self.longest_wait_s, self.first_wait_s * math.pow(2, deaths - 1)) if deaths else 0.0
+
+
+WORKER_TIMES = WorkerTimes()
+
+
 @dataclass
 class WorkerPlace:
     """The place of one worker number. Code that starts a process for it must hold `changing`."""
@@ -134,9 +154,9 @@ class WorkerPlace:
 class Supervisor:
     """Runs workers. `start` starts the process of a number, which then reports when it is ready."""
 
-    def __init__(self, count: int, start: StartWorker) -> None:
+    def __init__(self, count: int, start: StartWorker, times: WorkerTimes = WORKER_TIMES) -> None:
         self._places = [WorkerPlace(number) for number in range(count)]
-        self._start = start
+        self._start, self._times = start, times
         self._processes: list[WorkerProcess] = []
 
     async def run(self, stop: anyio.Event, on_ready: OnReady) -> None:
@@ -205,7 +225,7 @@ class Supervisor:
         process = await self._start(place.number)
         self._processes = [each for each in self._processes if each.is_running] + [process]
         try:
-            said = await process.wait_until_ready(START_S)
+            said = await process.wait_until_ready(self._times.start_s)
         except WorkerFailed:
             process.kill()
             raise
@@ -226,14 +246,14 @@ class Supervisor:
 
     async def _start_again(self, place: WorkerPlace, lived_s: float) -> None:
         """Start a process to replace one that lived this many seconds. Raises WorkerFailed after many early deaths."""
-        place.deaths = place.deaths + 1 if lived_s < SOON_S else 0
+        place.deaths = place.deaths + 1 if lived_s < self._times.soon_s else 0
         while True:
             if place.deaths > MOST_DEATHS:
                 raise WorkerFailed(
                     f"worker {place.number} ended {place.deaths} times in a row soon after its start, so the service"
                     " ends; its log says why"
                 )
-            await anyio.sleep(wait_before(place.deaths))
+            await anyio.sleep(self._times.wait_before(place.deaths))
             try:
                 await self._fill(place)
                 return
@@ -244,7 +264,7 @@ class Supervisor:
     async def _let_leave(self, process: WorkerProcess) -> None:
         """Tell a worker that it is replaced and wait until it has ended. Kills a worker that takes too long."""
         await process.tell(REPLACED)
-        with anyio.move_on_after(LEAVE_S):
+        with anyio.move_on_after(self._times.leave_s):
             await process.wait()
         process.kill()
         await process.wait()
@@ -254,7 +274,7 @@ class Supervisor:
         """Ask every process to end, and kill those that take too long."""
         for process in self._processes:
             await process.tell(STOP)
-        with anyio.move_on_after(STOP_S):
+        with anyio.move_on_after(self._times.stop_s):
             for process in self._processes:
                 await process.wait()
         for process in self._processes:
@@ -263,11 +283,6 @@ class Supervisor:
                 process.kill()
             await process.wait()
             await process.close()
-
-
-def wait_before(deaths: int) -> float:
-    """Return the seconds to wait before restarting a worker that died this many times in a row soon after its start."""
-    return min(LONGEST_WAIT_S, FIRST_WAIT_S * math.pow(2, deaths - 1)) if deaths else 0.0
 
 
 async def _cancel_when(stop: anyio.Event, scope: anyio.CancelScope) -> None:

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 
-RETRY_S, LOOK_S = 0.5, 1.0  # seconds: pause after a lost connection; time after which an idle connection is checked
 BULK_FACTOR = 4  # how many deadlines a script with values may take
 WAITING = 20_000  # maximum scripts waiting for one connection; for further ones, the memory counts as lost
 MOST_RUNS = 64  # runs sent to the server as one command, which blocks the server while it runs
@@ -95,11 +94,24 @@ def _group(batch: list[_ScriptRun]) -> list[_Command]:
     return commands
 
 
+@dataclass(frozen=True, slots=True)
+class RedisPauses:
+    """Seconds to wait after a lost connection, and after which an idle connection is checked."""
+
+    retry_s: float = 0.5
+    look_s: float = 1.0
+
+
+PAUSES = RedisPauses()
+
+
 class _Lane:
     """One connection and the scripts that wait for it."""
 
-    def __init__(self, connect: "Callable[[], Connection]", deadline_s: float, on_change: Callable[[], None]) -> None:
-        self.connect, self.deadline_s, self.on_change = connect, deadline_s, on_change
+    def __init__(
+        self, connect: "Callable[[], Connection]", deadline_s: float, on_change: Callable[[], None], pauses: RedisPauses
+    ) -> None:
+        self.connect, self.deadline_s, self.on_change, self.pauses = connect, deadline_s, on_change, pauses
         self.is_up = False
         self.is_closing = False  # redis-py may swallow a cancellation that arrives while it reads
         self.waiting: list[_ScriptRun] = []
@@ -133,7 +145,7 @@ class _Lane:
                 with suppress(Exception):
                     await connection.disconnect(nowait=True)
             if not self.is_closing:
-                await asyncio.sleep(RETRY_S)
+                await asyncio.sleep(self.pauses.retry_s)
 
     def _change(self, *, is_up: bool) -> None:
         if is_up != self.is_up:
@@ -171,7 +183,7 @@ class _Lane:
     async def _wait_for_work(self) -> bool:
         """Wait for something to send. Returns False if there was nothing for a while and the server must be checked."""
         try:
-            async with asyncio.timeout(LOOK_S):
+            async with asyncio.timeout(self.pauses.look_s):
                 return await self.wake.wait()
         except TimeoutError:
             return False
@@ -207,13 +219,21 @@ class _Lane:
 class RedisMemory:
     """The shared memory in Redis. `lost` counts how often it was lost."""
 
-    def __init__(self, connect: "Callable[[], Connection]", *, prefix: str, deadline_s: float, instances: int) -> None:
+    def __init__(
+        self,
+        connect: "Callable[[], Connection]",
+        *,
+        prefix: str,
+        deadline_s: float,
+        instances: int,
+        pauses: RedisPauses = PAUSES,
+    ) -> None:
         self.instances, self.lost = instances, 0
         self._prefix = prefix.encode()
         self._was_lost: bool | None = None
         self._connected = asyncio.Event()
-        self._quick = _Lane(connect, deadline_s, self._note_change)
-        self._bulk = _Lane(connect, BULK_FACTOR * deadline_s, self._note_change)
+        self._quick = _Lane(connect, deadline_s, self._note_change, pauses)
+        self._bulk = _Lane(connect, BULK_FACTOR * deadline_s, self._note_change, pauses)
 
     @property
     def is_lost(self) -> bool:
@@ -285,7 +305,9 @@ class RedisMemory:
 
 
 @asynccontextmanager
-async def open_redis(url: str, *, prefix: str, deadline_s: float, instances: int) -> AsyncIterator[RedisMemory]:
+async def open_redis(
+    url: str, *, prefix: str, deadline_s: float, instances: int, pauses: RedisPauses = PAUSES
+) -> AsyncIterator[RedisMemory]:
     """Open the memory at `redis://`, `rediss://` or `unix://` and keep it connected while the block runs.
 
     Raises:
@@ -312,6 +334,7 @@ async def open_redis(url: str, *, prefix: str, deadline_s: float, instances: int
         prefix=prefix,
         deadline_s=deadline_s,
         instances=instances,
+        pauses=pauses,
     )
     keeping = asyncio.ensure_future(memory.keep_connected())
     try:

@@ -1,4 +1,4 @@
-"""A token as an argument: where it is listed, taken, refused and never seen again; and the step after a refusal."""
+"""Arguments that are not the tool's own: a token, where it is taken and never seen again; and what hosts add."""
 
 import json
 from dataclasses import replace
@@ -8,7 +8,15 @@ import pytest
 from tests.mcp.service import POOR, TOKEN, asked, running
 from toolserver.core.caller import Caller
 from toolserver.errors import InvalidArguments
-from toolserver.mcp.call_arguments import NEXT, add_token_argument, next_step, take_token
+from toolserver.mcp.call_arguments import (
+    ADDED_BY,
+    LOST,
+    NEXT,
+    add_token_argument,
+    drop_host_arguments,
+    next_step,
+    take_token,
+)
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
 
@@ -112,3 +120,29 @@ async def test_the_list_names_it_only_where_no_header_carries_a_token():
     takes = {tool["name"]: "token" in tool["inputSchema"]["properties"] for tool in bare}
     assert (takes["oracle"], takes["word"]) == (True, False)
     assert all("token" not in tool["inputSchema"]["properties"] for tool in headed["result"]["tools"])
+
+
+STOCKS, CONFIRM = TOOLS["stocks"], TOOLS["payment_confirm"]
+
+
+@pytest.mark.parametrize("name", ADDED_BY)
+def test_a_hosts_own_argument_is_dropped_and_counted_by_name(name):
+    counted: list[str] = []
+
+    assert drop_host_arguments(STOCKS, {"symbols": "AAPL", name: "anything"}, counted.append) == {"symbols": "AAPL"}
+    assert counted == [name]
+
+
+@pytest.mark.parametrize("nothing", [None, ""])
+def test_null_and_an_empty_text_are_absent_where_an_argument_is_optional(nothing):
+    assert drop_host_arguments(STOCKS, {"symbols": nothing}, list[str]().append) == {}
+    assert drop_host_arguments(CONFIRM, {"tx_hash": nothing}, list[str]().append) == {"tx_hash": nothing}
+
+
+def test_other_unknown_arguments_are_left_for_the_refusal():
+    assert drop_host_arguments(STOCKS, {"symbol": "AAPL"}, list[str]().append) == {"symbol": "AAPL"}
+
+
+def test_arguments_that_a_host_lost_are_asked_for_again():
+    with pytest.raises(InvalidArguments, match="send them again as a JSON object"):
+        drop_host_arguments(STOCKS, {LOST: "{"}, list[str]().append)
