@@ -36,13 +36,13 @@ GREETING = {
 }
 
 
-def find_commands() -> Iterator[tuple[str, list[str]]]:
+def find_commands(python: Path = PYTHON, modules: Path = MODULES) -> Iterator[tuple[str, list[str]]]:
     """Return the command that starts each installed peer."""
-    if MODULES.exists() and (node := shutil.which("node")):
+    if modules.exists() and (node := shutil.which("node")):
         yield "typescript", [node, str(HERE / "stacks" / "typescript.mjs")]
-    if PYTHON.exists():
+    if python.exists():
         for name in ("fastapi-mcp", "mcpo"):
-            yield name, [str(PYTHON), str(HERE / "stacks" / "mcp_peers.py"), name]
+            yield name, [str(python), str(HERE / "stacks" / "mcp_peers.py"), name]
 
 
 def begin_session(server: Server) -> str:

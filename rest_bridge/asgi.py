@@ -35,7 +35,7 @@ class ParsedRequest:
     twice: bytes | None = None
 
 
-_FIELDS = {
+HEADER_FIELDS = {
     b"accept": "accept",
     b"accept-encoding": "accept_encoding",
     b"if-none-match": "if_none_match",
@@ -58,7 +58,7 @@ def parse_request(scope: Scope) -> ParsedRequest:
     """Read the request headers in one pass. Repeated Accept, If-None-Match and X-Forwarded-For are joined."""
     request = ParsedRequest()
     for name, value in scope["headers"]:
-        attribute = _FIELDS.get(name)
+        attribute = HEADER_FIELDS.get(name)
         if attribute is None:
             continue
         before = getattr(request, attribute)

@@ -4,6 +4,7 @@ Constant ones are prepared once, those that change every second are kept for a s
 """
 
 import base64
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from email.utils import formatdate
 from typing import Any
@@ -141,22 +142,16 @@ def limits(policy: bytes, limit_states: list[LimitState]) -> list[Header]:
     return [(b"ratelimit-policy", policy), (b"ratelimit", left.encode())]
 
 
-_chosen: dict[bytes, str | None] = {}
-
-
 def choose_encoding(accept: bytes, size: int) -> str | None:
     """Return the best encoding that the client accepts for a body of `size` bytes, or None for plain bytes."""
     if size < COMPRESS_FROM or not accept:
         return None
-    if accept in _chosen:
-        return _chosen[accept]
-    choice = _negotiated(accept)
-    if len(_chosen) < 500:
-        _chosen[accept] = choice
-    return choice
+    return negotiate(accept)
 
 
-def _negotiated(accept: bytes) -> str | None:
+@functools.lru_cache(500)
+def negotiate(accept: bytes) -> str | None:
+    """Return the best encoding that an Accept-Encoding names. Only so many different headers are remembered."""
     weights: dict[str, float] = {}
     for part in accept.decode("latin-1").lower().split(","):
         name, _, parameter = part.strip().partition(";")

@@ -61,8 +61,13 @@ def static_handler() -> Handler:
 
 @functools.cache
 def _digest() -> str:
+    return digest_of(read_static_files())
+
+
+def digest_of(documents: Mapping[str, Document]) -> str:
+    """Return the version of some files: it changes with every byte and every name."""
     whole = hashlib.sha256()
-    for name, document in read_static_files().items():
+    for name, document in documents.items():
         whole.update(b"%s %d " % (name.encode(), len(document.body)))
         whole.update(document.body)
     return whole.hexdigest()[:12]

@@ -17,14 +17,14 @@ RANGE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 LEAST, COUNT = 1024, 12_000
 
 
-def reserve_port() -> int:
+def reserve_port(among: range | None = None) -> int:
     """Return a port that nobody listens on and that no other test process is given."""
-    return reserve_ports(1)
+    return reserve_ports(1, among)
 
 
-def reserve_ports(count: int) -> int:
+def reserve_ports(count: int, among: range | None = None) -> int:
     """Return the first of so many such ports in a row."""
-    ports = find_ports()
+    ports = find_ports() if among is None else among
     begins = range(ports.start, ports.stop - count + 1)
     first = random.SystemRandom().randrange(len(begins))  # not that of another process, nor that of the last run
     for begin in (*begins[first:], *begins[:first]):

@@ -77,14 +77,14 @@ def run_pytest(arguments: Sequence[str], surroundings: Mapping[str, str], within
     return Run(status, outcome["failures"], outcome["left_out"], True)
 
 
-def judge_run(run: Run, look: Look, earlier: Sequence[Mapping[str, Any]]) -> Verdict:
+def judge_run(run: Run, look: Look, earlier: Sequence[Mapping[str, Any]], *, everything: bool = EVERYTHING) -> Verdict:
     """Judge a run. `look(id)` runs one test again; `earlier` are the reports of runs before this one."""
     verdict = Verdict()
     if run.status not in (pytest.ExitCode.OK, pytest.ExitCode.TESTS_FAILED) or not run.is_complete:
         verdict.broken.append(f"pytest ended with {run.status}, before its end")
     elif run.status == pytest.ExitCode.TESTS_FAILED and not (run.failures or run.left_out):
         verdict.broken.append("pytest failed, though no test did")
-    if run.left_out and EVERYTHING:
+    if run.left_out and everything:
         verdict.broken.append(f"{run.left_out} skipped, though everything is required")
     for failure in run.failures[:MOST_LOOKED_AT]:
         judge_failure(failure, look, earlier, verdict)

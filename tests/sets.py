@@ -123,7 +123,12 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> LoadScopeSch
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """More processes than cores, because cores may be shared, and tests of real servers wait for half of the time."""
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return (2 if EVERYTHING else 1) * cores + cores // 2
+    return count_workers(cores, everything=EVERYTHING)
+
+
+def count_workers(cores: int, *, everything: bool) -> int:
+    """How many processes run tests on so many cores: more where those that wait for programs run too."""
+    return (2 if everything else 1) * cores + cores // 2
 
 
 @pytest.hookimpl(optionalhook=True)

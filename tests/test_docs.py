@@ -241,7 +241,7 @@ def test_every_request_header_a_page_may_send_is_described():
 
 def test_every_request_header_that_is_read_is_described():
     table = read(HEADERS_PAGE).partition("| request header |")[2].partition("\n\n")[0].lower()
-    read_ones = {name.decode() for name in asgi._FIELDS} - {"content-length"}  # of the protocol
+    read_ones = {name.decode() for name in asgi.HEADER_FIELDS} - {"content-length"}  # of the protocol
     assert sorted(name for name in read_ones if f"`{name}`" not in table) == []
 
 
@@ -394,13 +394,13 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
-def broken_links(name: str) -> Iterator[str]:
-    text = read(ROOT / name)
+def broken_links(name: str, root: Path = ROOT) -> Iterator[str]:
+    text = read(root / name)
     for target in LINK.findall(FENCE.sub("", text)):
         path, _, anchor = target.partition("#")
         if re.match(r"[a-z]+:", target):
             continue
-        page = (ROOT / name).parent / path if path else ROOT / name
+        page = (root / name).parent / path if path else root / name
         if not page.exists() or (anchor and page.suffix == ".md" and anchor not in anchors(read(page))):
             yield f"{name}: {target}"
 
@@ -412,18 +412,17 @@ def test_every_relative_link_leads_somewhere():
     assert [link for name in pages for link in broken_links(name)] == []
 
 
-def test_a_broken_link_is_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.test_docs.ROOT", tmp_path)
+def test_a_broken_link_is_noticed(tmp_path):
     (tmp_path / "a.md").write_text(
         "# One two\n[x](#one-two) [y](#two) [z](b.md) [w](https://w.example)\n", encoding="utf-8"
     )
 
-    assert list(broken_links("a.md")) == ["a.md: #two", "a.md: b.md"]
+    assert list(broken_links("a.md", tmp_path)) == ["a.md: #two", "a.md: b.md"]
 
 
-def unreadable_parts(name: str) -> Iterator[str]:
+def unreadable_parts(name: str, root: Path = ROOT) -> Iterator[str]:
     """The blocks that do not parse as what they claim to be, and the links that are no https address of a host."""
-    text = read(ROOT / name)
+    text = read(root / name)
     for language, body in re.findall(r"^```(\w+)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE):
         try:
             if language == "json":
@@ -446,12 +445,11 @@ def test_every_block_parses_and_every_link_to_another_site_is_an_https_address()
     assert [part for name in pages for part in unreadable_parts(name)] == []
 
 
-def test_a_block_that_does_not_parse_and_a_link_without_a_host_are_noticed(tmp_path, monkeypatch):
-    monkeypatch.setattr("tests.test_docs.ROOT", tmp_path)
+def test_a_block_that_does_not_parse_and_a_link_without_a_host_are_noticed(tmp_path):
     text = '```json\n"a": 1\n```\n```json\n{"a": }\n```\n```sh\nif\n```\n[x](http://w.example) [y](https://w.example)\n'
     (tmp_path / "a.md").write_text(text, encoding="utf-8")
 
-    assert [part.split(":")[1].strip() for part in unreadable_parts("a.md")] == ["json", "sh", "http"]
+    assert [part.split(":")[1].strip() for part in unreadable_parts("a.md", tmp_path)] == ["json", "sh", "http"]
 
 
 def joined(*parts: str) -> str:

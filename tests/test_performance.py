@@ -6,9 +6,12 @@ import importlib
 import json
 import os
 import re
+import sys
 from collections import Counter
 from dataclasses import replace
+from importlib.machinery import ModuleSpec
 from pathlib import Path
+from types import ModuleType
 from xml.etree import ElementTree
 
 import pytest
@@ -144,29 +147,27 @@ def test_the_pictures_of_a_day_are_well_formed():
     assert "4 receipts were verified. Errors found: none." in "\n".join(write_day(day))
 
 
-class _Part:
-    """A part of the bench, as a module would be."""
+class Part(ModuleType):
+    """A part of the bench that measures nothing: it has these bars, or it fails."""
 
-    def __init__(self, found):
-        self._found = found
+    def __init__(self, name, outcome):
+        super().__init__(name)
+        self.__spec__ = ModuleSpec(name, None)
+        self.outcome = outcome
 
     def judge(self, effort):
-        if isinstance(self._found, Exception):
-            raise self._found
-        return Verdict(list(self._found), [TABLE])
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return Verdict(list(self.outcome), [TABLE])
 
 
 @pytest.fixture
 def parts(monkeypatch):
-    found = {
-        "bench.one": _Part([Bar(1, "x", 1, 2), Bar(2, "y", 3, 2)]),
-        "bench.two": _Part(NotHere("no nginx")),
-    }
+    monkeypatch.setitem(sys.modules, "bench.one", Part("bench.one", [Bar(1, "x", 1, 2), Bar(2, "y", 3, 2)]))
+    monkeypatch.setitem(sys.modules, "bench.two", Part("bench.two", NotHere("no nginx")))
     monkeypatch.setattr(
         judging, "PARTS", {"bench.one": frozenset({1, 2}), "bench.two": frozenset({3}), "bench.three": frozenset({4})}
     )
-    monkeypatch.setattr(judging.importlib.util, "find_spec", lambda name: found.get(name))
-    monkeypatch.setattr(judging.importlib, "import_module", found.__getitem__)
 
 
 def test_rows_that_are_not_asked_for_are_not_judged_and_missing_parts_are_named(parts):
@@ -177,7 +178,7 @@ def test_rows_that_are_not_asked_for_are_not_judged_and_missing_parts_are_named(
 
 
 def test_a_part_that_breaks_loses_nothing_of_the_others_and_is_no_success(parts, capsys):
-    judging.importlib.import_module("bench.two")._found = OSError("a connection was reset")
+    sys.modules["bench.two"].outcome = OSError("a connection was reset")
     verdict, left_out = judge_rows([1, 3], Effort())
     assert [bar.row for bar in verdict.bars] == [1]
     assert left_out == {3: "bench.two failed: OSError"}
@@ -187,7 +188,7 @@ def test_a_part_that_breaks_loses_nothing_of_the_others_and_is_no_success(parts,
 
 def test_a_part_that_takes_one_core_leaves_all_to_the_next(parts):
     before = os.sched_getaffinity(0)
-    judging.importlib.import_module("bench.one").judge = lambda effort: (
+    sys.modules["bench.one"].judge = lambda effort: (
         os.sched_setaffinity(0, {min(before)}),
         Verdict(),
     )[1]
@@ -231,14 +232,14 @@ async def test_a_load_keeps_its_connections_or_opens_one_for_each_call(is_new, c
 
 
 def test_peers_that_are_not_installed_are_left_out(monkeypatch, tmp_path):
-    monkeypatch.setattr(mcp_peers, "PYTHON", tmp_path / "python")
-    monkeypatch.setattr(mcp_peers, "MODULES", tmp_path / "node_modules")
-    assert list(mcp_peers.find_commands()) == []
+    places = {"python": tmp_path / "python", "modules": tmp_path / "node_modules"}
+    assert list(mcp_peers.find_commands(**places)) == []
     (tmp_path / "python").touch()
-    assert [name for name, _ in mcp_peers.find_commands()] == ["fastapi-mcp", "mcpo"]
+    assert [name for name, _ in mcp_peers.find_commands(**places)] == ["fastapi-mcp", "mcpo"]
     (tmp_path / "node_modules").mkdir()
-    monkeypatch.setattr(mcp_peers.shutil, "which", lambda name: "/usr/bin/node")
-    assert {name for name, _ in mcp_peers.find_commands()} == mcp_peers.LABELS.keys()
+    (tmp_path / "node").touch(mode=0o755)
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert {name for name, _ in mcp_peers.find_commands(**places)} == mcp_peers.LABELS.keys()
 
 
 def test_rows_are_numbers_and_spans():

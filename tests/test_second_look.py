@@ -119,9 +119,8 @@ def test_a_run_that_broke_off_is_never_excused(run, said):
     assert (verdict.passes, verdict.broken) == (False, [said])
 
 
-def test_a_skip_fails_a_run_beside_a_flaky_test_where_everything_is_required(monkeypatch):
-    monkeypatch.setattr("tests.second_look.EVERYTHING", True)
-    verdict = judge_run(failed("a", left_out=2), Looks(a=[GOOD]), [])
+def test_a_skip_fails_a_run_beside_a_flaky_test_where_everything_is_required():
+    verdict = judge_run(failed("a", left_out=2), Looks(a=[GOOD]), [], everything=True)
 
     assert (verdict.passes, verdict.broken) == (False, ["2 skipped, though everything is required"])
 

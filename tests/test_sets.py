@@ -89,8 +89,5 @@ def test_what_the_command_line_names_runs_whole(folder, words, count):
 @pytest.mark.parametrize(
     ("everything", "cores", "workers"), [(False, 1, 1), (False, 2, 3), (False, 4, 6), (True, 1, 2), (True, 2, 5)]
 )
-def test_there_are_more_processes_than_cores(monkeypatch, everything, cores, workers):
-    monkeypatch.setattr(sets, "EVERYTHING", everything)
-    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(cores)))
-
-    assert sets.pytest_xdist_auto_num_workers(None) == workers
+def test_there_are_more_processes_than_cores(everything, cores, workers):
+    assert sets.count_workers(cores, everything=everything) == workers

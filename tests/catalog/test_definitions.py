@@ -6,6 +6,7 @@ The libraries take seconds to import: each test imports what it needs, and a pro
 import json
 import re
 from datetime import UTC, datetime
+from types import SimpleNamespace
 
 import httpx
 import httpx2
@@ -65,7 +66,8 @@ def test_gemini_accepts_every_tool_in_both_its_readings(operation):
 
 def test_gemini_does_not_see_keywords_it_does_not_know_but_names_stay_whatever_they_are():
     schema = {"type": "object", "properties": {"examples": {"type": "number", "exclusiveMinimum": 0, "examples": [1]}}}
-    assert definitions._only(schema, definitions._GEMINI_KEYWORDS) == {
+    tool = SimpleNamespace(name="zoo", description="Animals.", input_schema=schema)
+    assert definitions.gemini(tool)["parametersJsonSchema"] == {
         "type": "object",
         "properties": {"examples": {"type": "number"}},
     }

@@ -170,7 +170,7 @@ class Judge:
             f"{row.times} times {fault.name}: {len(calls)} calls, well again {row.recovered_s[-1]:.1f} s later",
             flush=True,
         )
-        self._run.wrong += [f"{fault.name}: {text}" for text in self._judge(fault, calls)]
+        self._run.wrong += [f"{fault.name}: {text}" for text in self.judge(fault, calls)]
 
     def kill(self, rng: random.Random) -> None:
         """Kill an instance at a random moment and start it again at once."""
@@ -208,7 +208,7 @@ class Judge:
         found = {(call.kind, call.at) for call in calls if call.is_good and call.began >= since}
         return len(found) == len(KINDS) * len(self._scene.instances)
 
-    def _judge(self, fault: Fault, calls: Sequence[Call]) -> list[str]:
+    def judge(self, fault: Fault, calls: Sequence[Call]) -> list[str]:
         """What clients must not be told, and how often they were."""
         bad = [call for call in calls if not call.is_good and not self._is_excused(fault, call)]
         counted = Counter(f"{call.kind} was told {call.said}" for call in bad)

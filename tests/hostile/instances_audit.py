@@ -25,7 +25,7 @@ class Audit:
         time.sleep(RIDES_S)  # deliveries are noted with the next commit, a second later at most
         self._wait_for_releases()
         self._wait_until_none("SELECT call_id FROM reservation WHERE state = 'open'", "what was reserved is still held")
-        wrong = [*self._record.wrong, *self._check_calls(), *self._check_fires(), *self._check_balances()]
+        wrong = [*self._record.wrong, *self.check_calls(), *self.check_fires(), *self._check_balances()]
         self._scene.shop.require_right_books()
         return wrong
 
@@ -44,7 +44,7 @@ class Audit:
         hashes = ", ".join(f"'{token_hash(token).hex()}'" for token in tokens)
         return {call: (state, credits) for call, state, credits in self._scene.shop.rows(_CALLS.format(hashes=hashes))}
 
-    def _check_calls(self) -> list[str]:
+    def check_calls(self) -> list[str]:
         """Whether what buyers hold is what they were charged for."""
         stored = self._calls_of(self._scene.buyers)
         posted = {call: credits for call, (state, credits) in stored.items() if state == "posted"}
@@ -59,7 +59,7 @@ class Audit:
         ]
         return wrong + [f"answered, and still reserved: {call}" for call in held if stored.get(call, "?")[0] == "open"]
 
-    def _check_fires(self) -> list[str]:
+    def check_fires(self) -> list[str]:
         """Whether each fire that arrived was charged once, and no other one."""
         self._wait_until_none("SELECT id FROM webhook_fire WHERE state IN ('open', 'accepted')", "fires are left open")
         kept = dict(self._scene.shop.rows("SELECT id, state FROM webhook_fire WHERE price > 0"))  # the last of each

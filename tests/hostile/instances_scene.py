@@ -13,7 +13,7 @@ from tests.live.buying import bought
 from tests.live.inbox import Inbox
 from tests.live.killing import selling
 from tests.live.patient import MODULE as PATIENT
-from tests.live.processes import UNLIMITED, Program, _ready_line, begin_program, command, control, started
+from tests.live.processes import UNLIMITED, Program, begin_program, command, control, read_ready_line, started
 from tests.live.test_shared_database import Shop, subscribe
 from tests.postgres import Server, program
 from tests.redis_server import RedisServer, start_redis
@@ -41,7 +41,7 @@ class Instance:
         words = command("serve", ("--server", self._server), self._folder, self._module)
         process, log = begin_program(words, folder=self._folder, **self._settings)
         try:
-            self._program = Program(process, _ready_line(process, log), log)
+            self._program = Program(process, read_ready_line(process, log), log)
         except BaseException:
             process.kill()
             process.wait()

@@ -40,7 +40,7 @@ class Thief:
 
     async def steal(self, slots: int) -> None:
         """Subscribe anew in every slot, by another token and to another target and host each time."""
-        tokens = [RICH, *[await self._allow(number) for number in range(4)]]
+        tokens = [RICH, *[await self.allow(number) for number in range(4)]]
         for slot in range(slots):
             for place in range(5):
                 host, path = HOSTS[(slot + place) % len(HOSTS)], f"/{slot}/{place}"
@@ -53,7 +53,7 @@ class Thief:
             for subscription in await self.room.hooks.subscriptions.list_kept(RICH):
                 await self.room.hooks.subscriptions.cancel(RICH, subscription.id)
 
-    async def _allow(self, number: int) -> str:
+    async def allow(self, number: int) -> str:
         child = f"svc_live_{number:064x}"
         await self.room.shop.ledger.create_allowance(RICH, token_hash(child).hex(), AllowanceTerms(f"n{number}", 50))
         return child

@@ -29,10 +29,10 @@ from tests.live.processes import (
     UNLIMITED,
     Program,
     Sim,
-    _ready_line,
     begin_program,
     command,
     ran,
+    read_ready_line,
     started,
 )
 from tests.money.x402.parts import PAY_TO, payload
@@ -99,7 +99,7 @@ class Shop:
         words = command("serve", (), self.folder, "tests.hostile.impatient")
         process, log = begin_program(words, folder=self.folder, **self.settings())
         try:
-            ready = await asyncio.wait_for(asyncio.to_thread(_ready_line, process, log), START_S)
+            ready = await asyncio.wait_for(asyncio.to_thread(read_ready_line, process, log), START_S)
             self.process = process
             yield Program(process, ready, log)
         finally:
@@ -237,7 +237,7 @@ async def _audit(shop: Shop, result: Result) -> None:
     reviewed = Counter((case["tx"]) for case in signed)
     for sent in shop.sent:
         result.wrong += sent.problems
-        end = _find_end(shop, sent, reviewed)
+        end = find_end(shop.chain, _row(shop, sent), sent, reviewed)
         result.ends[end] += 1
         if end.startswith("!"):
             result.wrong.append(f"{sent.kind} {sent.nonce[:10]}: {end} (answers {sent.answers})")
@@ -256,10 +256,9 @@ async def _wait_for_ends(shop: Shop, program: Program) -> int:
         await asyncio.sleep(0.5)
 
 
-def _find_end(shop: Shop, sent: Sent, reviewed: Counter[str]) -> str:
+def find_end(chain: PayableChain, row: Any, sent: Sent, reviewed: Counter[str]) -> str:
     """What became of a payment, in words; with a mark of exclamation where that must not be."""
-    row = _row(shop, sent)
-    made = next((event for event in shop.chain.events if event["nonce"] == sent.nonce), None)
+    made = next((event for event in chain.events if event["nonce"] == sent.nonce), None)
     if made is None:
         if sent.is_served:
             return "!served and never paid"

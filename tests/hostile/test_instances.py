@@ -72,7 +72,7 @@ def test_callers_notice_two_prices_two_calls_for_a_key_and_half_an_answer():
 def test_the_audit_finds_a_charge_without_its_answer_and_an_answer_without_its_charge(stored, said):
     scene = SimpleNamespace(buyers=["t"], shop=SimpleNamespace(rows=lambda sql: stored))
     audit = Audit(scene, Record(whole={"a": 2, "b": 1, "free": 0}))
-    assert audit._check_calls() == said
+    assert audit.check_calls() == said
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_the_audit_finds_a_fire_without_its_charge_and_a_charge_without_its_fire
 
     inbox = SimpleNamespace(ids=lambda: {f"msg_{id}" for id in arrived})
     scene = SimpleNamespace(hooked="t", inbox=inbox, shop=SimpleNamespace(rows=rows))
-    assert Audit(scene, Record())._check_fires() == said
+    assert Audit(scene, Record()).check_fires() == said
 
 
 @pytest.mark.parametrize(
@@ -118,7 +118,7 @@ def test_a_refusal_is_excused_where_the_fault_explains_it(fault, call, said):
     for at, each in enumerate(instances):
         each.killed_at, each.started_at = ([5.5] if at else []), [0.0, 6.5]
     judge = Judge(SimpleNamespace(instances=instances), None, seconds=1, recovers_s=1, run=Run())
-    wrong = judge._judge(found, [call, Call("free", 0, 5, 1, "200")])
+    wrong = judge.judge(found, [call, Call("free", 0, 5, 1, "200")])
     assert (wrong == []) if said is None else (said in wrong[0])
 
 

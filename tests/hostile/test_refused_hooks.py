@@ -38,7 +38,7 @@ async def test_a_restart_does_not_begin_a_new_hour(tmp_path):
         async with open_room(tmp_path, clock=clock, lookup=local) as room, receiving() as receiver:
             thief, clock = Thief(room, receiver), room.clock
             receiver.answer = thief.answer
-            thief._allow = lambda number: _same(RICH)
+            thief.allow = lambda number: _same(RICH)
             await thief.steal(2)
             bodies |= set(thief.bodies)
     assert len(bodies) == PER_HOUR

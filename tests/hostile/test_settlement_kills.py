@@ -1,11 +1,11 @@
 """The short form of `python -m tests.hostile.settlement_kills`: no signed payment is lost, doubled, or out of sight."""
 
-from types import SimpleNamespace
+from collections import Counter
 
 import pytest
 
 from tests.hostile.payable_chain import PayableChain
-from tests.hostile.settlement_kills import Sent, _find_end, kill_at_points
+from tests.hostile.settlement_kills import Sent, find_end, kill_at_points
 from tests.size import sized
 
 POINTS = sized(10, fast=3, long=100)
@@ -37,7 +37,6 @@ MADE = [{"nonce": "0x01", "hash": "0xaa"}]
         ("new token", MADE, ("settled", b"t", None), {}, True, "credited"),
     ],
 )
-def test_an_end_that_must_not_be_is_told_from_one_that_may(monkeypatch, kind, made, row, cases, served, end):
-    monkeypatch.setattr("tests.hostile.settlement_kills._row", lambda shop, sent: row)
-    shop, reviewed = SimpleNamespace(chain=PayableChain(events=made)), {"0xaa": 0} | cases
-    assert _find_end(shop, Sent(kind, "", "0x01", None, is_served=served), reviewed).startswith(end)
+def test_an_end_that_must_not_be_is_told_from_one_that_may(kind, made, row, cases, served, end):
+    sent, reviewed = Sent(kind, "", "0x01", None, is_served=served), Counter({"0xaa": 0} | cases)
+    assert find_end(PayableChain(events=made), row, sent, reviewed).startswith(end)

@@ -18,6 +18,7 @@ WIDE = 8  # fields
 MINE = {"self", "cls"}
 PUBLIC = {"_replace", "_asdict", "_make", "_fields"}
 OUTSIDE = {"os", "sys", "time", "socket", "subprocess", "signal", "shutil", "random", "platform", "builtins"}
+OURS = {*PACKAGES, "bench", "clients", "deploy", "examples", "tests"}
 
 
 @dataclass(frozen=True)
@@ -227,13 +228,28 @@ def is_private(name: str) -> bool:
 
 
 def list_patches(tests: Iterable[File]) -> Iterator[str]:
-    """Each place where a test replaces a name of ours for its time: `monkeypatch.setattr` on a part or a module."""
+    """Each place where a test replaces a name of ours for its time: `monkeypatch.setattr` on a part or a module.
+
+    A name that the file imports from a library, such as `anyio.to_thread` or `Path`, is not ours.
+    """
     for file in tests:
+        theirs = OUTSIDE | names_of_libraries(file)
         for node in file.nodes:
             match node:
                 case ast.Call(func=ast.Attribute(attr="setattr", value=ast.Name(id="monkeypatch")), args=[target, *_]):
-                    if ast.unparse(target).strip("'\"").partition(".")[0] not in OUTSIDE:
+                    if ast.unparse(target).strip("'\"").partition(".")[0] not in theirs:
                         yield f"{file.place}:{node.lineno}"
+
+
+def names_of_libraries(file: File) -> set[str]:
+    """The names that a file imports from elsewhere than from us."""
+    names = set()
+    for node in file.nodes:
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias, full in zip(node.names, imported(node), strict=True):
+                if full.partition(".")[0] not in OURS:
+                    names.add((alias.asname or alias.name).partition(".")[0])
+    return names
 
 
 def measure_lines(files: Iterable[File]) -> tuple[float, int]:

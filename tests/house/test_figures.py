@@ -55,6 +55,9 @@ def places(figure: Figure, text: str) -> list[str]:
         (figures.list_patches, "monkeypatch.setattr(store, 'read', lambda: 1)", ["1"]),
         (figures.list_patches, "monkeypatch.setattr('toolserver.sql.rows.cut', lambda: 1)", ["1"]),
         (figures.list_patches, "monkeypatch.setattr(os.path, 'exists', no)\nmonkeypatch.setattr('time.sleep', no)", []),
+        (figures.list_patches, "from pathlib import Path\nmonkeypatch.setattr(Path, 'home', no)", []),
+        (figures.list_patches, "import anyio\nmonkeypatch.setattr(anyio.to_thread, 'run_sync', no)", []),
+        (figures.list_patches, "from bench import judge\nmonkeypatch.setattr(judge, 'PARTS', {})", ["2"]),
         (figures.list_patches, "monkeypatch.setenv('PORT', '1')", []),
     ],
 )

@@ -24,7 +24,7 @@ import httpx
 
 from tests.live.buying import bought
 from tests.live.forking import Process
-from tests.live.processes import UNLIMITED, Program, _ready_line, begin_program, command, ran, started
+from tests.live.processes import UNLIMITED, Program, begin_program, command, ran, read_ready_line, started
 from tests.live.test_sister import SECRET
 from tests.ports import reserve_port
 from toolserver.money.ledger.store import FILE
@@ -96,7 +96,7 @@ def begun(folder: Path, module: str = "toolserver", **more: str) -> Iterator[tup
     """A service that will be killed; at the end it is ended in order, if it still runs."""
     process, log = begin_program(command("serve", (), folder, module), folder=folder, **more)
     try:
-        yield Program(process, _ready_line(process, log), log), process
+        yield Program(process, read_ready_line(process, log), log), process
     finally:
         if process.poll() is None:
             process.send_signal(signal.SIGTERM)

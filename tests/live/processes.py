@@ -113,7 +113,7 @@ def started(
     """
     process, log = begin_program(command(verb, flags, folder, module), folder=folder, forked=forked, **more)
     try:
-        program = Program(process, _ready_line(process, log), log)
+        program = Program(process, read_ready_line(process, log), log)
         yield program
         code = program.stop() if process.poll() is None else process.wait()
         assert code == ends_with, f"ended with {code}:\n{program.said}"
@@ -136,7 +136,7 @@ def begin_program(words: Sequence[str], *, folder: Path, forked: bool = True, **
     return process, log
 
 
-def _ready_line(process: Process, log: Path) -> dict[str, Any]:
+def read_ready_line(process: Process, log: Path) -> dict[str, Any]:
     line = _line(process.stdout, START_S)
     assert line, f"it did not start:\n{log.read_text()}"
     found: dict[str, Any] = json.loads(line)

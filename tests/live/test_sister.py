@@ -28,7 +28,7 @@ class Sisters:
     """An owner, which can be taken away and put back, and its follower."""
 
     def __init__(self, folder: Path, world: str) -> None:
-        self._folder, self.world, self._ports = folder, world, (reserve_port(), reserve_port())
+        self.folder, self.world, self._ports = folder, world, (reserve_port(), reserve_port())
         self._owner = ExitStack()
         self.shared = {**UNLIMITED, "TOOLSERVER_UPSTREAM__VIA": world, "TOOLSERVER_SOURCES__LICENCE_POLICY": "any"}
         self.owner: Program
@@ -38,10 +38,10 @@ class Sisters:
         chain = json.dumps([f"{self.world}/u/mainnet.base.org/", f"{self.world}/u/base-rpc.publicnode.com/"])
         sells = {"ENABLED": "true", "RPC_URLS": chain, "XPUB": xpub()}
         selling = {f"TOOLSERVER_PAYMENTS__{name}": value for name, value in sells.items()}
-        flags = ("--port", str(self._ports[0]), "--data-dir", str(self._folder / "owner"))
+        flags = ("--port", str(self._ports[0]), "--data-dir", str(self.folder / "owner"))
         inner = {"TOOLSERVER_LEDGER__PORT": str(self._ports[1])}
         environment = {**self.shared, **keys, **inner, **selling}
-        self.owner = self._owner.enter_context(started("serve", *flags, folder=self._folder, **environment))
+        self.owner = self._owner.enter_context(started("serve", *flags, folder=self.folder, **environment))
 
     def go(self) -> None:
         self._owner.close()
@@ -140,7 +140,7 @@ def test_while_the_ledger_is_away_nothing_is_sold_and_afterwards_it_goes_on_by_i
         time.sleep(0.5)
     assert int(again.headers["x-credits-remaining"]) == 98  # 100 less the two that were answered
     assert balance(pair.owner, token) == 98
-    checked = ran("ledger", "check", "--json", "--data-dir", str(pair._folder / "owner"), folder=pair._folder)
+    checked = ran("ledger", "check", "--json", "--data-dir", str(pair.folder / "owner"), folder=pair.folder)
     assert json.loads(checked.stdout)["ok"]
 
 

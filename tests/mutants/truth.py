@@ -138,8 +138,8 @@ TOOLS = (
     lie(
         GAS,
         "as_of is the time of the read",
-        "living(time_of(history.newest_block, header), _obtained_at(reading))",
-        "_obtained_at(reading)",
+        "living(time_of(history.newest_block, header), obtained_at(reading))",
+        "obtained_at(reading)",
         "gas",
     ),
     lie(

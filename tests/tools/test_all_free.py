@@ -1,8 +1,7 @@
 """All 34 free endpoints without a key, on the simulated world as it usually is: each says what the world says."""
 
 import json
-import logging
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -26,6 +25,8 @@ from toolserver.world.model import ROUTES, World
 from toolserver.world.providers import load_providers
 from toolserver.world.state import WorldState
 
+pytestmark = pytest.mark.usefixtures("simulated_time")
+
 load_providers()
 FREE = Registry(o for o in Registry.load("tools") if o.function.__module__.startswith("tools.free."))
 BY_ENDPOINT = {operation.endpoint: operation for operation in FREE}
@@ -48,17 +49,6 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
 @pytest.fixture(scope="module")
 def pages() -> Pages:
     return Pages()
-
-
-@pytest.fixture(autouse=True)
-def _in_simulated_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    async def at_once(function: Any, *args: Any, **how: Any) -> Any:
-        return function(*args)
-
-    monkeypatch.setattr(anyio.to_thread, "run_sync", at_once)
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 @asynccontextmanager

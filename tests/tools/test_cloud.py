@@ -17,6 +17,8 @@ from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
 from toolserver.settings import UpstreamSettings
 from toolserver.world.state import scenarios
 
+pytestmark = pytest.mark.usefixtures("simulated_time")
+
 T = 1_800_000_000
 REFUSING = {
     "www.cisa.gov",
@@ -34,14 +36,6 @@ FREE = [operation for operation in all_tools() if operation.function.__module__.
 @pytest.fixture(scope="module")
 def anyio_backend() -> tuple[str, dict[str, object]]:
     return "asyncio", {"loop_factory": SkippingLoop}
-
-
-@pytest.fixture(autouse=True)
-def _at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def at_once(function: Any, *args: Any, **how: Any) -> Any:
-        return function(*args)
-
-    monkeypatch.setattr("anyio.to_thread.run_sync", at_once)
 
 
 @asynccontextmanager

@@ -4,13 +4,9 @@ Each cell is an engine of its own on the simulated world, in simulated time, wit
 code to one source. FAULTS=all runs every cell, REQUIRE=all a ninth, the fast set every hundredth of each fourth tool.
 """
 
-import logging
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator
-from typing import Any
 
-import anyio.to_thread
 import pytest
 
 import toolserver.calls.response_cache
@@ -23,6 +19,8 @@ from tests.tools.faulty.reading import parsed_once
 from tests.tools.faulty.skipping import SkippingLoop
 from toolserver.registry.registry import Operation, Registry
 from toolserver.world.providers import load_providers
+
+pytestmark = pytest.mark.usefixtures("simulated_time")
 
 load_providers()
 FREE = Registry(o for o in Registry.load("tools") if o.function.__module__.startswith("tools.free."))
@@ -72,19 +70,11 @@ def bench() -> Bench:
 
 
 @pytest.fixture(autouse=True)
-def _in_simulated_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """No time may pass while a thread works: what is for threads is done at once. What is read twice is parsed once."""
-    monkeypatch.setattr(anyio.to_thread, "run_sync", at_once)
+def _parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read twice is parsed once, and nothing is compressed: there are thousands of answers."""
     monkeypatch.setattr(toolserver.calls.response_cache, "LARGE", 1 << 60)  # nobody wants it compressed here
     monkeypatch.setattr(toolserver.world.rendering, "COMPRESSED_FROM", 1 << 60)
     monkeypatch.setattr(toolserver.upstream.fetcher, "read_body", parsed_once)
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
-
-
-async def at_once(function: Callable[..., Any], *args: Any, **how: Any) -> Any:
-    return function(*args)
 
 
 @pytest.mark.timeout(900)

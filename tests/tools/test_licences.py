@@ -1,12 +1,9 @@
 """What each licence policy leaves: which answers are lost, which are made of less, and that nobody barred is asked."""
 
 import json
-import logging
-from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import anyio.to_thread
 import pytest
 
 from rest_bridge.discovery import meta
@@ -19,6 +16,8 @@ from toolserver.registry.site_facts import SiteFacts
 from toolserver.settings import SourceSettings, UpstreamSettings
 from toolserver.world.model import ROUTES, Ask
 from toolserver.world.providers import load_providers
+
+pytestmark = pytest.mark.usefixtures("simulated_time")
 
 load_providers()
 TOOLS = Registry(
@@ -126,17 +125,6 @@ def anyio_backend() -> tuple[str, dict[str, object]]:
 @pytest.fixture(scope="module")
 def pages() -> Pages:
     return Pages()
-
-
-@pytest.fixture(autouse=True)
-def _in_simulated_time(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    async def at_once(function: Any, *args: Any, **how: Any) -> Any:
-        return function(*args)
-
-    monkeypatch.setattr(anyio.to_thread, "run_sync", at_once)
-    logging.disable(logging.CRITICAL)
-    yield
-    logging.disable(logging.NOTSET)
 
 
 async def answer(pages: Pages, operation: Operation, policy: str, down: tuple[str, ...] = ()) -> Made:

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-import anyio.to_thread
 import pytest
 
 from tests.calls.parts import engine
@@ -16,6 +15,8 @@ from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
 from tests.truth.stage import edits_of
 from toolserver.settings import UpstreamSettings
 from toolserver.world.state import scenarios
+
+pytestmark = pytest.mark.usefixtures("simulated_time")
 
 T = 1_800_000_000
 CORE = "briefing btc_price crypto_movers earthquakes economic_data fear_greed forex predictions service_status".split()
@@ -36,11 +37,7 @@ def size(value: Mapping[str, Any]) -> int:
 
 
 @pytest.mark.parametrize("scenario", sized(ANSWERING, fast=["quiet", "busy"]))
-async def test_meta_is_a_small_part_of_the_core_answers(scenario: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def at_once(function: Any, *args: Any, **how: Any) -> Any:
-        return function(*args)
-
-    monkeypatch.setattr(anyio.to_thread, "run_sync", at_once)
+async def test_meta_is_a_small_part_of_the_core_answers(scenario: str) -> None:
     clock = LoopClock(datetime.fromtimestamp(T, UTC))
     upstreams = Upstreams(clock, Pages())
     upstreams.state.edits = edits_of(scenario)

@@ -78,7 +78,7 @@ async def _btc_before(reading: FallbackReader) -> spot.Spot:
 
 async def _gas_before(reading: FallbackReader) -> gas.GasPrice:
     history = await reading.read(FEE_HISTORY)
-    return gas.sound(gas.from_history(history, gas._obtained_at(reading)))
+    return gas.sound(gas.from_history(history, gas.obtained_at(reading)))
 
 
 async def _page_before(reading: FallbackReader) -> Any:

@@ -119,10 +119,10 @@ def _fallbacks(query: QuakeQuery, now: datetime) -> tuple[Fallback[QuakeFeed], .
     wide = WIDER.get(query, query)
 
     def of_usgs(listed: QuakeList) -> QuakeFeed:
-        return QuakeFeed(_cut(_alive(listed, wide, now), query, listed.generated or now))
+        return QuakeFeed(_cut(check_window(listed, wide, now), query, listed.generated or now))
 
     def of_emsc(listed: QuakeList) -> QuakeFeed:
-        alive = _alive(living_day(listed, now) if wide.period == "day" else listed, wide, now)
+        alive = check_window(living_day(listed, now) if wide.period == "day" else listed, wide, now)
         return QuakeFeed(_cut(alive, query, now), from_emsc=True)
 
     minute = now.replace(second=0, microsecond=0)
@@ -132,7 +132,7 @@ def _fallbacks(query: QuakeQuery, now: datetime) -> tuple[Fallback[QuakeFeed], .
     return via(QUAKES[wide.period], wide, of_usgs), via(QUAKES_QUERY, other, of_emsc)
 
 
-def _alive(listed: QuakeList, wide: QuakeQuery, now: datetime) -> tuple[Quake, ...]:
+def check_window(listed: QuakeList, wide: QuakeQuery, now: datetime) -> tuple[Quake, ...]:
     """Return the events of a feed that is never empty.
 
     Raises:

@@ -97,7 +97,7 @@ async def exposure_lookup(
     """
     if ip is not None:
         host = await ctx.read(ASKED_HOST, ip)
-        return Exposures(mode="single", results=[_shown(host, _checked_at(ctx, "data"))])
+        return Exposures(mode="single", results=[cut_lists(host, _checked_at(ctx, "data"))])
     hosts_by_address: dict[str, HostExposure | None] = {}
     for address in addresses_of_the_hour(ctx.now):
         stored = await ctx.kept(LISTED_HOST, address, section=f"data.{address}")
@@ -114,7 +114,7 @@ async def exposure_lookup(
     if len(hosts) < len(hosts_by_address):
         left_out = ", ".join(address for address, host in hosts_by_address.items() if host is None)
         ctx.warn("data", "partial", f"Not read so far: {left_out}.", LISTED_HOST.name)
-    return Exposures(mode="curated", results=[_shown(host, _checked_at(ctx, f"data.{host.ip}")) for host in hosts])
+    return Exposures(mode="curated", results=[cut_lists(host, _checked_at(ctx, f"data.{host.ip}")) for host in hosts])
 
 
 def addresses_of_the_hour(now: datetime) -> list[str]:
@@ -124,7 +124,8 @@ def addresses_of_the_hour(now: datetime) -> list[str]:
     return listed[first : first + SHOWN]
 
 
-def _shown(host: HostExposure, checked_at: datetime) -> Exposure:
+def cut_lists(host: HostExposure, checked_at: datetime) -> Exposure:
+    """Return an address with as much of each list as an answer holds."""
     return Exposure(
         ip=host.ip,
         name=CURATED.get(host.ip),

@@ -36,7 +36,7 @@ def gas_fallbacks() -> tuple[Fallback[GasPrice], ...]:
 async def _of_history(reading: FallbackReader) -> GasPrice:
     header = await reading.read(LATEST_HEADER)
     history = await reading.read(FEE_HISTORY)
-    return sound(from_history(history, living(time_of(history.newest_block, header), _obtained_at(reading))))
+    return sound(from_history(history, living(time_of(history.newest_block, header), obtained_at(reading))))
 
 
 async def _of_blockscout(reading: FallbackReader) -> GasPrice:
@@ -47,7 +47,7 @@ async def _of_blockscout(reading: FallbackReader) -> GasPrice:
 async def _of_etherscan(reading: FallbackReader) -> GasPrice:
     said = await reading.read(GAS_ORACLE)
     header = await reading.read(LATEST_HEADER)
-    as_of = living(time_of(said.block, header), _obtained_at(reading))
+    as_of = living(time_of(said.block, header), obtained_at(reading))
     return sound(
         GasPrice(said.safe_gwei, said.propose_gwei, said.fast_gwei, said.base_fee_gwei, said.block, as_of, "explorer")
     )
@@ -75,7 +75,7 @@ def living(mined_at: datetime, now: datetime) -> datetime:
     return min(mined_at, now)
 
 
-def _obtained_at(reading: FallbackReader) -> datetime:
+def obtained_at(reading: FallbackReader) -> datetime:
     """Return when the latest answer was obtained."""
     at = reading.notes[-1].fetched_at
     if at is None:

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 import tools.simulated.usgs  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
-from tools.free.climate_earthquakes import _alive, climate_earthquakes
+from tools.free.climate_earthquakes import check_window, climate_earthquakes
 from tools.sources.usgs import QUAKES, QuakeQuery, defined, parse
 from toolserver.registry.registry import operation_of
 from toolserver.upstream.source_errors import SourceChanged, SourceError
@@ -124,10 +124,10 @@ async def test_an_hour_without_events_is_cut_from_the_day_and_an_empty_day_is_no
 def test_events_of_another_time_are_no_answer():
     query = QuakeQuery("2.5", "month")
     listed = ask(QUAKES["month"], query)
-    assert _alive(listed, query, TIME) == listed.quakes
+    assert check_window(listed, query, TIME) == listed.quakes
     old = listed.quakes[0]._replace(time=datetime(1970, 1, 1, tzinfo=UTC))
     with pytest.raises(ValueError, match="older than requested"):
-        _alive(listed._replace(quakes=(old, *listed.quakes)), query, TIME)
+        check_window(listed._replace(quakes=(old, *listed.quakes)), query, TIME)
 
 
 @pytest.mark.parametrize(("magnitude", "fits"), [(4.45, True), (None, True), (4.3, False), (0.45, False)])

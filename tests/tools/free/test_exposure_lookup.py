@@ -10,8 +10,9 @@ from pydantic import ValidationError
 import tools.simulated.internetdb  # noqa: F401 - registers its routes
 from tests.requirements import proves
 from tests.tools.desk import NOW
-from tools.free.exposure_lookup import CURATED, exposure_lookup, public_ipv4
+from tools.free.exposure_lookup import CURATED, cut_lists, exposure_lookup, public_ipv4
 from tools.simulated.internetdb import record
+from tools.sources.internetdb import HostExposure
 from toolserver.registry.registry import operation_of
 from toolserver.upstream.source_errors import SourceError
 from toolserver.world.model import World
@@ -157,10 +158,7 @@ async def test_when_none_of_the_curated_ones_answers_nothing_is_claimed(compose)
 
 
 def test_lists_are_cut_where_the_contract_says():
-    from tools.free.exposure_lookup import _shown
-    from tools.sources.internetdb import HostExposure
-
     many = tuple(f"x{i}" for i in range(99))
     host = HostExposure("1.1.1.1", True, ports=tuple(range(99)), cves=many, hostnames=many, tags=many, cpes=many)
-    shown = _shown(host, World(1, NOW).time)
+    shown = cut_lists(host, World(1, NOW).time)
     assert [len(v) for v in (shown.ports, shown.cves, shown.hostnames, shown.tags, shown.cpes)] == [50, 50, 20, 20, 30]
