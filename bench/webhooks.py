@@ -28,11 +28,15 @@ from bench.pairs import PIECE, Pair, Sample, Samples, Side, measure_pairs, ratio
 from toolserver.clock import SystemClock
 from toolserver.sql.migrate import migrate
 from toolserver.webhooks import store
-from toolserver.webhooks.condition_state import ConditionState, evaluate
-from toolserver.webhooks.conditions import WebhookCondition, decode_condition, encode_condition
-from toolserver.webhooks.delivery import WebhookSender
-from toolserver.webhooks.dns_lane import DnsLane
-from toolserver.webhooks.egress import EgressGuard
+from toolserver.webhooks.conditions import (
+    ConditionState,
+    WebhookCondition,
+    decode_condition,
+    encode_condition,
+    evaluate,
+)
+from toolserver.webhooks.delivery import DeliveryNetwork, WebhookSender
+from toolserver.webhooks.egress import DnsLane, EgressGuard
 from toolserver.webhooks.records import WebhookSubscription
 from toolserver.webhooks.store import WebhookTables
 
@@ -160,8 +164,8 @@ def send_side(name: str, port: int, seconds: float, headers: dict[str, str]) -> 
     """Return the side of deliveries by many simultaneous callers: `cpu_us` of one in this process, and `per_s`."""
 
     async def measure() -> Sample:
-        lane, done = DnsLane(guard := EgressGuard(allow_loopback=True), SystemClock()), 0
-        sender, url = WebhookSender(guard, lane), URL(f"http://127.0.0.1:{port}/hook")
+        lane, done = DnsLane(EgressGuard(allow_loopback=True), SystemClock()), 0
+        sender, url = WebhookSender(lane, SystemClock(), DeliveryNetwork()), URL(f"http://127.0.0.1:{port}/hook")
         begun, cpu = time.perf_counter(), time.process_time()
 
         async def caller() -> None:

@@ -58,7 +58,7 @@ from toolserver.serving.packaged_texts import read_texts
 from toolserver.serving.public_facts import read_public_facts
 from toolserver.serving.readiness import Readiness
 from toolserver.serving.service_status import ServiceStatus
-from toolserver.serving.webhooks import open_service_webhooks
+from toolserver.serving.webhooks import WebhookService, open_webhooks
 from toolserver.settings import LimitSettings, Settings, is_loopback
 from toolserver.shared.redis import open_redis
 from toolserver.sql.failures import explain
@@ -71,7 +71,6 @@ from toolserver.upstream.reading import SourceReader
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.shared_fetch import FetchInMemory
 from toolserver.upstream.source_history import SourceHistory
-from toolserver.webhooks.service import WebhookService
 from toolserver.world.remote_clock import FollowedClock, follow
 
 log = logging.getLogger(__name__)
@@ -229,9 +228,7 @@ class Service:
                 ),
             )
             pipeline = Pipeline(answers, limits, sales, metrics, usage)
-            webhooks = await open_(
-                open_service_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver)
-            )
+            webhooks = await open_(open_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver))
             oauth = await open_(
                 open_oauth(
                     settings,

@@ -5,8 +5,13 @@ from typing import Any
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import JSON
-from toolserver.webhooks.message import RECEIPT_HEADER
-from toolserver.webhooks.signing import PREVIOUS_HEADER, SIGNATURE_HEADER, SUBSCRIPTION_HEADER, TIMESTAMP_HEADER
+from toolserver.webhooks.signing import (
+    PREVIOUS_HEADER,
+    RECEIPT_HEADER,
+    SIGNATURE_HEADER,
+    SUBSCRIPTION_HEADER,
+    TIMESTAMP_HEADER,
+)
 
 SUBSCRIBE = "webhook_subscribe"
 

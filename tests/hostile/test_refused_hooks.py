@@ -5,20 +5,15 @@ import json
 from tests.calls.parts import RICH
 from tests.hostile.refused_hooks import Thief
 from tests.webhooks.receivers import receiving, status
-from tests.webhooks.room import open_room
+from tests.webhooks.room import LOCAL, open_room
 from toolserver.webhooks.conditions import ConditionInput
 
 SLOTS = 11  # within an hour of the first body
 PER_HOUR = 10
 
 
-def local(host):
-    """Every host is on loopback."""
-    return ["127.0.0.1"]
-
-
 async def test_refusing_every_body_gives_no_more_of_them_than_the_setting_says(tmp_path):
-    async with open_room(tmp_path, lookup=local) as room, receiving() as receiver:
+    async with open_room(tmp_path, network=LOCAL) as room, receiving() as receiver:
         thief = Thief(room, receiver)
         receiver.answer = thief.answer
         await thief.steal(SLOTS)
@@ -35,7 +30,7 @@ async def test_refusing_every_body_gives_no_more_of_them_than_the_setting_says(t
 async def test_a_restart_does_not_begin_a_new_hour(tmp_path):
     bodies, clock = set(), None
     for _ in range(4):
-        async with open_room(tmp_path, clock=clock, lookup=local) as room, receiving() as receiver:
+        async with open_room(tmp_path, clock=clock, network=LOCAL) as room, receiving() as receiver:
             thief, clock = Thief(room, receiver), room.clock
             receiver.answer = thief.answer
             thief.allow = lambda number: _same(RICH)

@@ -1,14 +1,20 @@
+import subprocess
+import sys
+from dataclasses import replace
+
 import pytest
 
 from tests.calls.parts import RICH
 from tests.calls.shop import shop
+from tests.webhooks.receivers import certificates, receiving
+from tests.webhooks.room import LOCAL, open_room
 from toolserver.clock import SystemClock
 from toolserver.context.service_info import ServiceInfo
 from toolserver.core.caller import token_hash
 from toolserver.money.ledger.protocol import AccountRef
 from toolserver.registry.registry import Registry
 from toolserver.serving.money import MoneyParts, memory_money
-from toolserver.serving.webhooks import account_lookup, open_service_webhooks
+from toolserver.serving.webhooks import account_lookup, open_webhooks
 from toolserver.settings import Settings, WebhookSettings
 from toolserver.webhooks.secret_box import KEY_FILE
 from toolserver.webhooks.store import WebhookStore
@@ -21,7 +27,7 @@ def money_of(sells):
 async def opened(folder, sells, money, **settings):
     info = ServiceInfo(SystemClock(), folder)
     made = Settings(data_dir=folder, webhooks=WebhookSettings(**settings))
-    async with open_service_webhooks(made, Registry([]), sells.pipeline, money, info) as webhooks:
+    async with open_webhooks(made, Registry([]), sells.pipeline, money, info) as webhooks:
         return webhooks, info
 
 
@@ -57,3 +63,24 @@ async def test_an_account_is_named_by_its_reference_never_by_its_token(tmp_path)
 def test_the_development_switch_is_off_by_default(allow):
     assert WebhookSettings().allow_loopback is False
     assert WebhookSettings(allow_loopback=allow).allow_loopback is allow
+
+
+def test_the_library_that_delivers_is_loaded_with_the_first_delivery_only():
+    code = "import sys, toolserver.serving.webhooks; sys.exit('aiohttp' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+async def test_a_receiver_behind_tls_of_a_private_authority_is_reached_by_those_who_trust_it(tmp_path):
+    server, client = certificates("hooks.localhost")
+    async with receiving(tls=server) as receiver:
+        trusting = replace(LOCAL, load_tls=lambda: client)
+        async with open_room(tmp_path / "trusting", network=trusting) as room:
+            await room.subscribe(receiver.url("https", "hooks.localhost"))
+            await room.pass_slots()
+            assert (len(receiver.requests), await room.spent()) == (1, 1)
+            assert b'toolserver_webhook_attempts_total{outcome="ok"} 1.0' in room.shop.pipeline.metrics.text()
+        async with open_room(tmp_path / "not", network=LOCAL) as room:
+            subscription = await room.subscribe(receiver.url("https", "hooks.localhost"))
+            await room.pass_slots()
+            (fire,) = await room.fires(subscription.id)
+            assert (fire.error, len(receiver.requests)) == ("tls", 1)

@@ -18,6 +18,7 @@ from tests.webhooks import receivers
 from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import SLOT_S, open_room
 from toolserver.core.caller import token_hash
+from toolserver.webhooks.delivery import DeliveryNetwork
 from toolserver.webhooks.subscription_operations import AddSubscription
 
 HUNG = 12
@@ -59,7 +60,11 @@ async def measure(folder: Path, deliveries: int, more_dead: int = 0, hung: int =
 
     dead_share = deliveries // 10
     good_share = deliveries - dead_share - hung
-    async with open_room(folder, lookup=lookup) as room, receiving(answer) as good, receiving(receivers.hang) as dead:
+    async with (
+        open_room(folder, network=DeliveryNetwork(lookup=lookup)) as room,
+        receiving(answer) as good,
+        receiving(receivers.hang) as dead,
+    ):
         await room.shop.ledger.mint(RICH, 10**6, cause="fairness")
         failing = {"consecutive_failures": 3, "failing_since": 0}
         targets = [(f"good{n}.localhost", good.port, {}) for n in range(good_share)]

@@ -1,9 +1,9 @@
 """A process that dies between any two steps of a fire, again and again, while receivers do what they like.
 
-`python -m tests.webhooks.kills [kills]` runs the long form and prints what was found. A step is a call of the store,
-of the ledger, of the receipts and of the sender; the process may die just before or just after one. Dying means that
-everything in memory is dropped and the database is opened again. Two timers run in every life, and receivers answer,
-fail, hang, drip, redirect, close in the middle, ask for time or say that they are gone.
+`python -m tests.webhooks.kills [kills]` runs the long form and prints what was found. A step is a call of the file
+in which webhooks are stored, of the ledger or of the receipts; the process may die just before or just after one. Dying
+means that everything in memory is dropped and the database is opened again. Two timers run in every life, and receivers
+answer, fail, hang, drip, redirect, close in the middle, ask for time or say that they are gone.
 """
 
 import asyncio
@@ -13,21 +13,21 @@ import sys
 import tempfile
 from dataclasses import dataclass, replace
 from pathlib import Path
-from unittest import mock
 
 import anyio
 
 from tests.calls.parts import RICH, START
 from tests.webhooks import receivers
 from tests.webhooks.receivers import Receiver, receiving, status
-from tests.webhooks.room import open_room
+from tests.webhooks.room import NETWORK, open_room
 from toolserver.clock import ManualClock
 from toolserver.errors import SubscriptionConflict
-from toolserver.webhooks import delivery
+from toolserver.serving.money import MoneyParts
+from toolserver.webhooks.delivery import DeliveryNetwork
 from toolserver.webhooks.subscription_operations import ResumeSubscription
 
 SLOT_S = 300
-PATIENCE_S = 0.2  # for an attempt, instead of ten seconds
+IMPATIENT = DeliveryNetwork(total_s=0.2)
 LONGEST_LIFE = 120  # steps: three subscribers, each of whose fires has 38
 
 
@@ -48,26 +48,37 @@ class Fate:
 
 
 class Mortal:
-    """An object whose every awaited method is a step that may be the last."""
+    """An object whose named methods are awaited, each a step that may be the last."""
 
     def __init__(self, inner, fate, names):
         self._inner, self._fate, self._names = inner, fate, names
 
     def __getattr__(self, name):
-        found = getattr(self._inner, name)
+        method = getattr(self._inner, name)
         if name not in self._names:
-            return found
+            return method
 
-        async def stepped(*given, **named):
+        async def stepped(*arguments, **named):
             self._fate.step()
-            outcome = await found(*given, **named)
+            outcome = await method(*arguments, **named)
             self._fate.step()
             return outcome
 
         return stepped
 
 
-STORE = ("apply", "save_payload", "payload", "subscription")
+class MortalLedger(Mortal):
+    """A ledger whose file is mortal too, for those who store their own rows in it."""
+
+    def __init__(self, ledger, fate):
+        super().__init__(ledger, fate, ("reserve", "settle", "balance"))
+        self.file = Mortal(ledger.file, fate, ("together", "alone", "read"))
+
+
+def make_mortal(money: MoneyParts, fate: Fate) -> MoneyParts:
+    """The same money, each of whose steps may be the last."""
+    evidence = Mortal(money.evidence, fate, ("sign", "record_released"))
+    return replace(money, own=MortalLedger(money.own, fate), evidence=evidence)
 
 
 @dataclass
@@ -82,27 +93,16 @@ class Findings:
     problems: tuple[str, ...] = ()
 
 
-async def run_life(folder, clock, fate, subscribers=(), *, timers=1):
+async def run_life(folder, clock, fate, subscribers=(), *, timers=1, network=NETWORK):
     """One life of the process; True when it died. The caller moves the clock."""
-    async with open_room(folder, clock=clock) as room:
+    async with open_room(folder, clock=clock, network=network, wrap=lambda money: make_mortal(money, fate)) as room:
         await room.shop.ledger.mint(RICH, 10_000, cause="kills")
-        await resume_all(room)
-        for url in subscribers:
-            await room.subscribe(url)
-        store = Mortal(room.hooks.store, fate, STORE)
-        queue, worker, timer = room.hooks.queue, room.hooks.queue._worker, room.hooks.queue._timer
-        parts = worker._parts
-        charges = parts.charges
-        charges._ledger = Mortal(charges._ledger, fate, ("reserve", "settle", "balance"))
-        charges._receipts = Mortal(charges._receipts, fate, ("sign", "record_released"))
-        sender = Mortal(parts.sender, fate, ("send",))
-        worker._parts = parts._replace(store=store, sender=sender)
-        worker._shelf._store = store
-        queue._store = timer._store = store
         try:
-            await (
-                queue.keep_house()
-            )  # a service does so at its start and every minute: it mends clocks that were set back
+            await resume_all(room)
+            for url in subscribers:
+                await room.subscribe(url)
+            queue = room.hooks.queue
+            await queue.keep_house()  # as a service does at its start and every minute: it mends clocks set back
             async with anyio.create_task_group() as tasks:
                 for _ in range(timers):
                     tasks.start_soon(queue.work_due)
@@ -152,16 +152,15 @@ def moody(chance, faulty=0.4):
 
 async def torment(folder: Path, kills: int, seed: int, *, jumps: bool = False) -> Findings:
     """Live through so many deaths, then settle down; what was delivered and what was charged must agree."""
-    chance, clock, found = random.Random(seed), ManualClock(START), Findings()
+    chance, clock, findings = random.Random(seed), ManualClock(START), Findings()
     answer, takes = moody(chance)
     async with receiving(answer) as receiver:
         urls = [receiver.url(path=f"/{n}") for n in range(3)]
         await run_life(folder, clock, Fate(10**9), urls)
         clock.advance(SLOT_S)
-        while found.kills < kills:
+        while findings.kills < kills:
             fate = Fate(chance.randint(1, LONGEST_LIFE))
-            with mock.patch.object(delivery, "TOTAL_S", PATIENCE_S):
-                found.kills += await run_life(folder, clock, fate, timers=2)
+            findings.kills += await run_life(folder, clock, fate, timers=2, network=IMPATIENT)
             clock.advance(chance.choice([1.0, 6.5, 37.0, 61.0, 61.0]))
             if jumps and chance.random() < 0.05:
                 clock.advance(chance.choice([-86_400, 86_400]))
@@ -170,10 +169,10 @@ async def torment(folder: Path, kills: int, seed: int, *, jumps: bool = False) -
             await run_life(folder, clock, Fate(10**9))
             clock.advance(61)
         takes += [True] * (len(receiver.requests) - len(takes))
-        return await compare(folder, clock, receiver, takes, found)
+        return await compare(folder, clock, receiver, takes, findings)
 
 
-async def compare(folder, clock, receiver: Receiver, takes: list[bool], found: Findings) -> Findings:
+async def compare(folder, clock, receiver: Receiver, takes: list[bool], findings: Findings) -> Findings:
     """Compare what the receiver took with the log of deliveries, the ledger and the receipts."""
     problems = []
     answers: dict[str, list[bool]] = {}
@@ -200,7 +199,7 @@ async def compare(folder, clock, receiver: Receiver, takes: list[bool], found: F
     if extra := charged - set(taken):
         problems.append(f"{len(extra)} were charged and not delivered")
     unknown = len(set(taken) - charged)
-    if unknown > found.kills / 10:
+    if unknown > findings.kills / 10:
         problems.append(f"{unknown} gifts")
     spent += 10_000
     if spent != len(charged):
@@ -210,10 +209,10 @@ async def compare(folder, clock, receiver: Receiver, takes: list[bool], found: F
     if missing := [call for call in posted if "rcpt_" + call.removeprefix("call_") not in receipts]:
         problems.append(f"{len(missing)} charges without a receipt")
     duplicates = sum(count - 1 for count in taken.values())
-    if duplicates > found.kills:
-        problems.append(f"{duplicates} duplicates for {found.kills} kills")
+    if duplicates > findings.kills:
+        problems.append(f"{duplicates} duplicates for {findings.kills} kills")
     return replace(
-        found,
+        findings,
         delivered=len(taken),
         charged=len(charged),
         gifts=unknown,

@@ -3,20 +3,30 @@
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tests.calls.parts import RICH, START
 from tests.calls.shop import Shop, shop
 from tests.calls.toy import FIRST, SECOND
 from toolserver.clock import ManualClock
-from toolserver.webhooks.records import TokenAccount, WebhookFire, WebhookSubscription
-from toolserver.webhooks.secret_box import open_key
-from toolserver.webhooks.service import WebhookService, WebhookSetup, open_webhooks
+from toolserver.context.service_info import ServiceInfo
+from toolserver.serving.money import MoneyParts
+from toolserver.serving.webhooks import WebhookService, open_webhooks
+from toolserver.settings import LimitSettings, Settings, WebhookSettings
+from toolserver.webhooks.delivery import DeliveryNetwork
+from toolserver.webhooks.records import SubscriptionRequest, WebhookFire, WebhookSubscription
 from toolserver.webhooks.signing import verify_service
-from toolserver.webhooks.store import WebhookStore
-from toolserver.webhooks.subscriptions import SubscriptionRequest
 
 SLOT_S = 300
+NETWORK = DeliveryNetwork()
+
+
+def everywhere_here(host):
+    """The addresses of any name: this machine's."""
+    return ["127.0.0.1"]
+
+
+LOCAL = DeliveryNetwork(lookup=everywhere_here)
 
 
 @dataclass
@@ -25,15 +35,14 @@ class Room:
 
     shop: Shop
     hooks: WebhookService
-    setup: WebhookSetup
 
     @property
     def clock(self) -> ManualClock:
         return self.shop.clock
 
-    async def subscribe(self, url: str, token: str = RICH, **asked) -> WebhookSubscription:
-        made = await self.hooks.subscriptions.subscribe(token, SubscriptionRequest("report", url, **asked))
-        return made.subscription
+    async def subscribe(self, url: str, token: str = RICH, **terms) -> WebhookSubscription:
+        created = await self.hooks.subscriptions.subscribe(token, SubscriptionRequest("report", url, **terms))
+        return created.subscription
 
     async def subscription(self, id: str) -> WebhookSubscription:
         return await self.hooks.store.subscription(id)
@@ -69,29 +78,32 @@ class Room:
 
 @asynccontextmanager
 async def open_room(
-    folder, *, clock: ManualClock | None = None, wrap=lambda setup: setup, **more
+    folder,
+    *,
+    clock: ManualClock | None = None,
+    network: DeliveryNetwork = NETWORK,
+    allow_loopback: bool = True,
+    limited: bool = True,
+    wrap=lambda money: money,
 ) -> AsyncIterator[Room]:
-    """A room; opened again in the same folder it has kept everything. `wrap` may replace parts."""
+    """A room; opened again in the same folder it has kept everything. `wrap` may replace parts of the money."""
     async with shop(folder, clock=clock or ManualClock(START)) as sells:
-
-        async def account_of(token):
-            standing = await sells.ledger.standing(token)
-            return TokenAccount(standing.ref.ref, standing.payer)
-
-        setup = WebhookSetup(
-            store=WebhookStore(sells.ledger.file),
-            registry=sells.registry,
-            pipeline=sells.pipeline,
-            receipts=sells.evidence,
-            clock=sells.clock,
-            key=open_key(folder),
-            account_of=account_of,
-            examples=lambda: {"premium_report": {"one": 0.0, "two": 0.0, "notes": {}}},
-            allow_loopback=True,
+        money = MoneyParts(own=sells.ledger, evidence=sells.evidence, idempotency=None, payments=None, statements=None)
+        settings = Settings(
+            data_dir=folder,
+            webhooks=WebhookSettings(allow_loopback=allow_loopback),
+            limits=LimitSettings(enabled=limited),
         )
-        setup = wrap(replace(setup, **more))
-        async with open_webhooks(setup) as hooks:
-            yield Room(sells, hooks, setup)
+        async with open_webhooks(
+            settings,
+            sells.registry,
+            sells.pipeline,
+            wrap(money),
+            ServiceInfo(sells.clock, folder),
+            network=network,
+            examples=lambda: {"premium_report": {"one": 0.0, "two": 0.0, "notes": {}}},
+        ) as hooks:
+            yield Room(sells, hooks)
 
 
 def opened(request, secret, now):

@@ -17,13 +17,11 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
-from unittest import mock
 
 from tests.calls.parts import START
-from tests.webhooks.kills import PATIENCE_S, SLOT_S, Fate, Findings, compare, count_steps, moody, run_life
+from tests.webhooks.kills import IMPATIENT, SLOT_S, Fate, Findings, compare, count_steps, moody, run_life
 from tests.webhooks.receivers import Receiver, receiving, status
 from toolserver.clock import ManualClock
-from toolserver.webhooks import delivery
 
 FOREVER = 10**9
 FAULTY = 0.1
@@ -61,11 +59,11 @@ def live(job: Coroutine[Any, Any, Any]) -> bool:
 def receiving_apart(answer: Any) -> Iterator[Receiver]:
     """A receiver in a thread of this process, so that it outlives the lives."""
     started, ending = threading.Event(), asyncio.Event()
-    found: list[Any] = []
+    running: list[Any] = []
 
     async def serve() -> None:
         async with receiving(answer) as receiver:
-            found.extend((receiver, asyncio.get_running_loop()))
+            running.extend((receiver, asyncio.get_running_loop()))
             started.set()
             await ending.wait()
 
@@ -73,25 +71,24 @@ def receiving_apart(answer: Any) -> Iterator[Receiver]:
     thread.start()
     started.wait()
     try:
-        yield found[0]
+        yield running[0]
     finally:
-        found[1].call_soon_threadsafe(ending.set)
+        running[1].call_soon_threadsafe(ending.set)
         thread.join()
 
 
 def kill_at(folder: Path, step: int, times: int) -> Findings:
     """Kill a server so many times at one step of a fire; what was delivered and what was charged must agree."""
-    clock, found = ManualClock(START), Findings()
+    clock, findings = ManualClock(START), Findings()
     answer, takes = moody(random.Random(step), FAULTY)
     with receiving_apart(answer) as receiver:
         live(run_life(folder, clock, Fate(FOREVER), [receiver.url()]))
         for _ in range(3 * times):  # a fire that is retried or refused has other steps than one that is not
-            if found.kills == times:
+            if findings.kills == times:
                 break
             clock.advance(SLOT_S)
-            with mock.patch.object(delivery, "TOTAL_S", PATIENCE_S):
-                killed = live(run_life(folder, clock, SuddenDeath(step)))
-            found = replace(found, kills=found.kills + killed)
+            killed = live(run_life(folder, clock, SuddenDeath(step), network=IMPATIENT))
+            findings = replace(findings, kills=findings.kills + killed)
             clock.advance(61)
             live(run_life(folder, clock, Fate(FOREVER)))
         receiver.answer = status(200)
@@ -99,7 +96,7 @@ def kill_at(folder: Path, step: int, times: int) -> Findings:
             clock.advance(61)
             live(run_life(folder, clock, Fate(FOREVER)))
         takes += [True] * (len(receiver.requests) - len(takes))
-        return asyncio.run(compare(folder, clock, receiver, takes, found))
+        return asyncio.run(compare(folder, clock, receiver, takes, findings))
 
 
 def main(times: int) -> None:
@@ -109,9 +106,9 @@ def main(times: int) -> None:
     problems: tuple[str, ...] = ()
     for step in range(1, steps + 1):
         with tempfile.TemporaryDirectory() as folder:
-            found = kill_at(Path(folder), step, times)
-            print(step, found, flush=True)
-            problems += found.problems
+            findings = kill_at(Path(folder), step, times)
+            print(step, findings, flush=True)
+            problems += findings.problems
     sys.exit(len(problems))
 
 

@@ -10,7 +10,7 @@ from toolserver.errors import BillingUnavailable, InsufficientCredits
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.registry.registry import operation_of
 from toolserver.webhooks.charges import WebhookCharges
-from toolserver.webhooks.message import WebhookMessage
+from toolserver.webhooks.delivery import WebhookMessage
 
 REPORT = operation_of(premium_report)
 KEY = token_hash(RICH).hex()

@@ -1,7 +1,8 @@
 import asyncio
+import json
 import socket
-import ssl
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
 
@@ -12,18 +13,20 @@ from yarl import URL
 from tests.requirements import proves
 from tests.webhooks import receivers
 from tests.webhooks.receivers import certificates, receiving, status
-from toolserver.clock import SystemClock
-from toolserver.webhooks import delivery
-from toolserver.webhooks.delivery import WebhookSender
-from toolserver.webhooks.dns_lane import DnsLane
-from toolserver.webhooks.egress import EgressGuard
+from tests.webhooks.room import LOCAL
+from tests.webhooks.shop import NOW, fire, subscription
+from toolserver.clock import ManualClock, SystemClock
+from toolserver.webhooks.delivery import DeliveryNetwork, WebhookMessage, WebhookSender, compose_body
+from toolserver.webhooks.egress import DnsLane, EgressGuard
+from toolserver.webhooks.secret_box import SubscriptionSecrets
+
+IMPATIENT = replace(LOCAL, total_s=0.3, rest_s=0.1)
 
 
 @asynccontextmanager
-async def sending(guard=None, lookup=None, tls=None):
-    guard = guard or EgressGuard(allow_loopback=True)
-    lane = DnsLane(guard, SystemClock(), lookup=lookup or (lambda host: ["127.0.0.1"]))
-    sender = WebhookSender(guard, lane, tls=tls)
+async def sending(guard=None, network=LOCAL):
+    lane = DnsLane(guard or EgressGuard(allow_loopback=True), SystemClock(), lookup=network.lookup)
+    sender = WebhookSender(lane, SystemClock(), network)
     try:
         yield sender
     finally:
@@ -31,15 +34,9 @@ async def sending(guard=None, lookup=None, tls=None):
         lane.close()
 
 
-async def attempt(receiver_answer, **times):
-    async with receiving(receiver_answer) as receiver, sending() as sender:
+async def attempt(answer, network=LOCAL):
+    async with receiving(answer) as receiver, sending(network=network) as sender:
         return await sender.send(URL(receiver.url()), b"{}", {}), receiver
-
-
-@pytest.fixture
-def short(monkeypatch):
-    monkeypatch.setattr(delivery, "TOTAL_S", 0.3)
-    monkeypatch.setattr(delivery, "REST_S", 0.1)
 
 
 async def test_a_delivery_is_a_post_of_these_bytes_with_our_name_and_the_headers_of_the_owner():
@@ -72,12 +69,11 @@ async def test_a_delivery_is_a_post_of_these_bytes_with_our_name_and_the_headers
         (receivers.flood_body, (200, None)),
     ],
 )
-@pytest.mark.usefixtures("short")
 async def test_every_end_has_one_word_and_is_reached_in_time(answer, expected):
     started = anyio.current_time()
-    made, receiver = await attempt(answer)
+    made, receiver = await attempt(answer, IMPATIENT)
     assert (made.status, made.error) == expected
-    assert anyio.current_time() - started <= 2 * delivery.TOTAL_S  # of idle time: that of a busy machine is not in it
+    assert anyio.current_time() - started <= 2 * IMPATIENT.total_s  # of idle time: that of a busy machine is not in it
     assert len(receiver.requests) == 1
 
 
@@ -100,7 +96,7 @@ async def test_a_name_without_an_address_is_a_failure_of_its_own():
     def fail(host):
         raise OSError(-2, "unknown")
 
-    async with sending(lookup=fail) as sender:
+    async with sending(network=DeliveryNetwork(lookup=fail)) as sender:
         made = await sender.send(URL("https://nobody.example/"), b"{}", {})
     assert (made.status, made.error) == (None, "dns")
 
@@ -137,11 +133,11 @@ async def test_the_guard_alone_keeps_every_form_of_this_machine_from_being_conne
 async def test_a_name_that_leads_inside_on_its_second_lookup_is_not_connected_to():
     async with receiving() as receiver:
         answers = iter([["1.1.1.1"], ["127.0.0.1"]])
-        guard = EgressGuard()
-        lane = DnsLane(guard, SystemClock(), lookup=lambda host: next(answers))
+        clock = ManualClock(datetime(2027, 1, 1, tzinfo=UTC))
+        lane = DnsLane(EgressGuard(), clock, lookup=lambda host: next(answers))
         await lane.resolve("a.example")
-        lane._known.clear()
-        sender = WebhookSender(guard, lane)
+        clock.advance(31)
+        sender = WebhookSender(lane, clock, LOCAL)
         made = await sender.send(URL(f"https://a.example:{receiver.port}/"), b"{}", {})
         await sender.close()
         lane.close()
@@ -151,10 +147,10 @@ async def test_a_name_that_leads_inside_on_its_second_lookup_is_not_connected_to
 async def test_the_certificate_must_be_of_the_name_and_of_an_authority_that_is_trusted():
     server, client = certificates("good.localhost")
     async with receiving(tls=server) as receiver:
-        async with sending(tls=client) as sender:
+        async with sending(network=replace(LOCAL, load_tls=lambda: client)) as sender:
             assert (await sender.send(URL(receiver.url("https", "good.localhost")), b"{}", {})).delivered
             assert (await sender.send(URL(receiver.url("https", "bad.localhost")), b"{}", {})).error == "tls"
-        async with sending(tls=ssl.create_default_context()) as stranger:
+        async with sending() as stranger:
             assert (await stranger.send(URL(receiver.url("https", "good.localhost")), b"{}", {})).error == "tls"
         assert len(receiver.requests) == 1
 
@@ -183,3 +179,28 @@ async def test_a_connection_is_used_again():
             await sender.send(URL(receiver.url()), b"{}", {})
         assert (receiver.connections, len(receiver.requests)) == (1, 3)
     await asyncio.sleep(0)
+
+
+HELD = SubscriptionSecrets("whsec_00112233445566778899aabbccddeeff", headers={"X-Mine": "1", "webhook-id": "false"})
+
+
+def test_the_body_is_that_of_the_specification_with_the_payload_as_it_is():
+    body = compose_body(fire(sent_at=NOW + 7), subscription(), b'{"a": 1.50}')
+    assert body == (
+        b'{"subscription_id":"wh_0000000000000001","endpoint":"world-deltas",'
+        b'"delivered_at":"2027-01-15T08:00:00.007Z","data":{"a": 1.50}}'
+    )
+
+
+def test_conditions_and_tests_add_one_member_each():
+    told = fire(kind="fired", condition=b'{"name":"n"}')
+    assert json.loads(compose_body(told, subscription(), b"{}"))["condition"] == {"name": "n"}
+    assert json.loads(compose_body(fire(kind="test"), subscription(), b"{}"))["test"] is True
+
+
+def test_our_headers_win_over_custom_ones_and_a_free_delivery_names_no_receipt():
+    headers = WebhookMessage(fire(), subscription(), b"{}").headers(HELD, NOW)
+    assert (headers["X-Mine"], headers["webhook-id"]) == ("1", fire().message_id)
+    assert headers["X-Service-Subscription"] == subscription().id
+    assert headers["X-Service-Receipt-Id"] == fire().receipt_id
+    assert "X-Service-Receipt-Id" not in WebhookMessage(fire(price=0), subscription(), b"{}").headers(HELD, NOW)

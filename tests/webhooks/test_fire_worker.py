@@ -13,10 +13,10 @@ from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import SLOT_S, open_room, opened
 from toolserver.errors import BillingUnavailable
 from toolserver.money.ledger.protocol import UnknownCall
-from toolserver.webhooks import delivery
+from toolserver.webhooks.delivery import DeliveryNetwork
 from toolserver.webhooks.fire_operations import ClaimSubscriptions
+from toolserver.webhooks.records import SubscriptionRequest
 from toolserver.webhooks.subscription_operations import PauseSubscription
-from toolserver.webhooks.subscriptions import SubscriptionRequest
 
 
 @pytest.fixture
@@ -115,9 +115,8 @@ async def test_four_attempts_in_a_slot_and_then_the_credits_come_back(room):
 @pytest.mark.parametrize(
     "answer", [receivers.hang, receivers.drip_head, receivers.close, receivers.close_in_head, status(302), status(503)]
 )
-async def test_no_fault_of_a_receiver_costs_anything(tmp_path, monkeypatch, answer):
-    monkeypatch.setattr(delivery, "TOTAL_S", 0.2)
-    async with open_room(tmp_path) as room, receiving(answer) as receiver:
+async def test_no_fault_of_a_receiver_costs_anything(tmp_path, answer):
+    async with open_room(tmp_path, network=DeliveryNetwork(total_s=0.2)) as room, receiving(answer) as receiver:
         subscription = await room.subscribe(receiver.url())
         await room.pass_slots()
         for delay in (6.1, 36.1, 144.1):
@@ -129,9 +128,8 @@ async def test_no_fault_of_a_receiver_costs_anything(tmp_path, monkeypatch, answ
 
 
 @pytest.mark.parametrize("answer", [receivers.close_in_body, receivers.drip_body])
-async def test_a_2xx_is_a_delivery_whatever_the_body_does(tmp_path, monkeypatch, answer):
-    monkeypatch.setattr(delivery, "REST_S", 0.05)
-    async with open_room(tmp_path) as room, receiving(answer) as receiver:
+async def test_a_2xx_is_a_delivery_whatever_the_body_does(tmp_path, answer):
+    async with open_room(tmp_path, network=DeliveryNetwork(rest_s=0.05)) as room, receiving(answer) as receiver:
         await room.subscribe(receiver.url())
         await room.pass_slots()
         assert (len(receiver.requests), await room.spent()) == (1, 1)
@@ -387,7 +385,7 @@ async def test_every_released_fire_is_in_the_public_log_also_of_subscriptions_th
 
 
 async def test_without_limits_no_body_is_counted(tmp_path):
-    async with open_room(tmp_path, uncharged_per_hour=None) as room, receiving(status(410)) as receiver:
+    async with open_room(tmp_path, limited=False) as room, receiving(status(410)) as receiver:
         for number in range(12):
             subscription = await room.subscribe(receiver.url(path=f"/{number}"))
             await room.pass_slots()

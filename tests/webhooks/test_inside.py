@@ -9,14 +9,12 @@ from tests.calls.parts import RICH
 from tests.requirements import proves
 from tests.size import a_share
 from tests.webhooks.receivers import receiving, status
-from tests.webhooks.room import open_room
+from tests.webhooks.room import NETWORK, open_room
 from tests.webhooks.test_egress import ADDRESSES, REFUSED_HOSTS, is_address
 from toolserver.clock import SystemClock
 from toolserver.errors import InvalidArguments
-from toolserver.webhooks import egress
-from toolserver.webhooks.delivery import WebhookSender
-from toolserver.webhooks.dns_lane import DnsLane
-from toolserver.webhooks.egress import EgressGuard
+from toolserver.webhooks.delivery import DeliveryNetwork, WebhookSender
+from toolserver.webhooks.egress import PORTS, DnsLane, EgressGuard
 from toolserver.webhooks.records import SubscriptionRequest
 from toolserver.webhooks.subscription_operations import AddSubscription
 
@@ -34,17 +32,16 @@ class Blind(EgressGuard):
 
 
 @asynccontextmanager
-async def listening(monkeypatch):
-    """A receiver for each family, on ports that deliveries may go to: nothing but the address is to be refused."""
+async def listening():
+    """A receiver for each family, and ports that deliveries may go to: nothing but the address is to be refused."""
     async with receiving() as four, receiving(host="::1") as six:
-        monkeypatch.setattr(egress, "PORTS", (443, 8443, four.port, six.port))
-        yield four, six
+        yield (four, six), (*PORTS, four.port, six.port)
 
 
 @asynccontextmanager
 async def sending(guard):
     lane = DnsLane(guard, SystemClock())
-    sender = WebhookSender(guard, lane)
+    sender = WebhookSender(lane, SystemClock(), NETWORK)
     yield sender
     await sender.close()
     lane.close()
@@ -52,10 +49,10 @@ async def sending(guard):
 
 @pytest.mark.parametrize("host", LEADING_HERE + REFUSED_BY_AIOHTTP)
 @proves("webhook.target")
-async def test_what_a_blind_guard_would_connect_to_is_not_connected_to(monkeypatch, host):
-    async with listening(monkeypatch) as receivers:
+async def test_what_a_blind_guard_would_connect_to_is_not_connected_to(host):
+    async with listening() as (receivers, ports):
         urls = [URL(f"{scheme}://{host}:{r.port}/", encoded=True) for r in receivers for scheme in ("http", "https")]
-        async with sending(EgressGuard()) as sender:
+        async with sending(EgressGuard(ports=ports)) as sender:
             ends = {(await sender.send(url, b"{}", {})).error for url in urls}
         assert ends == {"target_refused"}
         assert [receiver.connections for receiver in receivers] == [0, 0]
@@ -76,13 +73,15 @@ async def guarded_room(tmp_path, monkeypatch, lookup):
     opened, original = [], EgressGuard.open_socket
 
     def count(guard, info):
-        made = original(guard, info)
+        connection = original(guard, info)
         opened.append(info[4])
-        return made
+        return connection
 
     monkeypatch.setattr(EgressGuard, "open_socket", count)
-    async with listening(monkeypatch) as receivers, open_room(tmp_path, lookup=lookup, allow_loopback=False) as room:
-        yield room, opened, receivers
+    async with listening() as (receivers, ports):
+        network = DeliveryNetwork(lookup=lookup, ports=ports)
+        async with open_room(tmp_path, network=network, allow_loopback=False) as room:
+            yield room, opened, receivers
 
 
 @pytest.mark.slow("the whole way of a delivery for every form")

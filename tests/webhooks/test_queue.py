@@ -2,6 +2,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+from dataclasses import replace
 
 import pytest
 
@@ -11,10 +12,10 @@ from tests.size import sized
 from tests.webhooks import growth, receivers
 from tests.webhooks.kills import count_steps, torment
 from tests.webhooks.receivers import receiving, status
-from tests.webhooks.room import SLOT_S, open_room
-from toolserver.webhooks import delivery
+from tests.webhooks.room import LOCAL, SLOT_S, open_room
 from toolserver.webhooks import queue as queues
 from toolserver.webhooks.conditions import ConditionInput
+from toolserver.webhooks.delivery import DeliveryNetwork
 from toolserver.webhooks.subscription_operations import AddSubscription
 
 DAY = 86_400
@@ -82,9 +83,8 @@ async def test_a_clock_that_jumps_while_a_delivery_is_under_way_does_not_lose_it
             assert (len(receiver.requests), await room.spent()) == (2, 2), "the second is that of the day after"
 
 
-async def test_dead_endpoints_and_hung_names_do_not_delay_the_good_ones(tmp_path, monkeypatch):
+async def test_dead_endpoints_and_hung_names_do_not_delay_the_good_ones(tmp_path):
     """Dead ones are never given up here: who waits for one of them waits for ever."""
-    monkeypatch.setattr(delivery, "TOTAL_S", 3600.0)
     release = threading.Event()
 
     def lookup(host):
@@ -93,7 +93,7 @@ async def test_dead_endpoints_and_hung_names_do_not_delay_the_good_ones(tmp_path
         return ["127.0.0.1"]
 
     async with (
-        open_room(tmp_path, lookup=lookup) as room,
+        open_room(tmp_path, network=DeliveryNetwork(lookup=lookup, total_s=3600.0)) as room,
         receiving() as good,
         receiving(receivers.hang) as dead,
     ):
@@ -155,7 +155,7 @@ async def test_a_queue_that_runs_delivers_what_comes_due_and_goes_on_after_a_fai
         running.cancel()
 
 
-async def test_a_new_condition_is_judged_at_once(tmp_path, monkeypatch):
+async def test_a_new_condition_is_judged_at_once(tmp_path):
     async with open_room(tmp_path) as room, receiving() as receiver:
         arrived = asyncio.Event()
 
@@ -172,12 +172,11 @@ async def test_a_new_condition_is_judged_at_once(tmp_path, monkeypatch):
 
 
 async def test_what_hangs_leaves_its_lane_to_others(tmp_path, monkeypatch):
-    monkeypatch.setattr(delivery, "TOTAL_S", 3600.0)
     monkeypatch.setattr(queues, "LINGER_S", 0.05)
     monkeypatch.setattr(queues, "WIDTHS", dict.fromkeys(queues.WIDTHS, 2))
     monkeypatch.setattr(queues, "LINGERING", 3)
-    lookup = lambda _: ["127.0.0.1"]  # noqa: E731
-    async with open_room(tmp_path, lookup=lookup) as room, receiving(receivers.hang) as dead:
+    patient = replace(LOCAL, total_s=3600.0)
+    async with open_room(tmp_path, network=patient) as room, receiving(receivers.hang) as dead:
         await fill(room, dead, 5, "dead", dead, 0, hung=0)
         room.clock.advance(SLOT_S)
         running = asyncio.create_task(room.hooks.queue.run())
@@ -202,16 +201,16 @@ async def test_an_answer_that_takes_long_delays_only_the_conditions_on_it(tmp_pa
             arrived.set()
             await status(204)(writer)
 
-        async def compose_slowly(*asked):
-            if len(asked) == 2:  # for conditions; a delivery also says since when
+        async def get_slowly(operation, arguments, key):
+            if arguments.history == "30d":
                 await slow.wait()
-            return await original(*asked)
+            return await original(operation, arguments, key)
 
         receiver.answer = answer
-        payloads = room.hooks.queue._timer._payloads
-        original = payloads.compose
-        monkeypatch.setattr(payloads, "compose", compose_slowly)
-        await room.subscribe(receiver.url(), when=ConditionInput(path="one", above=0))
+        original = room.shop.pipeline.answers.get
+        monkeypatch.setattr(room.shop.pipeline.answers, "get", get_slowly)
+        when = ConditionInput(path="one", above=0)
+        await room.subscribe(receiver.url(), when=when, params={"history": "30d"})
         await room.subscribe(receiver.url())
         room.clock.advance(SLOT_S)
         running = asyncio.create_task(room.hooks.queue.run())

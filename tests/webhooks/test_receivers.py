@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -22,7 +23,7 @@ from tests.calls.parts import RICH
 from tests.ports import reserve_port
 from tests.requirements import proves
 from tests.webhooks.receivers import certificates, receiving
-from tests.webhooks.room import open_room
+from tests.webhooks.room import LOCAL, open_room
 from toolserver.clock import ManualClock
 from toolserver.webhooks.records import SubscriptionRequest
 from toolserver.webhooks.signing import new_secret, signature_headers
@@ -197,7 +198,7 @@ async def deliver_over_tls(folder, age=0):
     server, client = certificates("hooks.localhost")
     clock = ManualClock(datetime.now(UTC) - timedelta(seconds=age))
     async with (
-        open_room(folder, clock=clock, tls=client, lookup=lambda _: ["127.0.0.1"]) as room,
+        open_room(folder, clock=clock, network=replace(LOCAL, load_tls=lambda: client)) as room,
         receiving(tls=server) as receiver,
     ):
         asked = SubscriptionRequest("report", receiver.url("https", "hooks.localhost"))

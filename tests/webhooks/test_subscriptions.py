@@ -1,16 +1,20 @@
 import asyncio
+from datetime import UTC, datetime
 
 import pytest
 
 from tests.calls.parts import RICH
 from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import open_room
+from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import InvalidArguments, NotFound, SubscriptionConflict
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.webhooks.conditions import ConditionInput
-from toolserver.webhooks.egress import PORTS
+from toolserver.webhooks.egress import PORTS, DnsLane, EgressGuard
 from toolserver.webhooks.records import SubscriptionRequest
+from toolserver.webhooks.secret_box import open_key
+from toolserver.webhooks.subscriptions import check_headers, check_target
 
 
 @pytest.fixture
@@ -78,13 +82,13 @@ async def test_a_no_data_test_has_no_new_value(room):
         assert fire.condition == b'{"name":"one","state":"no_data","old":null,"new":null}'
 
 
-async def test_two_rotations_at_once_leave_one_secret_that_its_owner_knows(room):
+async def test_two_rotations_at_once_leave_one_secret_that_its_owner_knows(room, tmp_path):
     subscription = await room.subscribe("http://127.0.0.1:1/")
     outcomes = await asyncio.gather(
         *(room.hooks.subscriptions.rotate_secret(RICH, subscription.id) for _ in range(4)), return_exceptions=True
     )
     given = [outcome.secret for outcome in outcomes if not isinstance(outcome, Exception)]
-    stored = room.setup.key.unseal((await room.subscription(subscription.id)).sealed)
+    stored = open_key(tmp_path).unseal((await room.subscription(subscription.id)).sealed)
     assert stored.secret == given[-1]
     assert len(given) + sum(isinstance(outcome, SubscriptionConflict) for outcome in outcomes) == 4
 
@@ -133,3 +137,66 @@ async def test_what_is_not_ones_own_is_not_found(room):
     ):
         with pytest.raises(NotFound):
             await job
+
+
+async def check(url, answer):
+    lane = DnsLane(EgressGuard(), ManualClock(datetime(2027, 1, 1, tzinfo=UTC)), lookup=answer)
+    try:
+        return await check_target(lane, url)
+    finally:
+        lane.close()
+
+
+def unknown(host):
+    raise OSError(-2, "unknown")
+
+
+async def test_a_name_is_looked_up_when_it_is_registered():
+    assert str(await check("https://a.example/hook", lambda host: ["1.1.1.1"])) == "https://a.example/hook"
+    with pytest.raises(InvalidArguments) as refused:
+        await check("https://a.example/hook", lambda host: ["1.1.1.1", "10.0.0.1"])
+    assert refused.value.extra["errors"][0]["type"] == "private_address"
+
+
+async def test_a_name_without_an_address_yet_is_taken():
+    assert await check("https://a.example/hook", unknown)
+
+
+def test_custom_headers_are_taken_as_they_are():
+    assert check_headers({"Authorization": "Bearer abc", "X-Env": "test"}) == {
+        "Authorization": "Bearer abc",
+        "X-Env": "test",
+    }
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Host": "a"},
+        {"content-length": "1"},
+        {"Content-Type": "text/plain"},
+        {"Transfer-Encoding": "chunked"},
+        {"User-Agent": "a"},
+        {"Cookie": "a"},
+        {"X-Service-Signature": "a"},
+        {"WEBHOOK-ID": "a"},
+        {"X-A": "a\nb"},
+        {"X-A": "é"},
+        {"X-A": "a" * 1025},
+        {"X A": "a"},
+        {"": "a"},
+        {"X:A": "a"},
+        {f"X-{n}": "a" for n in range(11)},
+    ],
+)
+def test_headers_that_could_pass_for_ours_or_break_the_request_are_refused(headers):
+    with pytest.raises(InvalidArguments) as refused:
+        check_headers(headers)
+    assert refused.value.extra["errors"][0]["loc"] == "headers"
+
+
+def test_a_refusal_never_repeats_a_value():
+    with pytest.raises(InvalidArguments) as refused:
+        check_headers({"X-Key": "hidden\n"})
+    assert "hidden" not in str(refused.value)
+    assert "hidden" not in repr(refused.value.extra)

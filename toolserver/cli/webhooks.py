@@ -1,10 +1,13 @@
 """Implement `toolserver webhooks`: inspect and control push delivery, and receive webhooks during development."""
 
+import itertools
+import json
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import click
@@ -18,12 +21,14 @@ from toolserver.core.models import iso_ms
 from toolserver.serving.listen import describe_bind_error
 from toolserver.sql.ledger_place import open_place
 from toolserver.webhooks.fire_operations import FireNow, ReplayFire
-from toolserver.webhooks.listen import ReceivedWebhook, make_listener
 from toolserver.webhooks.records import WebhookFire, WebhookSubscription
+from toolserver.webhooks.signing import SIGNATURE_HEADER, TIMESTAMP_HEADER, verify_service
 from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscription_operations import PauseSubscription
 
 _ID = click.argument("subscription")
+MOST_RECEIVED = 2 * 1024 * 1024
+SHOWN = 2000  # characters of a body
 
 
 @click.group()
@@ -113,6 +118,71 @@ def listen(port: int, secret: str | None, status: int, count: int | None) -> Non
     click.echo(f"listening on http://127.0.0.1:{server.server_address[1]}/", err=True)
     with server:
         server.serve_forever()
+
+
+class ReceivedWebhook(NamedTuple):
+    """A received request. `valid` says whether its signature is valid; None if no secret is known."""
+
+    valid: bool | None
+    headers: dict[str, str]
+    body: bytes
+
+    def describe(self) -> str:
+        """Return a few lines for a terminal: the verdict, the ids and the beginning of the body."""
+        verdict = {True: "signature valid", False: "SIGNATURE INVALID", None: "not verified (use --secret)"}[self.valid]
+        names = ("webhook-id", "x-service-subscription", "x-service-timestamp", "x-service-receipt-id")
+        ids = "  ".join(f"{name}={self.headers[name]}" for name in names if name in self.headers)
+        return f"{verdict}  {ids}\n{_pretty(self.body)}"
+
+
+def _pretty(body: bytes) -> str:
+    try:
+        text = json.dumps(json.loads(body), indent=2, ensure_ascii=True)
+    except ValueError:
+        text = ascii(body)
+    return text if len(text) <= SHOWN else text[:SHOWN] + f"\n… {len(text) - SHOWN} characters more"
+
+
+def make_listener(
+    port: int,
+    secret: str | None,
+    report: Callable[[ReceivedWebhook], None],
+    *,
+    status: int = 204,
+    count: int | None = None,
+) -> ThreadingHTTPServer:
+    """Return a server on 127.0.0.1 that answers `status` to validly signed requests and 401 to others.
+
+    With `count`, `serve_forever` returns after this many requests.
+    """
+    answered = itertools.count(1)
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("Content-Length", 0))
+            body = self.rfile.read(min(length, MOST_RECEIVED))
+            headers = {name.lower(): value for name, value in self.headers.items()}
+            received = ReceivedWebhook(_is_valid(secret, headers, body), headers, body)
+            report(received)
+            self.send_response(401 if received.valid is False else status)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+            if next(answered) == count:
+                self.server.shutdown()
+
+        def log_message(self, *_: Any) -> None:
+            """Log nothing: requests are already reported."""
+
+    return ThreadingHTTPServer(("127.0.0.1", port), Handler)
+
+
+def _is_valid(secret: str | None, headers: dict[str, str], body: bytes) -> bool | None:
+    if secret is None:
+        return None
+    signature, timestamp = headers.get(SIGNATURE_HEADER.lower(), ""), headers.get(TIMESTAMP_HEADER.lower(), "")
+    return verify_service(secret, signature, timestamp, body, now=time.time())
 
 
 def show_row(subscription: WebhookSubscription) -> dict[str, Any]:

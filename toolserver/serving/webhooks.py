@@ -1,7 +1,9 @@
 """Open a service's webhooks from its settings. A server also delivers them; other commands only read and write."""
 
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
 
 from toolserver.calls.pipeline import Pipeline
 from toolserver.context.service_info import ServiceInfo
@@ -14,15 +16,30 @@ from toolserver.serving.packaged_texts import read_examples
 from toolserver.settings import Settings
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.sqlite import in_memory
-from toolserver.webhooks.charges import FOLLOWED_HOLD_S, HOLD_S
+from toolserver.webhooks.charges import FOLLOWED_HOLD_S, HOLD_S, WebhookCharges
+from toolserver.webhooks.delivery import DeliveryNetwork, open_sender
+from toolserver.webhooks.fire_worker import FireParts, FireWorker
+from toolserver.webhooks.payloads import PayloadSource
+from toolserver.webhooks.queue import WebhookQueue, WebhookTimer
 from toolserver.webhooks.records import TokenAccount
 from toolserver.webhooks.secret_box import open_key, temporary_key
-from toolserver.webhooks.service import WebhookService, WebhookSetup, open_webhooks
 from toolserver.webhooks.store import WebhookStore
+from toolserver.webhooks.subscriptions import SubscriptionParts, WebhookSubscriptions
+
+NETWORK = DeliveryNetwork()
+
+
+@dataclass(frozen=True, slots=True)
+class WebhookService:
+    """Open webhooks: what owners can do, the queue, and what is stored."""
+
+    subscriptions: WebhookSubscriptions
+    queue: WebhookQueue
+    store: WebhookStore
 
 
 @asynccontextmanager
-async def open_service_webhooks(
+async def open_webhooks(
     settings: Settings,
     registry: Registry,
     pipeline: Pipeline,
@@ -30,10 +47,12 @@ async def open_service_webhooks(
     info: ServiceInfo,
     *,
     deliver: bool = False,
+    network: DeliveryNetwork = NETWORK,
+    examples: Callable[[], Mapping[str, Any]] = read_examples,
 ) -> AsyncIterator[WebhookService | None]:
     """Open the webhooks of a service, which its tools find in `info`; None if they are switched off.
 
-    With `deliver`, due webhooks are delivered until the block is left.
+    With `deliver`, due webhooks are delivered until the block is left. `network` and `examples` are for tests.
 
     Raises:
         SecretsUnreadable
@@ -41,27 +60,47 @@ async def open_service_webhooks(
     if not settings.webhooks.enabled:
         yield None
         return
-    async with _open_file(money) as file:
-        setup = WebhookSetup(
-            store=WebhookStore(file),
-            registry=registry,
-            pipeline=pipeline,
-            receipts=money.evidence,
-            clock=info.clock,
-            key=temporary_key() if money.file is None else open_key(settings.data_dir, settings.scaling.keys_dir),
-            account_of=account_lookup(money),
-            ledger=None if money.followed is None else KeptCalls(money.followed),
-            observe=pipeline.metrics.attempted,
-            examples=read_examples,
+    clock = info.clock
+    async with (
+        _open_file(money) as file,
+        open_sender(
+            clock,
+            network,
             allow_loopback=settings.webhooks.allow_loopback,
-            uncharged_per_hour=settings.limits.uncharged_per_hour if settings.limits.enabled else None,
+            observe=pipeline.metrics.attempted,
+        ) as sender,
+        open_tasks() as tasks,
+    ):
+        store = WebhookStore(file)
+        charges = WebhookCharges(
+            money.ledger if money.followed is None else KeptCalls(money.followed),
+            money.evidence,
             hold_s=HOLD_S if money.followed is None else FOLLOWED_HOLD_S,
         )
-        async with open_webhooks(setup) as webhooks, open_tasks() as tasks:
-            info.webhooks = webhooks.subscriptions
-            if deliver:
-                tasks.start_soon(webhooks.queue.run)
-            yield webhooks
+        payloads = PayloadSource(registry, pipeline)
+        fires = FireParts(
+            store=store,
+            charges=charges,
+            payloads=payloads,
+            sender=sender,
+            key=temporary_key() if money.file is None else open_key(settings.data_dir, settings.scaling.keys_dir),
+            clock=clock,
+            uncharged_per_hour=settings.limits.uncharged_per_hour if settings.limits.enabled else None,
+        )
+        queue = WebhookQueue(WebhookTimer(store, payloads, charges, clock), FireWorker(fires), store, clock)
+        subscriptions = WebhookSubscriptions(
+            SubscriptionParts(
+                fires=fires,
+                ledger=money.ledger,
+                account_of=account_lookup(money),
+                wake=queue.wake,
+                examples=examples,
+            )
+        )
+        info.webhooks = subscriptions
+        if deliver:
+            tasks.start_soon(queue.run)
+        yield WebhookService(subscriptions, queue, store)
 
 
 @asynccontextmanager

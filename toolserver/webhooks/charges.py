@@ -10,7 +10,7 @@ from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.protocol import AccountRef, NoCharge, Reservation, Settlement, UnknownCall, Who
 from toolserver.money.receipts.sign import Body, Receipts, Sale, request_text
 from toolserver.registry.registry import Operation
-from toolserver.webhooks.message import WebhookMessage
+from toolserver.webhooks.delivery import WebhookMessage
 from toolserver.webhooks.records import WebhookFire, WebhookSubscription
 
 log = logging.getLogger(__name__)

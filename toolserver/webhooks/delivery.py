@@ -1,51 +1,226 @@
-"""Make one delivery attempt: a POST over a connection that the egress guard has allowed, and one word for its result.
+"""Deliver: what a message says, whose turn it is to receive one, and one attempt with one word for its result.
 
-Redirects are failures, and proxies from the environment are not used. The receiver's answer is read only as far as
-needed to reuse the connection, and it is never shown to anyone.
+A delivery has the same bytes in every attempt. Capacity is shared fairly between receivers: one delivery at a time per
+endpoint, four per host, a rate for new hosts. An attempt is a POST over a connection that the egress guard has allowed.
+Redirects are failures. The receiver's answer is read only as far as needed to reuse the connection, and it is never
+shown to anyone.
 """
 
 import asyncio
 import email.utils
 import ssl
 import time
-from collections.abc import Mapping
+from collections import OrderedDict, deque
+from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, NamedTuple
 
-import aiohttp
+import msgspec
 from yarl import URL
 
-from toolserver.webhooks.dns_lane import DnsLane, NameUnknown
-from toolserver.webhooks.egress import EgressGuard, TargetRefused
-from toolserver.webhooks.guarded_session import make_guarded_session
-from toolserver.webhooks.records import Attempt
+from toolserver.clock import Clock
+from toolserver.core.models import iso_ms
+from toolserver.errors import ToolserverError
+from toolserver.webhooks.egress import PORTS, DnsLane, EgressGuard, GuardedSession, Lookup, RequestFailed, look_up
+from toolserver.webhooks.records import Attempt, WebhookFire, WebhookSubscription
+from toolserver.webhooks.secret_box import SubscriptionSecrets
+from toolserver.webhooks.signing import RECEIPT_HEADER, SUBSCRIPTION_HEADER, signature_headers
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse
+
+
+class WebhookMessage(NamedTuple):
+    """One delivery: the body, and the data for the headers of each attempt."""
+
+    fire: WebhookFire
+    subscription: WebhookSubscription
+    body: bytes
+
+    def headers(self, secrets: SubscriptionSecrets, now: int) -> dict[str, str]:
+        """Return the headers of an attempt at `now` in milliseconds. Custom headers never replace ours."""
+        signed = signature_headers(
+            secrets.secret, secrets.older(now), message_id=self.fire.message_id, timestamp=now // 1000, body=self.body
+        )
+        ours = {**signed, SUBSCRIPTION_HEADER: self.subscription.id}
+        if self.fire.price:
+            ours[RECEIPT_HEADER] = self.fire.receipt_id
+        return {**secrets.headers, **ours}
+
+
+def compose_challenge(fire: WebhookFire, subscription: WebhookSubscription, now: int) -> WebhookMessage:
+    """Return a delivery without data, with an id of its own; a receiver that accepts it gets the fire's body."""
+    head = {
+        "subscription_id": subscription.id,
+        "endpoint": subscription.endpoint,
+        "delivered_at": iso_ms(now / 1000),
+        "data": None,
+        "challenge": True,
+    }
+    # with the id of the fire, a receiver that ignores repeats would ignore the body after the challenge
+    return WebhookMessage(fire._replace(id=f"{fire.id}_challenge", price=0), subscription, msgspec.json.encode(head))
+
+
+def compose_body(fire: WebhookFire, subscription: WebhookSubscription, payload: bytes) -> bytes:
+    """Return the JSON body around a payload, which is inserted unchanged. The fire's `sent_at` must be set."""
+    head = {
+        "subscription_id": subscription.id,
+        "endpoint": subscription.endpoint,
+        "delivered_at": iso_ms((fire.sent_at or fire.created_at) / 1000),
+    }
+    parts = [msgspec.json.encode(head)[:-1], b',"data":', payload]
+    if fire.condition is not None:
+        parts += [b',"condition":', fire.condition]
+    if fire.kind == "test":
+        parts.append(b',"test":true')
+    return b"".join([*parts, b"}"])
+
+
+PER_ENDPOINT, PER_HOST = 1, 4
+WAIT_S = 15.0  # maximum wait for a turn at a busy host; far less than the lease of a claimed fire
+WAITING = 16  # maximum deliveries waiting for one host
+UNPROVEN_PER_MINUTE = 60
+PROVEN = 50_000
+
+
+class HostBusy(ToolserverError):
+    """No turn is free at this host now; try again after `wait_s` seconds."""
+
+    def __init__(self, wait_s: float) -> None:
+        super().__init__("the target host is busy")
+        self.wait_s = wait_s
+
+
+@dataclass(slots=True)
+class _Turns:
+    gate: asyncio.Semaphore
+    users: int = 0
+
+
+class HostLimits:
+    """The turns of all targets, across all tokens. Its length is the number of endpoints and hosts with a delivery."""
+
+    def __init__(self, clock: Clock, *, wait_s: float = WAIT_S) -> None:
+        self._clock, self._wait_s = clock, wait_s
+        self._turns: dict[Hashable, _Turns] = {}
+        self._proven: OrderedDict[str, None] = OrderedDict()
+        self._sent: dict[str, deque[float]] = {}
+
+    def __len__(self) -> int:
+        return len(self._turns)
+
+    def prove(self, host: str) -> None:
+        """Note that a receiver at this host has answered 2xx, so it is not an uninvolved third party."""
+        self._proven[host] = None
+        self._proven.move_to_end(host)
+        self._sent.pop(host, None)
+        if len(self._proven) > PROVEN:
+            self._proven.popitem(last=False)
+
+    @asynccontextmanager
+    async def turn(self, url: str, host: str) -> AsyncIterator[bool]:
+        """Hold a turn to send to a URL; yields whether it had to wait. Raises HostBusy if none is free in time."""
+        async with self._gate(("url", url), PER_ENDPOINT) as behind, self._gate(("host", host), PER_HOST) as crowded:
+            self._count_unproven(host)
+            yield behind or crowded
+
+    @asynccontextmanager
+    async def _gate(self, key: Hashable, most: int) -> AsyncIterator[bool]:
+        turns = self._turns.setdefault(key, _Turns(asyncio.Semaphore(most)))
+        if turns.users >= most + WAITING:
+            raise HostBusy(self._wait_s)
+        turns.users += 1
+        waits = turns.gate.locked()
+        try:
+            try:
+                async with asyncio.timeout(self._wait_s):
+                    await turns.gate.acquire()
+            except TimeoutError:
+                raise HostBusy(self._wait_s) from None
+            try:
+                yield waits
+            finally:
+                turns.gate.release()
+        finally:
+            turns.users -= 1
+            if not turns.users:
+                del self._turns[key]
+
+    def _count_unproven(self, host: str) -> None:
+        """Count a delivery to a host that has never answered 2xx. Raises HostBusy above 60 a minute."""
+        if host in self._proven:
+            return
+        now = self._clock.monotonic()
+        sent = self._sent.setdefault(host, deque())
+        while sent and sent[0] <= now - 60:
+            sent.popleft()
+        if len(sent) >= UNPROVEN_PER_MINUTE:
+            raise HostBusy(sent[0] + 60 - now)
+        sent.append(now)
+        if len(self._sent) > PROVEN:
+            del self._sent[next(iter(self._sent))]
+
 
 USER_AGENT = "toolserver-webhook/1.0"
-CONNECT_S, TOTAL_S, REST_S = 5.0, 10.0, 0.5
 MOST_ANSWER = 64 * 1024
 LONGEST_WAIT_S = 240.0  # maximum accepted Retry-After
 
 
-class WebhookSender:
-    """Sends bodies. There is one for the process; `tls` may have the certificate authority of a test."""
+@dataclass(frozen=True, slots=True)
+class DeliveryNetwork:
+    """How deliveries reach receivers: names, certificate authorities, ports, and seconds.
 
-    def __init__(self, guard: EgressGuard, lane: DnsLane, *, tls: ssl.SSLContext | None = None) -> None:
-        headers = {"User-Agent": USER_AGENT, "Content-Type": "application/json", "Accept": "*/*"}
-        times = aiohttp.ClientTimeout(total=TOTAL_S, sock_connect=CONNECT_S)
-        self._session = make_guarded_session(guard, lane, tls=tls, times=times, headers=headers)
+    `total_s` is for an attempt, `connect_s` for its connection, and `rest_s` for the answer after its status.
+    """
+
+    lookup: Lookup = look_up
+    load_tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
+    ports: Sequence[int] = PORTS
+    connect_s: float = 5.0
+    total_s: float = 10.0
+    rest_s: float = 0.5
+
+
+class WebhookSender:
+    """Sends bodies to receivers whose turn it is. `observe` counts attempts by outcome."""
+
+    def __init__(
+        self,
+        lane: DnsLane,
+        clock: Clock,
+        network: DeliveryNetwork,
+        observe: Callable[[str], None] = lambda outcome: None,
+    ) -> None:
+        self.lane, self.limits = lane, HostLimits(clock)
+        self._rest_s, self._observe = network.rest_s, observe
+        self._session = GuardedSession(
+            lane,
+            headers={"User-Agent": USER_AGENT, "Content-Type": "application/json", "Accept": "*/*"},
+            connect_s=network.connect_s,
+            total_s=network.total_s,
+            load_tls=network.load_tls,
+        )
 
     async def send(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Attempt:
-        """POST a body within 10 s. Every outcome is returned as an Attempt."""
+        """POST a body within 10 s. Every behaviour of the receiver is returned as an Attempt."""
         started = time.perf_counter()
         status, retry_after = None, None
         try:
-            posted = self._session.post(url, data=body, headers=headers, allow_redirects=False)
-            async with posted as answer:
+            async with self._session.request("POST", url, body=body, headers=headers) as answer:
                 status = answer.status
                 retry_after = _retry_after(answer.headers.get("Retry-After"))
-                await _discard(answer)
+                await _discard(answer, self._rest_s)
             error = _judge(status)
         except Exception as failure:
-            error = _name_failure(failure) if status is None else _judge(status)
+            if status is not None:
+                error = _judge(status)
+            elif isinstance(failure, RequestFailed):
+                error = failure.reason
+            else:
+                raise
         duration = int((time.perf_counter() - started) * 1000)
+        self._observe(error or "ok")
         return Attempt(status, error, duration, retry_after if error else None)
 
     async def close(self) -> None:
@@ -53,21 +228,37 @@ class WebhookSender:
         await self._session.close()
 
 
-async def _discard(answer: aiohttp.ClientResponse) -> None:
-    """Read a short answer to its end, so that the connection can be reused; a long or slow one is cut off."""
+@asynccontextmanager
+async def open_sender(
+    clock: Clock, network: DeliveryNetwork, *, allow_loopback: bool, observe: Callable[[str], None]
+) -> AsyncIterator[WebhookSender]:
+    """Open a sender, and end its connections and lookups when the block is left."""
+    guard = EgressGuard(allow_loopback=allow_loopback, ports=network.ports)
+    lane = DnsLane(guard, clock, lookup=network.lookup)
+    sender = WebhookSender(lane, clock, network, observe)
+    try:
+        yield sender
+    finally:
+        await sender.close()
+        lane.close()
+
+
+async def _discard(answer: "ClientResponse", rest_s: float) -> None:
+    """Read a short answer to its end, so that the connection can be reused; a long or slow one is cut off.
+
+    Only the status counts, which has been read before.
+    """
     if answer.content.at_eof():
         return
     left = MOST_ANSWER
-    try:
-        async with asyncio.timeout(REST_S):
+    with suppress(TimeoutError):
+        async with asyncio.timeout(rest_s):
             async for chunk in answer.content.iter_any():
                 left -= len(chunk)
                 if left < 0:
                     break
             else:
                 return
-    except (TimeoutError, aiohttp.ClientError):
-        pass  # the status has been read, and only the status counts
     answer.close()
 
 
@@ -75,24 +266,6 @@ def _judge(status: int) -> str | None:
     if 200 <= status < 300:
         return None
     return "redirect" if 300 <= status < 400 else f"http_{status}"
-
-
-def _name_failure(failure: Exception) -> str:
-    """Return one word for a failure without an answer. Re-raises errors that are not the receiver's failure."""
-    causes = [failure, failure.__cause__, getattr(failure, "os_error", None)]
-    if any(isinstance(cause, TargetRefused | aiohttp.InvalidURL) for cause in causes):
-        return "target_refused"
-    if any(isinstance(cause, NameUnknown) for cause in causes):
-        return "dns"
-    if isinstance(failure, TimeoutError):
-        return "timeout"
-    if isinstance(failure, aiohttp.ClientSSLError | ssl.SSLError):
-        return "tls"
-    if isinstance(failure, aiohttp.ClientConnectorError):
-        return "connect"
-    if isinstance(failure, aiohttp.ClientError | OSError):
-        return "closed"
-    raise failure
 
 
 def _retry_after(header: str | None) -> float | None:

@@ -1,20 +1,38 @@
-"""Guard egress: a delivery only ever goes to a public address, whatever its URL says.
+"""Guard egress: a request to an address that others name only ever goes to a public one, whatever its URL says.
 
 The guard checks three times: the URL when it is registered, every address of a name when it is looked up, and the
 address that a socket is about to connect to. The last check is the decisive one: aiohttp does not look up literal
-addresses, so a guard in the resolver alone would let `127.0.0.1` through.
+addresses, so a guard in the resolver alone would let `127.0.0.1` through. Deliveries are sent through a session with
+these checks, and so are requests for the documents in which OAuth clients describe themselves.
 """
 
+import asyncio
+import contextlib
+import functools
 import socket
-from collections.abc import Sequence
-from functools import lru_cache
+import ssl
+import threading
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from ipaddress import IPv4Address, IPv6Address, ip_address
-from typing import Any
+from queue import SimpleQueue
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
+import anyio
+import anyio.to_thread
 from yarl import URL
 
+from toolserver.clock import Clock
 from toolserver.core.public_address import is_local_host, is_loopback, is_public
 from toolserver.errors import ToolserverError
+
+if TYPE_CHECKING:
+    from aiohttp import ClientResponse, ClientSession
+    from aiohttp.abc import AbstractResolver, ResolveResult
+else:
+    AbstractResolver = object  # it has no code of its own, and importing aiohttp is heavy
+
+R = TypeVar("R")
 
 MOST_URL = 2000
 PORTS = (443, 8443)
@@ -47,8 +65,8 @@ class EgressGuard:
     `allow_loopback` is for development: it also allows this machine, at any port and without TLS.
     """
 
-    def __init__(self, *, allow_loopback: bool = False) -> None:
-        self._allow_loopback = allow_loopback
+    def __init__(self, *, allow_loopback: bool = False, ports: Sequence[int] = PORTS) -> None:
+        self._allow_loopback, self._ports = allow_loopback, ports
 
     def check_url(self, text: str) -> URL:
         """Return the URL for deliveries as aiohttp reads it. Looks up nothing.
@@ -66,7 +84,7 @@ class EgressGuard:
         return url
 
     def _check_public(self, url: URL, host: str) -> None:
-        if url.port not in PORTS:
+        if url.port not in self._ports:
             raise TargetRefused("port_not_allowed", "Deliveries go only to port 443 or 8443.")
         address = _literal(host)
         if address is not None:
@@ -84,7 +102,7 @@ class EgressGuard:
             return
         if not is_public(address):
             raise TargetRefused("private_address", "The host has an address that is not on the public Internet.")
-        if port is not None and port not in PORTS:
+        if port is not None and port not in self._ports:
             raise TargetRefused("port_not_allowed", "Deliveries go only to port 443 or 8443.")
 
     def check_all(self, addresses: Sequence[str]) -> None:
@@ -139,8 +157,305 @@ def _literal(host: str) -> IPv4Address | IPv6Address | None:
         return None
 
 
-_read_address = lru_cache(4096)(ip_address)
+_read_address = functools.lru_cache(4096)(ip_address)
 
 
 def _is_internal(host: str) -> bool:
     return "." not in host or any(host == name or host.endswith("." + name) for name in INTERNAL_NAMES)
+
+
+class DaemonThreads:
+    """Runs blocking calls. Threads are started as needed, up to `most`; further calls wait their turn."""
+
+    def __init__(self, most: int, name: str) -> None:
+        self._most, self._name = most, name
+        self._started = self._busy = 0
+        self._queue: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+
+    def run(self, call: Callable[..., R], *arguments: Any) -> asyncio.Future[R]:
+        """Run a call in a thread. Its result or exception arrives in the future."""
+        loop = asyncio.get_running_loop()
+        answer: asyncio.Future[R] = loop.create_future()
+        self._busy += 1
+        answer.add_done_callback(self._ended)
+
+        def work() -> None:
+            result: Any = None
+            failure: Exception | None = None
+            try:
+                result = call(*arguments)
+            except Exception as error:
+                failure = error
+            with contextlib.suppress(RuntimeError):  # the loop is closed, so nobody is waiting any more
+                loop.call_soon_threadsafe(_hand_over, answer, result, failure)
+
+        self._queue.put(work)
+        if self._started < min(self._busy, self._most):
+            self._started += 1
+            threading.Thread(target=self._serve, name=f"{self._name}-{self._started}", daemon=True).start()
+        return answer
+
+    def _ended(self, _: asyncio.Future[Any]) -> None:
+        self._busy -= 1
+
+    def _serve(self) -> None:
+        while (work := self._queue.get()) is not None:
+            work()
+
+    def close(self) -> None:
+        """End every thread once it has nothing left to do. Hanging threads last until the process ends."""
+        for _ in range(self._started):
+            self._queue.put(None)
+
+
+def _hand_over(answer: "asyncio.Future[Any]", result: Any, failure: Exception | None) -> None:
+    if answer.done():
+        return
+    if failure is None:
+        answer.set_result(result)
+    else:
+        answer.set_exception(failure)
+
+
+DEADLINE_S = 2.0
+THREADS, NEW_THREADS, SLOW_THREADS = 32, 128, 4
+CACHED_S, CACHED = 30.0, 20_000
+SUSPECT_S = 600.0  # how long a name that was not answered in time stays in the slow pool
+
+Lookup = Callable[[str], Sequence[str]]
+
+
+class NameUnknown(OSError):
+    """A name has no address, or no answer arrived in time."""
+
+
+class _CachedAddresses(NamedTuple):
+    addresses: Sequence[str]
+    until: float
+
+
+def look_up(host: str) -> Sequence[str]:
+    """Return the addresses of a name, including IPv6, in the system's order. Blocks. Raises OSError, UnicodeError."""
+    infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM, flags=socket.AI_ADDRCONFIG)
+    return list(dict.fromkeys(str(info[4][0]) for info in infos))
+
+
+class DnsLane:
+    """Resolves names to addresses that the guard allows. Answers are cached for half a minute.
+
+    The system's resolver blocks a thread for up to half a minute. In asyncio's own pool, six such names would delay
+    every other delivery. Lookups therefore have their own pools: one for names that were answered before, one for new
+    names, and a small one for names that were not answered in time. However many names hang, they only fill the pool
+    of their kind.
+    """
+
+    def __init__(
+        self, guard: EgressGuard, clock: Clock, *, lookup: Lookup = look_up, deadline_s: float = DEADLINE_S
+    ) -> None:
+        self.guard, self._clock, self._lookup, self._deadline_s = guard, clock, lookup, deadline_s
+        self._fast = DaemonThreads(THREADS, "webhook-dns")
+        self._new = DaemonThreads(NEW_THREADS, "webhook-dns-new")
+        self._slow = DaemonThreads(SLOW_THREADS, "webhook-dns-slow")
+        self._cache: OrderedDict[str, _CachedAddresses] = OrderedDict()
+        self._suspect: OrderedDict[str, float] = OrderedDict()
+        self._running: dict[str, asyncio.Future[Sequence[str]]] = {}
+        self._begun: set[str] = set()  # names that a thread is looking up; the others in `_running` wait for a thread
+
+    async def resolve(self, host: str) -> Sequence[str]:
+        """Return the addresses of a name after checking every one.
+
+        Raises:
+            NameUnknown: there is none, or no answer in time, by default within two seconds.
+            TargetRefused: one of them is not allowed.
+        """
+        cached = self._cache.get(host)
+        fresh = cached is not None and cached.until > self._clock.monotonic()
+        addresses = cached.addresses if cached is not None and fresh else await self._ask(host)
+        self.guard.check_all(addresses)
+        return addresses
+
+    async def _ask(self, host: str) -> Sequence[str]:
+        running = self._running.get(host)
+        if running is None:
+            running = self._running[host] = self._pool(host).run(self._begin, host)
+            running.add_done_callback(functools.partial(self._ended, host))
+        try:
+            async with asyncio.timeout(self._deadline_s):
+                addresses = await asyncio.shield(running)
+        except TimeoutError:
+            if host in self._begun:
+                self._suspect_name(host)
+            raise NameUnknown(f"no answer for {host} in time") from None
+        except (OSError, UnicodeError) as error:
+            raise NameUnknown(f"{host} has no address") from error
+        self._suspect.pop(host, None)
+        if not addresses:
+            raise NameUnknown(f"{host} has no address")
+        return addresses
+
+    def _pool(self, host: str) -> DaemonThreads:
+        if self._suspect.get(host, 0) > self._clock.monotonic():
+            return self._slow
+        return self._fast if host in self._cache and host not in self._suspect else self._new
+
+    def _begin(self, host: str) -> Sequence[str]:
+        """Look up a name, in a thread."""
+        self._begun.add(host)
+        return self._lookup(host)
+
+    def _ended(self, host: str, ended: asyncio.Future[Sequence[str]]) -> None:
+        """Cache an answer, even a late one. A lookup for which nobody waits any more may fail silently."""
+        self._running.pop(host, None)
+        self._begun.discard(host)
+        if ended.cancelled() or ended.exception() is not None or not ended.result():
+            return
+        self._cache[host] = _CachedAddresses(ended.result(), self._clock.monotonic() + CACHED_S)
+        self._cache.move_to_end(host)
+        if len(self._cache) > CACHED:
+            self._cache.popitem(last=False)
+
+    def _suspect_name(self, host: str) -> None:
+        self._suspect[host] = self._clock.monotonic() + SUSPECT_S
+        self._suspect.move_to_end(host)
+        if len(self._suspect) > CACHED:
+            self._suspect.popitem(last=False)
+
+    def close(self) -> None:
+        """End the threads, without waiting for those that still wait for an answer."""
+        for pool in (self._fast, self._new, self._slow):
+            pool.close()
+
+
+KEEP_ALIVE_S = 4.0  # less than the five seconds after which common servers close
+
+
+class RequestFailed(ToolserverError):
+    """There was no answer, or it ended early.
+
+    `reason` is one word: target_refused, dns, timeout, tls, connect or closed.
+    """
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(f"the request failed: {reason}")
+        self.reason = reason
+
+
+class GuardedSession:
+    """An HTTP client for addresses that others name: the guard checks every connection.
+
+    It follows no redirects, and uses neither proxies from the environment nor cookies. It opens with its first request,
+    because importing aiohttp and loading the certificate authorities takes 0.3 s, which a thread does.
+    """
+
+    def __init__(
+        self,
+        lane: DnsLane,
+        *,
+        headers: Mapping[str, str],
+        connect_s: float,
+        total_s: float,
+        load_tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+    ) -> None:
+        self._lane, self._headers, self._load_tls = lane, headers, load_tls
+        self._connect_s, self._total_s = connect_s, total_s
+        self._opening = anyio.Lock()
+        self._session: ClientSession | None = None
+
+    @contextlib.asynccontextmanager
+    async def request(
+        self, method: str, url: URL | str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None
+    ) -> AsyncIterator["ClientResponse"]:
+        """Send a request and yield its answer, whose body the caller reads within the block.
+
+        Raises:
+            RequestFailed
+        """
+        session = self._session or await self._open()
+        try:
+            async with session.request(method, url, data=body, headers=headers, allow_redirects=False) as answer:
+                yield answer
+        except Exception as failure:
+            raise RequestFailed(_name_failure(failure)) from failure
+
+    async def close(self) -> None:
+        """Close every connection."""
+        if self._session is not None:
+            await self._session.close()
+
+    async def _open(self) -> "ClientSession":
+        async with self._opening:
+            if self._session is None:
+                self._session = self._make_session(await anyio.to_thread.run_sync(_load, self._load_tls))
+        return self._session
+
+    def _make_session(self, tls: ssl.SSLContext) -> "ClientSession":
+        import aiohttp
+
+        connector = aiohttp.TCPConnector(
+            resolver=GuardedResolver(self._lane),
+            use_dns_cache=False,
+            socket_factory=self._lane.guard.open_socket,
+            ssl=tls,
+            limit=0,
+            keepalive_timeout=KEEP_ALIVE_S,
+        )
+        return aiohttp.ClientSession(
+            connector=connector,
+            cookie_jar=aiohttp.DummyCookieJar(),
+            auto_decompress=False,
+            trust_env=False,
+            timeout=aiohttp.ClientTimeout(total=self._total_s, sock_connect=self._connect_s),
+            headers=self._headers,
+        )
+
+
+def _load(load_tls: Callable[[], ssl.SSLContext]) -> ssl.SSLContext:
+    """Import aiohttp for the first time, and load the certificate authorities. Runs in a thread."""
+    import aiohttp  # noqa: F401
+
+    return load_tls()
+
+
+class GuardedResolver(AbstractResolver):
+    """Adapts the lane to aiohttp's resolver interface."""
+
+    def __init__(self, lane: DnsLane) -> None:
+        self._lane = lane
+
+    async def resolve(
+        self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
+    ) -> list["ResolveResult"]:
+        return [
+            {
+                "hostname": host,
+                "host": address,
+                "port": port,
+                "family": socket.AF_INET6 if ":" in address else socket.AF_INET,
+                "proto": 0,
+                "flags": socket.AI_NUMERICHOST | socket.AI_NUMERICSERV,
+            }
+            for address in await self._lane.resolve(host)
+        ]
+
+    async def close(self) -> None:
+        """Do nothing: the lane's owner closes it."""
+
+
+def _name_failure(failure: Exception) -> str:
+    """Return one word for a failure without an answer. Re-raises errors that are not the receiver's failure."""
+    import aiohttp
+
+    causes = [failure, failure.__cause__, getattr(failure, "os_error", None)]
+    if any(isinstance(cause, TargetRefused | aiohttp.InvalidURL) for cause in causes):
+        return "target_refused"
+    if any(isinstance(cause, NameUnknown) for cause in causes):
+        return "dns"
+    if isinstance(failure, TimeoutError):
+        return "timeout"
+    if isinstance(failure, aiohttp.ClientSSLError | ssl.SSLError):
+        return "tls"
+    if isinstance(failure, aiohttp.ClientConnectorError):
+        return "connect"
+    if isinstance(failure, aiohttp.ClientError | OSError):
+        return "closed"
+    raise failure

@@ -5,88 +5,29 @@ is claimed again with the same id, the same reservation and the same body.
 """
 
 import logging
-from collections import OrderedDict
-from collections.abc import Mapping
-from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import anyio
-from yarl import URL
 
 from toolserver.clock import Clock
-from toolserver.core.single_flight import SingleFlight
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.protocol import NoCharge, UnknownCall
 from toolserver.registry.registry import Operation
 from toolserver.webhooks.charges import WebhookCharges
-from toolserver.webhooks.egress import EgressGuard, TargetRefused
+from toolserver.webhooks.delivery import HostBusy, WebhookMessage, WebhookSender, compose_body, compose_challenge
+from toolserver.webhooks.egress import TargetRefused
 from toolserver.webhooks.fire_operations import AcceptFire, FinishFire, PostponeFire, PrepareFire, RetryFire
-from toolserver.webhooks.host_limits import HostBusy, HostLimits
-from toolserver.webhooks.message import WebhookMessage, compose_body, compose_challenge
-from toolserver.webhooks.payloads import PREFIX, PayloadSource
+from toolserver.webhooks.payloads import PREFIX, PayloadShelf, PayloadSource
 from toolserver.webhooks.records import Attempt, ClaimedFire, FireState, WebhookFire, WebhookSubscription
 from toolserver.webhooks.schedule import retry_delay
 from toolserver.webhooks.secret_box import SecretBoxKey, SecretsUnreadable
-from toolserver.webhooks.store import PAYLOAD_KEPT_MS, WebhookStore
+from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscription_operations import PauseSubscription
 from toolserver.webhooks.unpaid_bodies import Admission, AdmitBody, RefuseBody, WithdrawBody, counts_as_unpaid
-
-KEPT = 64
-AGAIN_MS = PAYLOAD_KEPT_MS // 6  # how often a payload that is still in use is stored again, so that it is kept
-
-
-class _Shelved(NamedTuple):
-    body: bytes
-    stored_at: int
-
-
-class PayloadShelf:
-    """A store's payloads, with the latest also in memory."""
-
-    def __init__(self, store: WebhookStore, clock: Clock) -> None:
-        self._store, self._clock = store, clock
-        self._shelved: OrderedDict[str, _Shelved] = OrderedDict()
-        self._saves = SingleFlight()
-
-    async def put(self, digest: str, body: bytes) -> None:
-        """Keep a payload for at least fifty minutes from now. It is on disk when this returns."""
-        now = int(self._clock.time() * 1000)
-        shelved = self._shelved.get(digest)
-        if shelved is None or not 0 <= now - shelved.stored_at < AGAIN_MS:
-            await self._saves.do(digest, partial(self._save, digest, _Shelved(body, now)))
-
-    async def _save(self, digest: str, shelved: _Shelved) -> None:
-        await self._store.save_payload(digest, shelved.body, shelved.stored_at)
-        self._shelve(digest, shelved)
-
-    async def get(self, digest: str) -> bytes | None:
-        """Return a payload; None if it is no longer kept."""
-        shelved = self._shelved.get(digest)
-        if shelved is not None:
-            return shelved.body
-        body = await self._store.payload(digest)
-        if body is not None:
-            self._shelve(digest, _Shelved(body, -AGAIN_MS))
-        return body
-
-    def _shelve(self, digest: str, shelved: _Shelved) -> None:
-        self._shelved[digest] = shelved
-        self._shelved.move_to_end(digest)
-        if len(self._shelved) > KEPT:
-            self._shelved.popitem(last=False)
-
 
 log = logging.getLogger(__name__)
 
 INTERRUPTED_MS = 900_000  # extra time after its slot, for an interrupted attempt
-
-
-class Sender(Protocol):
-    """Makes attempts."""
-
-    async def send(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Attempt:
-        """POST a body. Every behaviour of the receiver results in an Attempt."""
-        ...
 
 
 class FireParts(NamedTuple):
@@ -95,10 +36,8 @@ class FireParts(NamedTuple):
     store: WebhookStore
     charges: WebhookCharges
     payloads: PayloadSource
-    sender: Sender
-    guard: EgressGuard
+    sender: WebhookSender
     key: SecretBoxKey
-    limits: HostLimits
     clock: Clock
     uncharged_per_hour: int | None = 10
 
@@ -135,13 +74,13 @@ class FireWorker:
         fire, subscription = claimed
         try:
             with anyio.CancelScope(shield=True):  # a ledger releases reservations of callers that are gone
-                held = await self._parts.charges.reserve(fire, subscription, operation)
+                reservation = await self._parts.charges.reserve(fire, subscription, operation)
         except PaymentRequired as refusal:
             await self._leave_out(claimed, operation, refusal)
             return False
-        if held.state == "open":
+        if reservation.state == "open":
             return True
-        if held.state == "posted":
+        if reservation.state == "posted":
             await self._finish(fire, "charged", None)
         else:  # a process died: it gave the fire up and could not record that, or its reservations ended with it
             if fire.attempts:  # such a death may repeat a line of the log, and never leaves one out
@@ -195,7 +134,7 @@ class FireWorker:
         """Make one attempt when it is this target's turn, if the subscription is still active."""
         parts, subscription = self._parts, message.subscription
         try:
-            async with parts.limits.turn(subscription.url, subscription.host) as waited:
+            async with parts.sender.limits.turn(subscription.url, subscription.host) as waited:
                 current = await parts.store.subscription(subscription.id) if waited else subscription
                 if current is None or _why_not(message.fire, current, self._now) is not None:
                     await self._drop(message.fire, subscription, "cancelled")
@@ -237,7 +176,7 @@ class FireWorker:
         if not attempt.delivered:
             await self._fail(message, attempt, operation)
             return
-        self._parts.limits.prove(message.subscription.host)
+        self._parts.sender.limits.prove(message.subscription.host)
         accept = AcceptFire(message.fire.id, attempt, self._now)
         accepted = await self._parts.store.apply(accept)
         if accepted is not None:
@@ -246,7 +185,7 @@ class FireWorker:
     async def _attempt(self, message: WebhookMessage) -> Attempt:
         parts = self._parts
         try:
-            url = parts.guard.check_url(message.subscription.url)
+            url = parts.sender.lane.guard.check_url(message.subscription.url)
             headers = message.headers(parts.key.unseal(message.subscription.sealed), self._now)
         except TargetRefused:
             return Attempt(None, "target_refused", 0)

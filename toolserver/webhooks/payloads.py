@@ -1,13 +1,14 @@
 """Compose what deliveries carry: answers of premium endpoints, from the cache that serves every other caller.
 
 Subscriptions to the same query that become due while an answer is fresh share that answer. No subscriber gets older
-data than a caller at that moment.
+data than a caller at that moment. A payload is stored before it is sent, so that every attempt sends the same bytes.
 """
 
 import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
@@ -17,13 +18,15 @@ from toolserver.calls.arguments import build_cache_key, validate_arguments
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.response import find_no_charge_reason
 from toolserver.calls.response_cache import SchemaFailure
+from toolserver.clock import Clock
 from toolserver.core.models import iso
+from toolserver.core.single_flight import SingleFlight
 from toolserver.errors import CallRejected, InvalidArguments
 from toolserver.money.ledger.protocol import NoCharge
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.spelling import find_word
 from toolserver.webhooks.conditions import check_path
-from toolserver.webhooks.message import MOST_BYTES
+from toolserver.webhooks.store import PAYLOAD_KEPT_MS, WebhookStore
 
 log = logging.getLogger(__name__)
 
@@ -31,7 +34,8 @@ SINCE = "webhook_since"
 """The tag of a tool that names the argument that limits its answer to items since a time."""
 
 PREFIX = "/api/pro/"
-KEPT = 64
+MOST_BYTES = 1024 * 1024  # in the body of a delivery
+CACHED = 64
 MINUTE_MS = 60_000
 LATE_MS = 20 * MINUTE_MS  # sources report late: an earthquake is listed many minutes after its timestamp
 
@@ -117,6 +121,50 @@ class PayloadSource:
         decoded = self._decoded.get(payload.digest)
         if decoded is None:
             decoded = self._decoded[payload.digest] = msgspec.json.decode(payload.body)
-            if len(self._decoded) > KEPT:
+            if len(self._decoded) > CACHED:
                 self._decoded.popitem(last=False)
         return decoded
+
+
+AGAIN_MS = PAYLOAD_KEPT_MS // 6  # how often a payload that is still in use is stored again, so that it is kept
+
+
+class _Shelved(NamedTuple):
+    body: bytes
+    stored_at: int
+
+
+class PayloadShelf:
+    """A store's payloads, with the latest also in memory."""
+
+    def __init__(self, store: WebhookStore, clock: Clock) -> None:
+        self._store, self._clock = store, clock
+        self._shelved: OrderedDict[str, _Shelved] = OrderedDict()
+        self._saves = SingleFlight()
+
+    async def put(self, digest: str, body: bytes) -> None:
+        """Keep a payload for at least fifty minutes from now. It is on disk when this returns."""
+        now = int(self._clock.time() * 1000)
+        shelved = self._shelved.get(digest)
+        if shelved is None or not 0 <= now - shelved.stored_at < AGAIN_MS:
+            await self._saves.do(digest, partial(self._save, digest, _Shelved(body, now)))
+
+    async def _save(self, digest: str, shelved: _Shelved) -> None:
+        await self._store.save_payload(digest, shelved.body, shelved.stored_at)
+        self._shelve(digest, shelved)
+
+    async def get(self, digest: str) -> bytes | None:
+        """Return a payload; None if it is no longer kept."""
+        shelved = self._shelved.get(digest)
+        if shelved is not None:
+            return shelved.body
+        body = await self._store.payload(digest)
+        if body is not None:
+            self._shelve(digest, _Shelved(body, -AGAIN_MS))
+        return body
+
+    def _shelve(self, digest: str, shelved: _Shelved) -> None:
+        self._shelved[digest] = shelved
+        self._shelved.move_to_end(digest)
+        if len(self._shelved) > CACHED:
+            self._shelved.popitem(last=False)

@@ -14,6 +14,7 @@ SIGNATURE_HEADER = "X-Service-Signature"
 PREVIOUS_HEADER = "X-Service-Signature-Previous"
 TIMESTAMP_HEADER = "X-Service-Timestamp"
 SUBSCRIPTION_HEADER = "X-Service-Subscription"
+RECEIPT_HEADER = "X-Service-Receipt-Id"
 TOLERANCE_S = 300
 
 

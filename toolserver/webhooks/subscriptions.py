@@ -21,8 +21,7 @@ from toolserver.webhooks.conditions import (
     encode_condition,
     find_value,
 )
-from toolserver.webhooks.dns_lane import DnsLane, NameUnknown
-from toolserver.webhooks.egress import EgressGuard, TargetRefused
+from toolserver.webhooks.egress import DnsLane, NameUnknown, TargetRefused
 from toolserver.webhooks.fire_operations import FIRE_CREDITS, AddFire, plan_fire
 from toolserver.webhooks.fire_worker import FireParts, FireWorker
 from toolserver.webhooks.queue import LEASE_MS
@@ -52,14 +51,14 @@ _OURS = re.compile(
 )
 
 
-async def check_target(guard: EgressGuard, lane: DnsLane, text: str) -> URL:
+async def check_target(lane: DnsLane, text: str) -> URL:
     """Return the URL to deliver to. Accepts a name without an address, as it is checked before every delivery.
 
     Raises:
         InvalidArguments: with the reason as the type of the error.
     """
     try:
-        url = guard.check_url(text)
+        url = lane.guard.check_url(text)
         await lane.resolve(url.raw_host or "")
     except NameUnknown:
         return url
@@ -106,7 +105,6 @@ class SubscriptionParts:
     """The parts that the subscription service uses. `examples` has recorded answers by tool name, for tests."""
 
     fires: FireParts
-    lane: DnsLane
     ledger: Ledger
     account_of: Callable[[str], Awaitable[TokenAccount]]
     wake: Callable[[], None]
@@ -135,7 +133,7 @@ class WebhookSubscriptions:
         if request.when is not None and (wrong := payloads.check_condition(endpoint, request.when.path)):
             raise refuse("when.path", wrong, "path")
         headers = check_headers(request.headers)
-        url = await check_target(self._parts.fires.guard, self._parts.lane, request.webhook_url)
+        url = await check_target(self._parts.fires.sender.lane, request.webhook_url)
         account, secret = await self._parts.account_of(token), new_secret()
         await self._require_balance(token)
         subscription = WebhookSubscription(

@@ -41,7 +41,7 @@ FAULTS = (
         "a receiver's Retry-After is ignored",
         "return max(delay, attempt.retry_after_s or 0.0)",
         "return delay",
-        "tests/webhooks/test_delivery_rules.py",
+        "tests/webhooks/test_schedule.py",
     ),
     fault(
         "toolserver/webhooks/secret_box.py",
@@ -50,7 +50,7 @@ FAULTS = (
         "return self.previous",
     ),
     fault(
-        "toolserver/webhooks/condition_state.py",
+        "toolserver/webhooks/conditions.py",
         "a condition fires before it has held for its time",
         "if now - since < condition.for_s:",
         "if now - since < 0:",

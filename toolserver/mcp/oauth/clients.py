@@ -18,11 +18,9 @@ import unicodedata
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlsplit
 
-import anyio
-import anyio.to_thread
 from cachetools import LRUCache
 
 from toolserver.clock import Clock
@@ -32,11 +30,15 @@ from toolserver.core.visible_text import INVISIBLE
 from toolserver.errors import ToolserverError
 from toolserver.mcp.oauth.redirects import MOST_URIS, RedirectRefused, check_redirect_uri
 from toolserver.mcp.oauth.store import OAuthClient, OAuthStore
-from toolserver.webhooks.dns_lane import DnsLane, Lookup, look_up
-from toolserver.webhooks.egress import EgressGuard, TargetRefused
-
-if TYPE_CHECKING:
-    from aiohttp import ClientSession
+from toolserver.webhooks.egress import (
+    DnsLane,
+    EgressGuard,
+    GuardedSession,
+    Lookup,
+    RequestFailed,
+    TargetRefused,
+    look_up,
+)
 
 MOST_DOCUMENT, MOST_URL, MOST_NAME = 10 * 1024, 1000, 60
 CONNECT_S = 3.0
@@ -98,13 +100,22 @@ class ClientDocuments:
         lookup: Lookup = look_up,
         load_tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
     ) -> None:
-        self.limits, self._guard, self._clock, self._load_tls = limits, guard, clock, load_tls
+        self.limits, self._guard, self._clock = limits, guard, clock
         self._lane = DnsLane(guard, clock, lookup=lookup)
         self._cache: LRUCache[str, tuple[OAuthClient | ClientDocumentRefused, float]] = LRUCache(CACHED)
         self._readings: dict[str, _Reading] = {}  # by URL, the oldest first
         self._turn, self._ended = asyncio.Lock(), asyncio.Event()  # the first in the queue waits for the end of one
-        self._opening = anyio.Lock()
-        self._session: ClientSession | None = None
+        self._session = GuardedSession(
+            self._lane,
+            headers={
+                "User-Agent": "toolserver-oauth/1.0",
+                "Accept": "application/json",
+                "Accept-Encoding": "identity",
+            },
+            connect_s=CONNECT_S,
+            total_s=limits.total_s,
+            load_tls=load_tls,
+        )
 
     async def find(self, url: str, client: str | None = None) -> OAuthClient:
         """Return the client that the document at its id describes, within five seconds. `client` is who waits for it,
@@ -130,8 +141,7 @@ class ClientDocuments:
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-        if self._session is not None:
-            await self._session.close()
+        await self._session.close()
         self._lane.close()
 
     async def _join(self, url: str, client: str | None) -> OAuthClient | ClientDocumentRefused:
@@ -227,11 +237,8 @@ class ClientDocuments:
 
     async def _fetch(self, url: str) -> bytes:
         """Fetch the document. Raises ClientDocumentRefused."""
-        session = self._session or await self._open_session()
-        from aiohttp import ClientError
-
         try:
-            async with session.get(url, allow_redirects=False) as answer:
+            async with self._session.request("GET", url) as answer:
                 if answer.status != 200:
                     raise ClientDocumentRefused(f"The document at client_id returned status {answer.status}.")
                 if answer.headers.get("Content-Encoding", "identity") != "identity":
@@ -239,31 +246,8 @@ class ClientDocuments:
                 return await read_body(answer.content.iter_any(), MOST_DOCUMENT)
         except BodyTooLarge:
             raise ClientDocumentRefused(f"The document at client_id is larger than {MOST_DOCUMENT} bytes.") from None
-        except (ClientError, OSError, BodyUnreadable, TimeoutError, ValueError) as failure:
+        except (RequestFailed, BodyUnreadable, ValueError) as failure:
             raise ClientDocumentRefused("The document at client_id could not be read.") from failure
-
-    async def _open_session(self) -> "ClientSession":
-        async with self._opening:
-            if self._session is None:
-                guarded_session, tls = await anyio.to_thread.run_sync(self._load)
-                self._session = guarded_session.make_guarded_session(
-                    self._guard,
-                    self._lane,
-                    tls=tls,
-                    times=guarded_session.aiohttp.ClientTimeout(total=self.limits.total_s, sock_connect=CONNECT_S),
-                    headers={
-                        "User-Agent": "toolserver-oauth/1.0",
-                        "Accept": "application/json",
-                        "Accept-Encoding": "identity",
-                    },
-                )
-        return self._session
-
-    def _load(self) -> tuple[Any, ssl.SSLContext]:
-        """Import the module that opens sessions, and load the certificate authorities. Runs in a thread."""
-        from toolserver.webhooks import guarded_session  # it imports aiohttp, which is heavy
-
-        return guarded_session, self._load_tls()
 
 
 class ClientDirectory:

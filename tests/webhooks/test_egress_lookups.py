@@ -1,3 +1,5 @@
+"""Lookups of names: none delays another, and no answer leads inside."""
+
 import asyncio
 import threading
 from datetime import UTC, datetime
@@ -5,10 +7,15 @@ from datetime import UTC, datetime
 import pytest
 
 from toolserver.clock import ManualClock
-from toolserver.webhooks import dns_lane
-from toolserver.webhooks.dns_lane import DnsLane, NameUnknown
-from toolserver.webhooks.egress import EgressGuard, TargetRefused
-from toolserver.webhooks.guarded_session import GuardedResolver
+from toolserver.webhooks.egress import (
+    NEW_THREADS,
+    DaemonThreads,
+    DnsLane,
+    EgressGuard,
+    GuardedResolver,
+    NameUnknown,
+    TargetRefused,
+)
 
 
 @pytest.fixture
@@ -20,11 +27,11 @@ def clock():
 def lane_of(clock):
     lanes = []
 
-    def made(lookup, guard=None):
-        lanes.append(DnsLane(guard or EgressGuard(), clock, lookup=lookup))
+    def open_lane(lookup, **deadline):
+        lanes.append(DnsLane(EgressGuard(), clock, lookup=lookup, **deadline))
         return lanes[-1]
 
-    yield made
+    yield open_lane
     for lane in lanes:
         lane.close()
 
@@ -66,8 +73,7 @@ async def test_a_name_without_an_address_is_unknown(lane_of):
         await lane_of(lambda host: []).resolve("a.example")
 
 
-async def test_names_that_nobody_answers_for_delay_nobody_else(lane_of, monkeypatch):
-    monkeypatch.setattr(dns_lane, "DEADLINE_S", 0.5)
+async def test_names_that_nobody_answers_for_delay_nobody_else(lane_of):
     release = threading.Event()
 
     def lookup(host):
@@ -75,7 +81,7 @@ async def test_names_that_nobody_answers_for_delay_nobody_else(lane_of, monkeypa
             release.wait()
         return ["1.1.1.1"]
 
-    lane = lane_of(lookup)
+    lane = lane_of(lookup, deadline_s=0.5)
     try:
         dead = [asyncio.create_task(lane.resolve(f"dead{n}.example")) for n in range(12)]
         async with asyncio.timeout(60):
@@ -87,10 +93,7 @@ async def test_names_that_nobody_answers_for_delay_nobody_else(lane_of, monkeypa
         release.set()
 
 
-async def test_a_name_that_was_not_answered_in_time_moves_to_the_slow_pool_and_is_asked_once_at_a_time(
-    lane_of, monkeypatch, clock
-):
-    monkeypatch.setattr(dns_lane, "DEADLINE_S", 0.02)
+async def test_a_name_that_was_not_answered_in_time_moves_to_the_slow_pool_and_is_asked_once_at_a_time(lane_of, clock):
     release, threads = threading.Event(), []
 
     def lookup(host):
@@ -98,7 +101,7 @@ async def test_a_name_that_was_not_answered_in_time_moves_to_the_slow_pool_and_i
         release.wait(20)
         return ["1.1.1.1"]
 
-    lane = lane_of(lookup)
+    lane = lane_of(lookup, deadline_s=0.02)
     for _ in range(3):
         with pytest.raises(NameUnknown):
             await lane.resolve("dead.example")
@@ -122,34 +125,38 @@ async def test_aiohttp_is_told_each_address_with_its_family(lane_of):
     await resolver.close()
 
 
-async def test_however_many_new_names_hang_those_that_were_answered_before_are_looked_up_at_once(
-    lane_of, monkeypatch, clock
-):
-    monkeypatch.setattr(dns_lane, "DEADLINE_S", 1.5)
-    release = threading.Event()
+async def test_however_many_new_names_hang_those_that_were_answered_before_are_looked_up_at_once(lane_of, clock):
+    release, threads = threading.Event(), []
 
     def lookup(host):
         if host.startswith("dead"):
             release.wait()
+        threads.append(threading.current_thread().name.rpartition("-")[0])
         return ["1.1.1.1"]
 
-    lane = lane_of(lookup)
+    lane = lane_of(lookup, deadline_s=1.5)
     try:
         good = [f"good{n}.example" for n in range(20)]
         await asyncio.gather(*(lane.resolve(host) for host in good))
         clock.advance(31)
-        dead = [asyncio.create_task(lane.resolve(f"dead{n}.example")) for n in range(dns_lane.NEW_THREADS + 8)]
+        hosts = [f"dead{n}.example" for n in range(NEW_THREADS + 8)]
+        dead = [asyncio.create_task(lane.resolve(host)) for host in hosts]
         await asyncio.sleep(0)
         await asyncio.gather(*(lane.resolve(host) for host in good))
         assert not any(each.done() for each in dead), "those that hang are waited for by nobody else"
         await asyncio.gather(*dead, return_exceptions=True)
-        assert len(lane._suspect) == dns_lane.NEW_THREADS, "those that waited for a thread are not suspected"
     finally:
         release.set()
+    while len(threads) < 2 * len(good) + len(hosts):  # noqa: ASYNC110 - threads tell this loop nothing
+        await asyncio.sleep(0.01)
+    await asyncio.sleep(0.05)
+    clock.advance(31)
+    threads.clear()
+    await asyncio.gather(*(lane.resolve(host) for host in hosts))
+    assert threads.count("webhook-dns-slow") == NEW_THREADS, "those that waited for a thread are not suspected"
 
 
-async def test_an_answer_that_came_too_late_is_kept_for_the_next_attempt(lane_of, monkeypatch):
-    monkeypatch.setattr(dns_lane, "DEADLINE_S", 0.02)
+async def test_an_answer_that_came_too_late_is_kept_for_the_next_attempt(lane_of):
     release, asked = threading.Event(), []
 
     def lookup(host):
@@ -157,10 +164,57 @@ async def test_an_answer_that_came_too_late_is_kept_for_the_next_attempt(lane_of
         release.wait(20)
         return ["1.1.1.1"]
 
-    lane = lane_of(lookup)
+    lane = lane_of(lookup, deadline_s=0.02)
     with pytest.raises(NameUnknown):
         await lane.resolve("late.example")
     release.set()
     await asyncio.sleep(0.05)
     assert await lane.resolve("late.example") == ["1.1.1.1"]
     assert asked == ["late.example"]
+
+
+async def test_calls_run_beside_each_other_up_to_the_bound():
+    pool, gate, inside, three = DaemonThreads(3, "t"), threading.Event(), [], threading.Barrier(4, timeout=5)
+
+    def work(n):
+        inside.append(n)
+        if n < 3:
+            three.wait()
+        gate.wait(5)
+        return n
+
+    asked = [pool.run(work, n) for n in range(5)]
+    await asyncio.to_thread(three.wait)
+    assert sorted(inside) == [0, 1, 2]
+    gate.set()
+    assert await asyncio.gather(*asked) == [0, 1, 2, 3, 4]
+    pool.close()
+
+
+async def test_what_a_call_raises_arrives():
+    pool = DaemonThreads(1, "t")
+    with pytest.raises(ZeroDivisionError):
+        await pool.run(lambda: 1 / 0)
+    assert await pool.run(lambda: 2) == 2
+    pool.close()
+
+
+async def test_a_call_that_nobody_waits_for_any_more_ends_quietly():
+    pool, gate = DaemonThreads(1, "t"), threading.Event()
+    asked = pool.run(gate.wait, 5)
+    asked.cancel()
+    gate.set()
+    assert await pool.run(lambda: 3) == 3
+    pool.close()
+
+
+def test_a_thread_that_hangs_does_not_keep_the_process():
+    async def hang():
+        pool = DaemonThreads(1, "hanging")
+        pool.run(threading.Event().wait)
+        await asyncio.sleep(0)
+
+    asyncio.run(hang())
+    hanging = [thread for thread in threading.enumerate() if thread.name.startswith("hanging")]
+    assert hanging
+    assert all(thread.daemon for thread in hanging)

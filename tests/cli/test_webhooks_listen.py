@@ -3,7 +3,7 @@ import time
 
 import httpx
 
-from toolserver.webhooks.listen import SHOWN, ReceivedWebhook, make_listener
+from toolserver.cli.webhooks import SHOWN, ReceivedWebhook, make_listener
 from toolserver.webhooks.signing import signature_headers
 
 SECRET = "whsec_00112233445566778899aabbccddeeff"
