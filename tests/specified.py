@@ -1,5 +1,7 @@
 """Hold the specification of the endpoints (SPEC 2.1, 4.1 and 4.2) as data: nothing here is read from the code."""
 
+import json
+from pathlib import Path
 from typing import Any, NamedTuple
 
 Schema = dict[str, Any]
@@ -33,8 +35,7 @@ def one_of(*values: str) -> Schema:
 class Endpoint(NamedTuple):
     """One row of the table: arguments that are taken and not taken, and for how many seconds an answer is the same.
 
-    `ttl_s` is None where the specification lists none. `example` gets a whole answer. `ours` marks an endpoint that we
-    added: it is held to its row like the others, and not counted among the 34 of the specification.
+    `ttl_s` is None where the specification lists none. `example` gets a whole answer.
     """
 
     ttl_s: int | None
@@ -42,7 +43,6 @@ class Endpoint(NamedTuple):
     example: str = ""
     good: tuple[str, ...] = ()
     bad: tuple[str, ...] = ()
-    ours: bool = False
 
 
 _MAGNITUDES = ("significant", "4.5", "2.5", "1.0", "all")
@@ -53,7 +53,7 @@ _ALERTS = {
     "status": ("Actual", "Exercise", "System", "Test", "Draft"),
 }
 
-ENDPOINTS: dict[str, Endpoint] = {
+SPECIFIED: dict[str, Endpoint] = {
     "health": Endpoint(0),
     "briefing": Endpoint(60),
     "btc-price": Endpoint(30),
@@ -115,6 +115,25 @@ ENDPOINTS: dict[str, Endpoint] = {
     "volcanoes": Endpoint(3600),
     "chain-network": Endpoint(None),
 }
+"""The endpoints of the specification."""
+
+CONTRACTS = Path(__file__).parent / "contracts"
+ABOUT_CALLS = {"payment/no-charge-stats", "receipt/verify"}  # free too, but about the service's own calls
+
+
+def read_added() -> dict[str, Endpoint]:
+    """The rows of free endpoints that we added to those of the specification, as their reviewed contracts say."""
+    contracts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(CONTRACTS.glob("*.json"))]
+    added = {
+        each["rest"].partition("/api/")[2]: Endpoint(each["ttl_s"], tuple(each["inputSchema"]["properties"]))
+        for each in contracts
+        if each["tier"] == "free"
+    }
+    return {name: row for name, row in added.items() if name not in SPECIFIED and name not in ABOUT_CALLS}
+
+
+ENDPOINTS = SPECIFIED | read_added()
+"""Every free endpoint of data."""
 
 _QUOTE = record(symbol=TEXT, price=NUMBER, change_percent=NUMBER)
 

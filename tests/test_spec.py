@@ -15,7 +15,7 @@ from tests.json_schemas import validate
 from tests.requirements import named, proves
 from tests.served import FACTS, Served, all_tools, documents, served
 from tests.size import a_share
-from tests.specified import ENDPOINTS, SHAPES
+from tests.specified import ABOUT_CALLS, ENDPOINTS, SHAPES, SPECIFIED
 from tools.payment.receipt_verify import receipt_verify
 from toolserver.app import Service, ServiceParts
 from toolserver.clock import ManualClock
@@ -23,7 +23,6 @@ from toolserver.core.caller import Addresses, Caller
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.settings import Settings, UpstreamSettings
 
-ABOUT_CALLS = {"payment/no-charge-stats", "receipt/verify"}  # free too, but about the service's own calls
 CORE = "briefing btc_price fear_greed crypto_movers predictions earthquakes service_status economic_data forex".split()
 UNCACHED = {"health"}
 ADDED = {"limit", "cursor", "place"}  # by us: wherever there is a list, and where a city is easier to name
@@ -91,8 +90,10 @@ async def test_what_is_out_of_range_or_not_in_the_list_is_400_and_asks_nobody(se
 async def test_the_free_endpoints_are_those_of_the_table(service):
     free = {o.endpoint for o in service.engine.registry if o.tier == "free"}
 
-    assert len([row for row in ENDPOINTS.values() if not row.ours]) == 34
-    assert free - ABOUT_CALLS == set(ENDPOINTS), "every free endpoint has a row in ENDPOINTS of tests/specified.py"
+    assert len(SPECIFIED) == 34
+    assert free - ABOUT_CALLS == set(ENDPOINTS), (
+        "a new free endpoint needs its contract: tests/test_contracts.py writes it"
+    )
 
 
 @proves("endpoints.period-ttl")

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cache
 from typing import Any
 from urllib.parse import urlencode, urlsplit
 
@@ -18,6 +19,7 @@ from toolserver.upstream.reading import SourceAnswer
 from toolserver.upstream.source import Get, Post, Source
 from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceUnusable
 from toolserver.world.model import ROUTES, Ask, Reply, World
+from toolserver.world.providers import load_providers
 
 NOW = 1_800_000_000.0  # 2027-01-15T08:00:00Z
 
@@ -113,6 +115,12 @@ class Composed:
     desk: SimDesk
 
 
+@cache
+def load_all_providers() -> None:
+    """Import the simulated providers, once, so that a test that runs alone has the whole world too."""
+    load_providers()
+
+
 async def compose(
     function: Callable[..., Any],
     arguments: Mapping[str, Any] | None = None,
@@ -126,6 +134,7 @@ async def compose(
     host: Any = None,
 ) -> Composed:
     """Run a tool function against the simulated world. Raises SourceError when nothing answers."""
+    load_all_providers()
     operation = operation_of(function)
     world = world or World(1, NOW)
     at_hand = {(source.name, query) for source, query in operation.warm} if warm else set()
