@@ -139,7 +139,7 @@ async def test_a_note_says_what_part_of_the_upstreams_list_was_read(value, part)
 async def test_a_reader_of_kept_answers_asks_nobody():
     reader = Arranged(A=1)
     reader.kept_answers = {"A": answer(5, age_s=3000, latency_ms=None)}
-    reading = reader_of(reader, kept=True)
+    reading = reader_of(reader, kept_only=True)
     assert (await reading.read(A), reading.notes[0].status, reader.asked) == (5, "stale", [])
     with pytest.raises(SourceDown) as caught:
         await reading.read(B)

@@ -85,7 +85,8 @@ async def test_what_is_at_hand_is_still_taken_when_the_time_is_up(ctx):
     fallbacks = limit_time((gives(3),), seconds=-1)
 
     assert (
-        await fallbacks[0](FallbackReader(SimDesk(World(1, NOW)), "a", lambda: World(1, NOW).time, 60, kept=True)) == 3
+        await fallbacks[0](FallbackReader(SimDesk(World(1, NOW)), "a", lambda: World(1, NOW).time, 60, kept_only=True))
+        == 3
     )
 
 

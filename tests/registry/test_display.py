@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.registry.display import CardValue, read_path, read_paths
+from toolserver.registry.display import CardValue, read_path
 
 PAYLOAD = {"count": 2, "quakes": [{"m": 5.1, "place": "here"}, {"m": 0}], "by": {"a": {"s": [1]}, "b": {"s": None}}}
 
@@ -23,12 +23,6 @@ PAYLOAD = {"count": 2, "quakes": [{"m": 5.1, "place": "here"}, {"m": 0}], "by": 
 )
 def test_a_path_leads_to_a_value_or_to_nothing(path, found):
     assert read_path(PAYLOAD, path) == found
-
-
-def test_a_star_stands_for_every_member_of_an_object():
-    assert list(read_paths(PAYLOAD, "by.*.s")) == [("a", [1]), ("b", None)]
-    assert list(read_paths(PAYLOAD, "quakes")) == [("", PAYLOAD["quakes"])]
-    assert list(read_paths(PAYLOAD, "none.*")) == []
 
 
 def test_a_headline_reads_its_value_and_a_note_of_words_and_values():

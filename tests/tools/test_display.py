@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.registry.display import read_path, read_paths
+from toolserver.registry.display import read_path
 from toolserver.registry.field_table import payload_rows
 from toolserver.registry.registry import Registry, Tier
 from toolserver.serving.packaged_texts import read_examples
@@ -10,6 +10,14 @@ from toolserver.serving.packaged_texts import read_examples
 REGISTRY = Registry.load("tools")
 EXAMPLES = read_examples()
 SHOWN = [operation for operation in REGISTRY if operation.headline or operation.pictures]
+
+
+def read_paths(body, path):
+    """What a path leads to: with a `*` in it, something for each member of an object."""
+    before, star, after = path.partition("*")
+    if not star:
+        return [read_path(body, path)]
+    return [read_path(member, after.removeprefix(".")) for member in read_path(body, before.removesuffix(".")).values()]
 
 
 def payload(operation):
@@ -27,12 +35,12 @@ def test_a_headline_is_in_the_answer(operation):
 @pytest.mark.parametrize("operation", [o for o in SHOWN if o.pictures], ids=lambda o: o.name)
 def test_the_rows_of_a_picture_have_the_members_that_it_draws(operation):
     for picture in operation.pictures:
-        if picture.given:
+        if picture.arguments:
             described = {row.path for row in payload_rows(operation)}
             assert any(path.split(".")[0].split("[")[0] in picture.rows for path in described)
-            assert all(name in operation.input_schema["properties"] for name in picture.given)
+            assert all(name in operation.input_schema["properties"] for name in picture.arguments)
             continue
-        for _, rows in read_paths(payload(operation), picture.rows):
+        for rows in read_paths(payload(operation), picture.rows):
             assert rows, picture.title
             if isinstance(rows, dict):
                 assert picture.kind in ("bars", "matrix"), "the others draw a list"

@@ -158,7 +158,7 @@ class PremiumBriefing(TopLevel, Sparse):
             values=("price",),
             time="ts",
             unit="$",
-            given={"history": "24h"},
+            arguments={"history": "24h"},
         ),
     ),
 )

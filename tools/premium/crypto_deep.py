@@ -129,7 +129,7 @@ class PremiumCryptoDeep(TopLevel, Sparse):
             values=("close",),
             time="ts",
             unit="$",
-            given={"history": "30d"},
+            arguments={"history": "30d"},
         ),
         Picture(
             "bars", "Change in 24 hours", rows="coins_top50", values=("change_24h_percent",), label="symbol", unit="%"

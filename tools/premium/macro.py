@@ -150,7 +150,7 @@ SOURCES = tuple(
             rows="economic.*.series",
             values=("value",),
             time="date",
-            given={"history": "30d"},
+            arguments={"history": "30d"},
         ),
         Picture(
             "series",
@@ -158,7 +158,7 @@ SOURCES = tuple(
             rows="forex.series.*",
             values=("value",),
             time="date",
-            given={"history": "30d"},
+            arguments={"history": "30d"},
         ),
     ),
 )

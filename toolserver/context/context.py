@@ -149,7 +149,7 @@ class ToolContext:
 
     async def kept(self, source: Source[Q, R], query: Q = None, *, section: str = "data") -> R | None:  # type: ignore[assignment]
         """Return a source's last good answer without a request, or None. It is noted as cached or stale, by its age."""
-        reading = FallbackReader(self._reader, section, self._now, self._sla_s, kept=True)
+        reading = FallbackReader(self._reader, section, self._now, self._sla_s, kept_only=True)
         try:
             value = await reading.read(source, query)
         except SourceError:
@@ -181,7 +181,7 @@ class ToolContext:
             self._account(section, chain, result.index)
             return result.value
         for fallback in fallbacks:
-            reading = FallbackReader(self._reader, section, self._now, self._sla_s, kept=True)
+            reading = FallbackReader(self._reader, section, self._now, self._sla_s, kept_only=True)
             try:
                 value = await attempt(fallback, reading)
             except SourceError:
@@ -254,17 +254,17 @@ class Sections:
     """The results of sections by name: a value, or the SourceError that left a warning."""
 
     def __init__(self, results: Mapping[str, Any]) -> None:
-        self._found = results
+        self._results = results
 
     def get(self, name: str, then: Callable[[Any], T]) -> T | None:
         """Return a section's value converted by `then`, or None if it failed or was not requested."""
-        value = self._found.get(name)
+        value = self._results.get(name)
         return None if value is None or isinstance(value, SourceError) else then(value)
 
     def require_any(self) -> None:
         """Raise the first section's SourceError if every section failed."""
-        errors = [value for value in self._found.values() if isinstance(value, SourceError)]
-        if errors and len(errors) == len(self._found):
+        errors = [value for value in self._results.values() if isinstance(value, SourceError)]
+        if errors and len(errors) == len(self._results):
             raise errors[0]
 
 

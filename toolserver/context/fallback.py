@@ -31,12 +31,13 @@ T = TypeVar("T")
 
 
 class FallbackReader:
-    """Reads sources for one fallback and notes each read. With `kept` it uses only kept answers, of any age."""
+    """Reads sources for one fallback and notes each read. With `kept_only` it uses only kept answers, of any age."""
 
     def __init__(
-        self, reader: SourceReader, section: str, now: Callable[[], datetime], sla_s: float, *, kept: bool = False
+        self, reader: SourceReader, section: str, now: Callable[[], datetime], sla_s: float, *, kept_only: bool = False
     ) -> None:
-        self._reader, self.section, self._now, self._sla_s, self._kept = reader, section, now, sla_s, kept
+        self._reader, self.section, self._now, self._sla_s = reader, section, now, sla_s
+        self._kept_only = kept_only
         self.notes: list[SourceNote] = []
         self.asked: Source[Any, Any] | None = None  # the source read last, which is blamed if the fallback fails
         self._refusals: list[SourceError] = []  # raised by reads, each of which has noted its own source
@@ -45,21 +46,21 @@ class FallbackReader:
         """Return the source's answer to the query. Raise SourceError."""
         self.asked = source
         try:
-            found = await self._obtain(source, query)
+            answer = await self._obtain(source, query)
         except SourceError as error:
             self._refusals.append(error)
             self.asked = source  # another source may have been read in the meantime
             raise
-        self.notes.append(self._note(source, found))
-        return found.value
+        self.notes.append(self._note(source, answer))
+        return answer.value
 
     async def _obtain(self, source: Source[Q, R], query: Q) -> SourceAnswer[R]:
-        if not self._kept:
+        if not self._kept_only:
             return await self._reader.fresh(source, query, sla_s=self._sla_s)
-        found = await self._reader.kept(source, query)
-        if found is None:
+        answer = await self._reader.kept(source, query)
+        if answer is None:
             raise SourceDown("nothing kept", word="empty")
-        return found
+        return answer
 
     def list_blamed(self, error: SourceError) -> list[Source[Any, Any]]:
         """Return the failed sources: the one read last, or all that were read if their answers do not fit together."""
@@ -74,9 +75,9 @@ class FallbackReader:
         before = self.asked
         try:
             with anyio.fail_after(within_s):
-                found = await self.read(source, query)
+                answer = await self.read(source, query)
             self.asked = before or source
-            return found
+            return answer
         except TimeoutError:
             self.note_failure(SourceDown(f"no answer within {within_s:g} s", word="timeout"))
         except SourceError as error:
@@ -90,23 +91,23 @@ class FallbackReader:
         The source is not queried, and the note is not added: a caller that uses the value adds it.
         """
         try:
-            found = await self._reader.kept(source, query)
+            answer = await self._reader.kept(source, query)
         except SourceError:
             return None
-        note = None if found is None else self._note(source, found)
-        return None if found is None or note is None or note.status == "stale" else (found.value, note)
+        note = None if answer is None else self._note(source, answer)
+        return None if answer is None or note is None or note.status == "stale" else (answer.value, note)
 
     def note_failure(self, error: SourceError) -> None:
         """Add an error note for the source read last, if the fallback continues without it."""
         if self.asked is not None and not isinstance(error, SourceUnusable):
             self.notes.append(SourceNote(self.asked, self.section, "error", reason=error.reason))
 
-    def _note(self, source: Source[Any, Any], found: SourceAnswer[Any]) -> SourceNote:
-        age = judge(source, found, now=self._now(), sla_s=self._sla_s)
-        status: Status = "stale" if age.stale else "live" if found.latency_ms is not None else "cached"
-        part = source.covers(found.value) if source.covers else None
+    def _note(self, source: Source[Any, Any], answer: SourceAnswer[Any]) -> SourceNote:
+        age = judge(source, answer, now=self._now(), sla_s=self._sla_s)
+        status: Status = "stale" if age.stale else "live" if answer.latency_ms is not None else "cached"
+        part = source.covers(answer.value) if source.covers else None
         return SourceNote(
-            source, self.section, status, found.fetched_at, found.failure, dropped=found.dropped, part=part
+            source, self.section, status, answer.fetched_at, answer.failure, dropped=answer.dropped, part=part
         )
 
 
@@ -133,8 +134,8 @@ def via(source: Source[Any, Any], query: Any = None, then: Callable[[Any], Any] 
     """
 
     async def fallback(reading: FallbackReader) -> Any:
-        found = await reading.read(source, query)
-        return then(found) if then else found
+        answer = await reading.read(source, query)
+        return then(answer) if then else answer
 
     return fallback
 
@@ -293,9 +294,9 @@ def delay_second(first: Fallback[T], second: Fallback[T], wait_s: float) -> tupl
 
 async def read_all(reading: FallbackReader, *questions: Question) -> tuple[Any, ...]:
     """Read all at once and return every answer. The first failure ends the others. Raise SourceError."""
-    found = await _ask_together(reading, questions, needed=len(questions))
-    _blame(reading, questions, found)
-    return tuple(found)
+    answers = await _ask_together(reading, questions, needed=len(questions))
+    _blame(reading, questions, answers)
+    return tuple(answers)
 
 
 async def read_any(reading: FallbackReader, *questions: Question) -> tuple[Any, ...]:
@@ -303,14 +304,14 @@ async def read_any(reading: FallbackReader, *questions: Question) -> tuple[Any, 
 
     Raises the first SourceError if all failed.
     """
-    found = await _ask_together(reading, questions, needed=0)
-    if all(isinstance(each, SourceError) for each in found):
-        _blame(reading, questions, found)
-    for (source, _), each in zip(questions, found, strict=True):
+    answers = await _ask_together(reading, questions, needed=0)
+    if all(isinstance(each, SourceError) for each in answers):
+        _blame(reading, questions, answers)
+    for (source, _), each in zip(questions, answers, strict=True):
         if isinstance(each, SourceError):
             reading.asked = source
             reading.note_failure(each)
-    return tuple(None if isinstance(each, SourceError) else each for each in found)
+    return tuple(None if isinstance(each, SourceError) else each for each in answers)
 
 
 async def read_beside(
@@ -321,40 +322,40 @@ async def read_beside(
     Raises SourceError if the question itself fails, regardless of the proof.
     """
     questions = (question, proof)
-    found = await _ask_together(reading, questions, needed=1)
-    _blame(reading, questions[:1], found[:1])
-    if isinstance(found[1], SourceError):
+    answers = await _ask_together(reading, questions, needed=1)
+    _blame(reading, questions[:1], answers[:1])
+    if isinstance(answers[1], SourceError):
         reading.asked = proof[0]
-        reading.note_failure(found[1])
+        reading.note_failure(answers[1])
     reading.asked = question[0]
-    return found[0], found[1]
+    return answers[0], answers[1]
 
 
 async def _ask_together(reading: FallbackReader, questions: tuple[Question, ...], *, needed: int) -> list[Any]:
     """Read all at once. Return each answer or its SourceError. A failure of the first `needed` ends the others."""
-    found: list[Any] = [None] * len(questions)
+    answers: list[Any] = [None] * len(questions)
     waiting = list(range(len(questions)))
 
     async def one(at: int) -> None:
         try:
-            found[at] = await reading.read(*questions[at])
+            answers[at] = await reading.read(*questions[at])
         except SourceError as error:
-            found[at] = error
+            answers[at] = error
         waiting.remove(at)
         if waiting:
             reading.asked = questions[waiting[0]][0]  # the source to name if the fallback is overtaken now
-        if isinstance(found[at], SourceError) and at < needed:
+        if isinstance(answers[at], SourceError) and at < needed:
             tasks.cancel_scope.cancel()
 
     async with anyio.create_task_group() as tasks:
         for at in range(len(questions)):
             tasks.start_soon(one, at)
-    return found
+    return answers
 
 
-def _blame(reading: FallbackReader, questions: tuple[Question, ...], found: list[Any]) -> None:
+def _blame(reading: FallbackReader, questions: tuple[Question, ...], answers: list[Any]) -> None:
     """Raise the first failure, if any, and blame its source."""
-    for (source, _), each in zip(questions, found, strict=True):
+    for (source, _), each in zip(questions, answers, strict=True):
         if isinstance(each, SourceError):
             reading.asked = source
             raise each

@@ -17,7 +17,7 @@ from toolserver.money.purchases.credit_sales import CreditSales, NoCreditSales
 class ReceiptLookup(Protocol):
     """Looks up receipts and the log of uncharged calls."""
 
-    async def verify(self, given: str | Mapping[str, Any], body_sha256: str | None = None) -> Mapping[str, Any]:
+    async def verify(self, receipt: str | Mapping[str, Any], body_sha256: str | None = None) -> Mapping[str, Any]:
         """Verify a receipt and return whether it is genuine, with its content if it is."""
         ...
 

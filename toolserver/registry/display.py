@@ -5,7 +5,7 @@ empty path the payload itself, and `*` matches every member of an object.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -44,7 +44,7 @@ class Picture:
 
     `rows` leads to a list of objects, or to an object that maps names to figures; a `*` in it makes a picture for each
     member. `label`, `time`, `lat` and `lon` are members of a row, `values` the members with figures: a series draws a
-    line for each, and bars go to both sides if there are two. Without the arguments in `given` there are no rows.
+    line for each, and bars go to both sides if there are two. Without `arguments` there are no rows.
     """
 
     kind: PictureKind
@@ -56,7 +56,7 @@ class Picture:
     lat: str = "lat"
     lon: str = "lon"
     unit: str = ""
-    given: Mapping[str, str] = field(default_factory=dict)
+    arguments: Mapping[str, str] = field(default_factory=dict)
 
 
 def read_path(payload: Any, path: str) -> Any:
@@ -67,17 +67,6 @@ def read_path(payload: Any, path: str) -> Any:
         else:
             payload = payload.get(part) if isinstance(payload, dict) else None
     return payload
-
-
-def read_paths(payload: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the name and the value of everything that a path leads to. The name is the member that `*` matched."""
-    before, star, after = path.partition("*")
-    if not star:
-        yield "", read_path(payload, path)
-        return
-    members = read_path(payload, before.removesuffix("."))
-    for name, member in members.items() if isinstance(members, dict) else ():
-        yield name, read_path(member, after.removeprefix("."))
 
 
 def _item(listed: list[Any], part: str) -> Any:

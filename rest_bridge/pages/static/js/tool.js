@@ -107,7 +107,7 @@ async function show(answer, words, series = []) {
 }
 
 function missing() {
-  const given = tool.pictures.map((picture) => Object.entries(picture.given).map(([name, value]) => `${name}=${value}`)).flat();
+  const given = tool.pictures.map((picture) => Object.entries(picture.arguments).map(([name, value]) => `${name}=${value}`)).flat();
   return given.length ? `Run it with ${[...new Set(given)].join(", ")} for a picture.` : "This answer has only text and single values: see the table.";
 }
 
