@@ -21,9 +21,8 @@ from rest_bridge.pages.failure import failure_page, is_for_people
 from rest_bridge.routes import Endpoint, Handler, Mounted, RouteTable
 from rest_bridge.serving import PAGE_POLICY
 from toolserver.calls.arguments import Call
-from toolserver.calls.connection import Disconnected
 from toolserver.calls.pipeline import Outcome, Pipeline
-from toolserver.calls.response import json_bytes
+from toolserver.calls.response import Disconnected, json_bytes
 from toolserver.core.caller import Addresses, Caller, bearer
 from toolserver.errors import (
     CallRejected,

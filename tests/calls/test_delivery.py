@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from toolserver.calls.connection import sending, when_sent
+from toolserver.calls.response import sending, when_sent
 
 
 def test_a_note_waits_until_the_answer_was_sent():

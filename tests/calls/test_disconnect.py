@@ -3,7 +3,7 @@
 import anyio
 import pytest
 
-from toolserver.calls.connection import Disconnected, run_unless_disconnected
+from toolserver.calls.response import Disconnected, run_unless_disconnected
 
 
 async def connected():

@@ -13,9 +13,9 @@ from tests.calls.test_paid_call import buy, service
 from tests.calls.toy import FIRST
 from tests.postgres import POSTGRES
 from toolserver.calls import charge_store
-from toolserver.calls.connection import sending
 from toolserver.calls.idempotency import KeptResult, KeyClaim, KeyedCharge, KeyTaken, SharedBytes
 from toolserver.calls.paid_call import KEY_LENGTH
+from toolserver.calls.response import sending
 from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash

@@ -6,7 +6,7 @@ from contextlib import suppress
 
 import pytest
 
-from toolserver.calls.connection import when_sent
+from toolserver.calls.response import when_sent
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.request_gate import RequestGate
 

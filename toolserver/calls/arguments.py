@@ -10,8 +10,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from toolserver.calls.connection import Receive
-from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response import Receive, RenderedResponse
 from toolserver.core.caller import Caller
 from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments

@@ -21,7 +21,6 @@ import msgspec
 from pydantic import BaseModel
 
 from toolserver.calls.arguments import Call
-from toolserver.calls.connection import run_unless_disconnected, when_sent
 from toolserver.calls.idempotency import (
     Idempotency,
     KeptResult,
@@ -32,7 +31,7 @@ from toolserver.calls.idempotency import (
     fingerprint,
 )
 from toolserver.calls.rate_limit import UnchargedLimit
-from toolserver.calls.response import RenderedResponse, find_no_charge_reason
+from toolserver.calls.response import RenderedResponse, find_no_charge_reason, run_unless_disconnected, when_sent
 from toolserver.calls.response_cache import ResponseCache, SchemaFailure
 from toolserver.core import ids
 from toolserver.core.caller import Caller, token_hash

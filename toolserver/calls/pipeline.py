@@ -3,7 +3,7 @@
     peek      look for a cached answer that may go out as it is                    nothing waits, nothing is counted
     admit     check the token and count the call in every limit that applies       the only place where they are counted
     answer    free: the bytes. Priced: sell them (`toolserver.calls.paid_call`). Personal: run the tool for this caller
-    send      the face sends the outcome; `toolserver.calls.connection` then marks the call as delivered
+    send      the face sends the outcome; `toolserver.calls.response` then marks the call as delivered
 
 MCP, REST, the webhook timer and the command line all come here; none of them runs a tool, counts or charges itself.
 Charging, limits and receipts are therefore the same everywhere. The forms for a cached answer (`admit_cached`, `answer`
@@ -51,7 +51,6 @@ import anyio
 from cachetools import LRUCache
 
 from toolserver.calls.arguments import Call, build_cache_key, validate_arguments
-from toolserver.calls.connection import Disconnected, Receive, run_unless_disconnected
 from toolserver.calls.paid_call import (
     OUR_FAULT,
     CallMoney,
@@ -61,7 +60,7 @@ from toolserver.calls.paid_call import (
     show_answer,
 )
 from toolserver.calls.rate_limit import KEYS, TOKEN_CLIENT, Bucket, CallLimits, LimitState, Quota, find_distinct_quota
-from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response import Disconnected, Receive, RenderedResponse, run_unless_disconnected
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.core.caller import Caller, token_hash, well_formed
 from toolserver.core.metrics import Metrics, Usage

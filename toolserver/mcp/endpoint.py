@@ -10,9 +10,9 @@ from typing import Any
 
 from anyio.abc import TaskGroup
 
-from toolserver.calls.connection import Disconnected
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import Bucket, Quota
+from toolserver.calls.response import Disconnected
 from toolserver.core import ids
 from toolserver.core.caller import Addresses, Caller, bearer, mask_secrets
 from toolserver.errors import RateLimited

@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolserver.calls.arguments import Call
-from toolserver.calls.connection import Receive
 from toolserver.calls.pipeline import Outcome, Pipeline
-from toolserver.calls.response import RenderedResponse, with_credits, with_credits_escaped
+from toolserver.calls.response import Receive, RenderedResponse, with_credits, with_credits_escaped
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
 from toolserver.mcp import messages

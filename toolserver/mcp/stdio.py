@@ -20,7 +20,7 @@ import anyio.to_thread
 from anyio.abc import TaskGroup
 from click import ClickException
 
-from toolserver.calls.connection import sending
+from toolserver.calls.response import sending
 from toolserver.errors import ToolserverError
 from toolserver.mcp import messages
 from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, UNSET, Id, Message

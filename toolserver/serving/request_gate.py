@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from toolserver.calls.connection import sending
+from toolserver.calls.response import sending
 from toolserver.core import ids
 from toolserver.errors import ShuttingDown
 from toolserver.registry import error_codes

@@ -14,8 +14,8 @@ from urllib.parse import urlsplit
 
 import anyio.to_thread
 
-from toolserver.calls.connection import Disconnected, run_unless_disconnected
 from toolserver.calls.rate_limit import ClientBuckets, Quota
+from toolserver.calls.response import Disconnected, run_unless_disconnected
 from toolserver.clock import Clock
 from toolserver.core.caller import Caller, crowd_of
 from toolserver.core.consent_page import ConsentView, DrawConsent

@@ -14,12 +14,11 @@ from tests.money.ledger.simulation.network import Message, Network, served
 from tests.money.ledger.simulation.time import SimulatedClock
 from toolserver.calls.arguments import Call as PipelineCall
 from toolserver.calls.arguments import build_cache_key
-from toolserver.calls.connection import sending
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore
 from toolserver.calls.paid_call import CallMoney, PaidCall, PaidCallRunner
 from toolserver.calls.rate_limit import UnchargedLimit
-from toolserver.calls.response import RenderedResponse, find_no_charge_reason
+from toolserver.calls.response import RenderedResponse, find_no_charge_reason, sending
 from toolserver.calls.response_cache import SchemaFailure
 from toolserver.core.caller import Caller
 from toolserver.core.metrics import Metrics
