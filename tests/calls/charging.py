@@ -26,7 +26,7 @@ class Stand:
 
     def __init__(self, ledger, evidence, store, stored, clock, keys):
         self.ledger, self.evidence, self._stored, self.clock, self.keys = ledger, evidence, stored, clock, keys
-        self.charges = ReceiptedCharges(store, evidence, clock)
+        self.store, self.charges = store, ReceiptedCharges(store, evidence, clock)
 
     async def buy(self, call_id=None, *, who=RICH, sale=None, keyed=None):
         call_id = call_id or ids.call_id()

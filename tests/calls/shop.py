@@ -75,6 +75,7 @@ class Shop:
     rest: httpx.AsyncClient
     mcp: httpx.AsyncClient
     folder: Path
+    app: Any  # the service as it is served
 
     async def buy(self, path: str = "/api/pro/report", **headers: str) -> httpx.Response:
         """A paid call over REST."""
@@ -116,7 +117,9 @@ async def shop(
             arrange_service(
                 registry, clock, facts=facts, transport=internet.transport, money=money, data_dir=folder, limits=limits
             ) as service,
-            client_of(service.web_app(), base_url) as client,
+            client_of(app := service.web_app(), base_url) as client,
         ):
             assert money.evidence is not None
-            yield Shop(money.evidence, money.own, service.pipeline, registry, internet, clock, client, client, folder)
+            yield Shop(
+                money.evidence, money.own, service.pipeline, registry, internet, clock, client, client, folder, app
+            )

@@ -188,5 +188,4 @@ async def repeat_once(s: Shop, face: str, key: str, before: int) -> None:
 
 def gated(s: Shop) -> RequestGate:
     """The service behind the gate that knows when an answer has left, as it is served."""
-    transport: Any = s.rest._transport
-    return RequestGate(transport.app, FACTS)
+    return RequestGate(s.app, FACTS)

@@ -50,7 +50,7 @@ async def test_a_withdrawn_charge_is_released_and_its_receipt_is_gone(stand):
     call_id, other = ids.call_id(), ids.call_id()
     await stand.buy(call_id)
     await stand.buy(other)
-    stand.charges._store.withdraw(call_id, token_hash(RICH).hex())
+    stand.store.withdraw(call_id, token_hash(RICH).hex())
     await stand.ledger.sweep()
 
     assert await stand.ledger.balance(RICH) == 98
@@ -69,7 +69,7 @@ async def _crash_and_recover(folder, calls):
             if sent:
                 stand.ledger.delivered(call_id)
     async with open_stand(folder) as stand:
-        released = await stand.charges._store.release_undelivered()
+        released = await stand.store.release_undelivered()
         assert await stand.ledger.check() == []
         return (
             released,
@@ -92,7 +92,7 @@ async def test_a_charge_whose_answer_was_not_sent_is_released_at_the_start_and_s
     async with open_stand(tmp_path) as stand:
         (core,) = (await _table(stand, f"SELECT core FROM receipt WHERE id='{receipt_id(lost)}'"))[0]
         assert log[0][3] == hashlib.sha256(core).digest()
-        assert await stand.charges._store.release_undelivered() == 0
+        assert await stand.store.release_undelivered() == 0
 
 
 async def test_the_kept_answer_of_a_released_call_goes_with_it(tmp_path):
@@ -106,7 +106,7 @@ async def test_the_kept_answer_of_a_released_call_goes_with_it(tmp_path):
             await kept.keep(("s", key), KeptResult(b"answer"))
         stand.ledger.delivered(sent)
     async with open_stand(tmp_path) as stand:
-        await stand.charges._store.release_undelivered()
+        await stand.store.release_undelivered()
         kept = SqlIdempotencyStore(stand.ledger.file, clock)
         assert (await kept.begin(("s", "a"), "r", "new")).result == b"answer"
         assert (await kept.begin(("s", "b"), "r", "new")).call_id == "new"
@@ -117,7 +117,7 @@ async def test_a_released_call_is_not_released_again_at_the_start(tmp_path):
     async with open_stand(tmp_path) as stand:
         await stand.buy(call_id)
         await stand.ledger.settle(call_id, no_charge="cancelled")
-        assert await stand.charges._store.release_undelivered() == 0
+        assert await stand.store.release_undelivered() == 0
 
 
 async def test_what_a_follower_lost_stands_in_its_log(tmp_path):
@@ -132,7 +132,7 @@ async def test_a_charge_that_has_no_receipt_yet_is_booked_when_it_is_released(tm
     async with open_stand(tmp_path) as stand:
         await stand.ledger.charge("call_1", RICH, 2, endpoint="/x", undelivered=True)
     async with open_stand(tmp_path) as stand:
-        assert await stand.charges._store.release_undelivered() == 1
+        assert await stand.store.release_undelivered() == 1
         assert await _table(stand, "SELECT reason, endpoint, receipt FROM uncharged_call") == [
             ("delivery_failed", "/x", None)
         ]
@@ -146,9 +146,9 @@ async def test_where_instances_share_the_ledger_a_start_releases_only_what_nobod
         await one.buy(unsent)
         one.ledger.delivered(sent)
         async with open_stand(tmp_path, "postgres") as other:
-            assert await other.charges._store.release_undelivered() == 0
+            assert await other.store.release_undelivered() == 0
             other.clock.advance(601)
-            assert await other.charges._store.release_undelivered() == 1
-            assert await other.charges._store.release_undelivered() == 0
+            assert await other.store.release_undelivered() == 1
+            assert await other.store.release_undelivered() == 0
             assert await other.ledger.balance(RICH) == 98
             assert await other.ledger.check() == []

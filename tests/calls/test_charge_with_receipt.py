@@ -85,7 +85,7 @@ async def test_a_receipt_is_shown_with_a_signature_of_its_own_while_its_key_can_
     path = tmp_path / keys.RECEIPT_KEYS
     (key,) = keys.read_keys(path)
     keys.write(path, keys.revoke_key((key,), key.kid, START.timestamp() + 60))
-    stand.evidence._ring._look_at = 0.0
+    stand.clock.advance(keys.LOOK_S)
     shown = await stand.evidence.receipt(signed.id, RICH)
     assert "signature" not in shown["receipt"]
     assert shown["jws"] == signed.jws

@@ -88,7 +88,7 @@ async def test_a_withdrawn_charge_takes_its_key_with_it(stand):
     call_id = ids.call_id()
     await sell(stand, call_id)
     await sell(stand, name=("scope", "other"))
-    stand.charges._store.withdraw(call_id, token_hash(RICH).hex(), NAME)
+    stand.store.withdraw(call_id, token_hash(RICH).hex(), NAME)
     await stand.ledger.sweep()
     assert (await known(stand)).call_id == "call_new"
     assert (await known(stand, ("scope", "other"))).result is not None
@@ -138,7 +138,7 @@ async def test_an_answer_that_was_not_sent_takes_its_key_with_it_and_one_that_wa
         await sell(stand, lost, name=("s", "lost"))
         stand.ledger.delivered(sent)
     async with open_stand(tmp_path) as stand:
-        assert await stand.charges._store.release_undelivered() == 1
+        assert await stand.store.release_undelivered() == 1
         assert (await known(stand, ("s", "sent"))).call_id == sent
         assert (await known(stand, ("s", "lost"))).call_id == "call_new"
 

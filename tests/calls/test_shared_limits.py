@@ -19,6 +19,18 @@ START = 1_800_000_000.0
 DISTINCT = Quota("distinct ip", 3, 3600)
 
 
+class Leaving:
+    """A memory that three instances share, until it is away."""
+
+    instances = 3
+
+    def __init__(self, memory):
+        self._memory, self.is_lost = memory, False
+
+    async def run(self, script, keys, arguments, *, bulk=False):
+        return await (Gone(3) if self.is_lost else self._memory).run(script, keys, arguments, bulk=bulk)
+
+
 class Gone:
     """A shared memory that is away."""
 
@@ -193,8 +205,8 @@ def test_redis_allows_exactly_what_memory_allows(redis_server, made):
 
 
 async def test_three_instances_allow_together_what_one_allows(clock, redis_server):
-    async with limits_of("redis", clock, redis_server, daily=50) as one:
-        others = [SharedFreeLimits(one._counter._memory, now=clock, daily=50, spacing_s=30, monotonic=clock)] * 2
+    async with counted_in(redis_server) as memory:
+        instances = [SharedFreeLimits(memory, now=clock, daily=50, spacing_s=30, monotonic=clock) for _ in range(3)]
         allowed = []
 
         async def call(free, number):
@@ -204,16 +216,17 @@ async def test_three_instances_allow_together_what_one_allows(clock, redis_serve
 
         async with anyio.create_task_group() as tasks:
             for number in range(300):
-                tasks.start_soon(call, [one, *others][number % 3], number)
+                tasks.start_soon(call, instances[number % 3], number)
         assert len(allowed) == 50
 
 
 async def test_while_redis_is_away_each_instance_allows_its_share_and_remembers_what_it_counted(clock, redis_server):
-    async with limits_of("redis", clock, redis_server, daily=30) as free:
-        free._own = SharedFreeLimits(Gone(3), daily=30, spacing_s=30, monotonic=clock)._own
+    async with counted_in(redis_server) as memory:
+        leaving = Leaving(memory)
+        free = SharedFreeLimits(leaving, now=clock, daily=30, spacing_s=30, monotonic=clock)
         for number in range(4):
             await free.count("a", f"endpoint {number}")
-        free._counter._memory = Gone(3)
+        leaving.is_lost = True
         allowed = 0
         for number in range(10, 40):
             with suppress(RateLimited):

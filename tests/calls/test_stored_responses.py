@@ -225,12 +225,13 @@ async def test_an_answer_that_would_be_over_before_it_begins_or_is_too_large_is_
 
 
 async def test_why_an_answer_is_free_survives_on_disk():
-    stored = StoredResponses("here", disk=Disk(), pack=Packed)
+    disk = Disk()
+    stored = StoredResponses("here", disk=disk, pack=Packed)
     empty = RenderedResponse(b"{}", 100.0, 130.0, 90.0, no_charge="empty_result")
     await stored.keep("k", empty, starts_at=100, now=100, ttl_s=30)
     again = await stored.load("k", now=101, ttl_s=30)
     assert (again.payload, AnswerFacts.of(again)) == (b"{}", AnswerFacts.of(empty))
-    other = StoredResponses("elsewhere", disk=stored._disk, pack=Packed)
+    other = StoredResponses("elsewhere", disk=disk, pack=Packed)
     assert await other.load("k", now=101, ttl_s=30) is None
 
 

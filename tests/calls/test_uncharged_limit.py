@@ -8,7 +8,7 @@ import pytest
 from tests.calls.parts import RICH, START
 from tests.calls.shop import DOWN, shop
 from tests.calls.toy import FIRST, SECOND
-from toolserver.calls.rate_limit import AT_ONCE, HOUR_S, Quota, UnchargedLimit
+from toolserver.calls.rate_limit import AT_ONCE, HOUR_S, UnchargedLimit
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import InsufficientCredits, RateLimited
@@ -158,6 +158,14 @@ async def test_where_limits_are_off_every_call_is_admitted():
         await call(limit, charged=False)
 
 
-def test_eight_calls_of_a_payer_may_be_open_and_twelve_an_hour_end_without_a_charge():
-    quota = UnchargedLimit(monotonic=ManualClock(START).monotonic)._bucket.quota
-    assert (AT_ONCE, HOUR_S, quota) == (8, 3600, Quota("uncharged", 12, 3600))
+async def test_eight_calls_of_a_payer_may_be_open_and_twelve_an_hour_end_without_a_charge():
+    clock = ManualClock(START)
+    limit = UnchargedLimit(monotonic=clock.monotonic)
+    for _ in range(12):
+        await limit.count("a", "report")
+    with pytest.raises(RateLimited, match="12 calls of report an hour may end without a charge"):
+        await limit.count("a", "report")
+    clock.advance(3600)
+    for _ in range(12):
+        await limit.count("a", "report")
+    assert (AT_ONCE, HOUR_S) == (8, 3600)

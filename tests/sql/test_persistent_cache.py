@@ -87,7 +87,7 @@ async def test_what_breaks_while_it_runs_is_a_miss_and_not_an_error(tmp_path, ca
         await db.execute("DROP TABLE point")
         assert await store.load_answer("one") is None
         assert await store.load_history() == []
-        await store._sweep(LATER)
+        await store.sweep(LATER)
     assert len(warnings_in(caplog)) == 3
 
 
@@ -145,7 +145,7 @@ async def test_what_sources_did_is_kept_for_a_day_and_the_changes_to_a_number(tm
             tasks.cancel_scope.cancel()
         assert await store.load_quarters() == [("A", row) for row in [*rows[-QUARTERS:-1], rows[-1]._replace(good=9)]]
         assert await store.load_changes() == changes[-CHANGES:]
-        await store._sweep(NOW.timestamp())
+        await store.sweep(NOW.timestamp())
         for table, count in (("source_quarter", QUARTERS), ("source_change", CHANGES)):
             async with db.execute(f"SELECT count(*) FROM {table}") as cursor:
                 assert (await cursor.fetchall())[0][0] == count

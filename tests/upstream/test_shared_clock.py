@@ -21,8 +21,8 @@ def test_a_real_clock_adds_nothing_and_a_simulated_one_how_far_ahead_it_is():
     [(0.5, {}), (-0.5, {}), (1.0, {"ahead": 1.0}), (-1.0, {"ahead": -1.0}), (600.0, {"ahead": 600.0})],
 )
 def test_a_lead_of_a_second_is_the_least_that_is_said(ahead_s, added):
-    dated, asked = SharedClock(clock := ManualClock(START)), {"a": 1}
-    dated._real = ManualClock(START)
-    (clock if ahead_s > 0 else dated._real).advance(abs(ahead_s))
+    clock, machine, asked = ManualClock(START), ManualClock(START), {"a": 1}
+    dated = SharedClock(clock, machine)
+    (clock if ahead_s > 0 else machine).advance(abs(ahead_s))
     assert dated.date(asked) == {"a": 1} | added
     assert asked == {"a": 1}

@@ -198,7 +198,7 @@ class PersistentCache:
                     await self._make_room()
                 if (now := self._now().timestamp()) >= next_sweep:
                     next_sweep = now + SWEEP_S
-                    await self._sweep(now)
+                    await self.sweep(now)
         finally:
             with anyio.move_on_after(3, shield=True):
                 await self._flush()
@@ -259,7 +259,8 @@ class PersistentCache:
         except aiosqlite.DatabaseError as error:
             log.warning("old answers could not be removed", extra={"error": str(error)})
 
-    async def _sweep(self, now: float) -> None:
+    async def sweep(self, now: float) -> None:
+        """Delete what has expired at `now`, in Unix seconds. A failure is logged."""
         try:
             await self._db.execute("DELETE FROM body WHERE drop_at<?", (now,))
             await self._db.execute("DELETE FROM answer WHERE expires_at<?", (now,))

@@ -18,10 +18,10 @@ AHEAD = b"ahead"
 class SharedClock:
     """Says how far our clock is ahead of the machine's. The largest lead of any instance applies to all."""
 
-    def __init__(self, clock: Clock) -> None:
-        self._clock, self._real = clock, SystemClock()
+    def __init__(self, clock: Clock, machine: Clock | None = None) -> None:
+        self._clock, self._machine = clock, machine or SystemClock()
 
     def date(self, terms: dict[str, object]) -> dict[str, object]:
         """Add the lead of our clock to a script's arguments, if our clock is simulated."""
-        ahead = self._clock.time() - self._real.time()
+        ahead = self._clock.time() - self._machine.time()
         return terms if abs(ahead) < 1 else terms | {"ahead": ahead}
