@@ -141,8 +141,8 @@ MUTANTS = (
     fault(
         "toolserver/context/fallback.py",
         "kept answers are shown however old",
-        'None if found is None or note is None or note.status == "stale" else',
-        "None if found is None or note is None else",
+        'None if answer is None or note is None or note.status == "stale" else',
+        "None if answer is None or note is None else",
     ),
     fault(
         "toolserver/context/time_series.py",

@@ -97,7 +97,7 @@ ENGINE = (
     fault(
         "toolserver/context/fallback.py",
         "a proof that fails is not noted",
-        "        reading.note_failure(found[1])\n",
+        "        reading.note_failure(answers[1])\n",
         "",
     ),
 )
