@@ -40,9 +40,9 @@ def rows(folder, *words):
 
 
 def test_subscriptions_are_listed_without_secrets(folder):
-    found = rows(folder, "list")
-    assert {row["id"] for row in found} == {ID, subscription(2).id}
-    assert found[0]["owner"] == "a" * 16
+    listed = rows(folder, "list")
+    assert {row["id"] for row in listed} == {ID, subscription(2).id}
+    assert listed[0]["owner"] == "a" * 16
     assert "sealed" not in run(folder, "list").output
     assert rows(folder, "list", "--state", "paused") == []
     assert run(folder, "list", "--state", "paused").output == "no subscriptions\n"

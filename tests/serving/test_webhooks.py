@@ -26,8 +26,8 @@ def money_of(sells):
 
 async def opened(folder, sells, money, **settings):
     info = ServiceInfo(SystemClock(), folder)
-    made = Settings(data_dir=folder, webhooks=WebhookSettings(**settings))
-    async with open_webhooks(made, Registry([]), sells.pipeline, money, info) as webhooks:
+    configured = Settings(data_dir=folder, webhooks=WebhookSettings(**settings))
+    async with open_webhooks(configured, Registry([]), sells.pipeline, money, info) as webhooks:
         return webhooks, info
 
 
@@ -54,9 +54,9 @@ async def test_webhooks_can_be_switched_off(tmp_path):
 
 async def test_an_account_is_named_by_its_reference_never_by_its_token(tmp_path):
     async with shop(tmp_path) as sells:
-        found = await account_lookup(money_of(sells))(RICH)
-        assert await sells.ledger.balance(AccountRef(found.account)) == await sells.ledger.balance(RICH)
-        assert found.payer == token_hash(RICH).hex()
+        account = await account_lookup(money_of(sells))(RICH)
+        assert await sells.ledger.balance(AccountRef(account.account)) == await sells.ledger.balance(RICH)
+        assert account.payer == token_hash(RICH).hex()
 
 
 @pytest.mark.parametrize("allow", [True, False])

@@ -29,7 +29,7 @@ async def populate(room, targets):
     first = await room.subscribe("http://127.0.0.1:1/")
     await room.hooks.subscriptions.test(RICH, first.id, None, None)  # loads what sends, which is done once
     await room.hooks.subscriptions.cancel(RICH, first.id)
-    made = [
+    subscriptions = [
         first._replace(
             id=f"wh_{number:016x}",
             owner=f"{number:064x}",
@@ -40,8 +40,8 @@ async def populate(room, targets):
         )
         for number, (host, port, changes) in enumerate(targets)
     ]
-    for at in range(0, len(made), 1000):
-        await asyncio.gather(*(room.hooks.store.apply(AddSubscription(one)) for one in made[at : at + 1000]))
+    for at in range(0, len(subscriptions), 1000):
+        await asyncio.gather(*(room.hooks.store.apply(AddSubscription(one)) for one in subscriptions[at : at + 1000]))
 
 
 async def measure(folder: Path, deliveries: int, more_dead: int = 0, hung: int = HUNG) -> dict[str, float]:
@@ -82,8 +82,8 @@ async def measure(folder: Path, deliveries: int, more_dead: int = 0, hung: int =
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)
     waits = sorted(at - started for at in arrived)
-    found = {"good": good_share, "arrived": len(waits), "p50": statistics.median(waits)}
-    return found | {"p99": waits[int(0.99 * len(waits))], "longest": waits[-1]}
+    counts = {"good": good_share, "arrived": len(waits), "p50": statistics.median(waits)}
+    return counts | {"p99": waits[int(0.99 * len(waits))], "longest": waits[-1]}
 
 
 def hash_of(text: str) -> bytes:

@@ -73,7 +73,7 @@ async def measure(folder: Path, dead: int, hours: int = HOURS) -> dict[str, Any]
                 for step, before in zip((*STEPS_S[1:], SLOT_S), STEPS_S, strict=True):
                     await room.hooks.queue.work_due()
                     room.clock.advance(step - before)
-        kept = await room.hooks.store.all(dead + 1)
+        subscriptions = await room.hooks.store.all(dead + 1)
         rows = await room.shop.ledger.file.read(
             lambda db: {
                 table: db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]
@@ -81,7 +81,7 @@ async def measure(folder: Path, dead: int, hours: int = HOURS) -> dict[str, Any]
             }
         )
     return {
-        "states": dict(Counter((each.state, each.pause_reason) for each in kept)),
+        "states": dict(Counter((each.state, each.pause_reason) for each in subscriptions)),
         "rows": rows,
         "bytes_each": (size(folder) - at_first) // dead,
         "log_lines": logged.lines,

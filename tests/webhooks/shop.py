@@ -23,7 +23,7 @@ def empty_tables() -> Iterator[WebhookTables]:
 def subscription(number=1, **changes):
     """A subscription of token number `owner`; its id is made of `number`."""
     created = changes.get("created_at", NOW)
-    made = WebhookSubscription(
+    row = WebhookSubscription(
         id=f"wh_{number:016x}",
         owner=changes.get("owner", "a" * 64),
         payer=changes.get("payer", changes.get("owner", "a" * 64)),
@@ -36,12 +36,12 @@ def subscription(number=1, **changes):
         created_at=created,
         due_at=next_slot(created, created),
     )
-    return made._replace(**changes)
+    return row._replace(**changes)
 
 
 def fire(number=1, **changes):
     """An open fire of subscription 1."""
-    made = WebhookFire(
+    row = WebhookFire(
         id=f"call_{number:032x}",
         subscription=f"wh_{1:016x}",
         kind="data",
@@ -51,4 +51,4 @@ def fire(number=1, **changes):
         expires_at=NOW + 300_000,
         lane=1,
     )
-    return made._replace(**changes)
+    return row._replace(**changes)

@@ -65,12 +65,17 @@ async def test_nothing_reserved_is_nothing_to_give_back(parts):
     assert await parts.ledger.balance(RICH) == 2
 
 
-async def test_a_ledger_that_is_away_leaves_the_reservation_to_expire(parts, monkeypatch):
-    async def away(*_, **__):
+class AwayLedger(MemoryLedger):
+    """A ledger that settles nothing at the moment."""
+
+    async def settle(self, *_, **__):
         raise BillingUnavailable("away")
 
-    monkeypatch.setattr(parts.ledger, "settle", away)
-    await parts.charges.drop(fire(), parts.subscription, "/api/pro/report", "delivery_failed")
+
+async def test_a_ledger_that_is_away_leaves_the_reservation_to_expire_and_no_line_in_the_log(parts):
+    charges = WebhookCharges(AwayLedger(), parts.receipts)
+    await charges.drop(fire(), parts.subscription, "/api/pro/report", "delivery_failed")
+    assert parts.receipts.uncharged == []
 
 
 async def test_who_can_pay(parts):

@@ -45,7 +45,7 @@ def test_null_and_a_path_that_leads_nowhere_are_missing(path):
 
 
 @pytest.mark.parametrize(
-    "given",
+    "fields",
     [
         {"path": "a"},
         {"path": "a", "above": 1, "below": 1},
@@ -61,14 +61,14 @@ def test_null_and_a_path_that_leads_nowhere_are_missing(path):
         {"path": "a", "above": 1, "over": 1},
     ],
 )
-def test_a_condition_asks_one_question_with_thresholds_in_their_order(given):
+def test_a_condition_asks_one_question_with_thresholds_in_their_order(fields):
     with pytest.raises(ValidationError):
-        ConditionInput.model_validate(given)
+        ConditionInput.model_validate(fields)
 
 
 def test_a_condition_is_the_same_after_it_was_stored():
-    given = ConditionInput(path="a.b", above=2, clear_below=1, for_s=300, name="n")
-    condition = condition_of(given)
+    condition_input = ConditionInput(path="a.b", above=2, clear_below=1, for_s=300, name="n")
+    condition = condition_of(condition_input)
     assert decode_condition(encode_condition(condition)) == condition
     assert (condition.label, condition.above, condition.clear_below, condition.for_s) == ("n", 2.0, 1.0, 300)
 
@@ -133,15 +133,15 @@ PRICE = WebhookCondition("price", above=100, clear_below=99)
 
 def follow(condition, values, *, step_s=300, restart=False):
     """What is told of a sequence of values, each five minutes after the one before; None stands for stale data."""
-    state, told = ConditionState(), []
+    state, reports = ConditionState(), []
     for number, value in enumerate(values):
         if restart:
             state = msgspec.json.decode(msgspec.json.encode(state), type=ConditionState)
         payload = None if value is None else {condition.path: value}
         state, transition = evaluate(condition, state, payload, number * step_s)
         if transition:
-            told.append((number, transition.state, transition.old, transition.new))
-    return told
+            reports.append((number, transition.state, transition.old, transition.new))
+    return reports
 
 
 def test_a_condition_fires_once_above_and_clears_once_below():
@@ -190,9 +190,9 @@ def test_missing_data_are_a_state_of_their_own_told_once_and_never_a_fire_or_a_c
 
 
 def test_a_source_that_comes_and_goes_is_told_of_once_an_hour():
-    told = follow(PRICE, [50, None] * 24)
-    assert [state for _, state, _, _ in told] == ["no_data"] * 4
-    assert {b[0] - a[0] for a, b in itertools.pairwise(told)} == {QUIET_S // 300}
+    reports = follow(PRICE, [50, None] * 24)
+    assert [state for _, state, _, _ in reports] == ["no_data"] * 4
+    assert {b[0] - a[0] for a, b in itertools.pairwise(reports)} == {QUIET_S // 300}
 
 
 def test_an_outage_of_a_day_is_told_once():
@@ -222,12 +222,12 @@ NEW = WebhookCondition("events", any_new=True)
 
 def test_each_item_of_a_list_is_told_once_and_a_revision_is_an_item():
     lists = [[item("a")], [item("b"), item("a")], [item("b")], [item("b", "2"), item("c")], [item("c")]]
-    told = follow(NEW, lists)
-    assert [(number, new) for number, _, _, new in told] == [
+    reports = follow(NEW, lists)
+    assert [(number, new) for number, _, _, new in reports] == [
         (1, [{"type": "earthquake", "id": "b"}]),
         (3, [{"type": "earthquake", "id": "b", "revision": "2"}, {"type": "earthquake", "id": "c"}]),
     ]
-    assert told == follow(NEW, lists, restart=True)
+    assert reports == follow(NEW, lists, restart=True)
 
 
 def test_an_item_that_leaves_the_list_and_comes_back_is_not_new():
@@ -256,8 +256,8 @@ def test_what_is_remembered_of_a_list_stays_bounded():
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 200)), max_size=60))
 def test_fired_and_cleared_alternate_whatever_the_values_do(values):
-    told = [state for _, state, _, _ in follow(PRICE, values) if state != "no_data"]
-    assert told == ["fired", "cleared"] * (len(told) // 2) + ["fired"] * (len(told) % 2)
+    reports = [state for _, state, _, _ in follow(PRICE, values) if state != "no_data"]
+    assert reports == ["fired", "cleared"] * (len(reports) // 2) + ["fired"] * (len(reports) % 2)
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(0, 200)), max_size=40))

@@ -41,8 +41,8 @@ async def attempt(answer, network=LOCAL):
 
 async def test_a_delivery_is_a_post_of_these_bytes_with_our_name_and_the_headers_of_the_owner():
     async with receiving() as receiver, sending() as sender:
-        made = await sender.send(URL(receiver.url(path="/hook?a=b")), b'{"a":1}', {"X-Mine": "1"})
-    assert (made.delivered, made.status, made.error) == (True, 204, None)
+        outcome = await sender.send(URL(receiver.url(path="/hook?a=b")), b'{"a":1}', {"X-Mine": "1"})
+    assert (outcome.delivered, outcome.status, outcome.error) == (True, 204, None)
     (request,) = receiver.requests
     assert (request.path, request.body) == ("/hook?a=b", b'{"a":1}')
     assert request.headers["content-type"] == "application/json"
@@ -71,8 +71,8 @@ async def test_a_delivery_is_a_post_of_these_bytes_with_our_name_and_the_headers
 )
 async def test_every_end_has_one_word_and_is_reached_in_time(answer, expected):
     started = anyio.current_time()
-    made, receiver = await attempt(answer, IMPATIENT)
-    assert (made.status, made.error) == expected
+    outcome, receiver = await attempt(answer, IMPATIENT)
+    assert (outcome.status, outcome.error) == expected
     assert anyio.current_time() - started <= 2 * IMPATIENT.total_s  # of idle time: that of a busy machine is not in it
     assert len(receiver.requests) == 1
 
@@ -88,8 +88,8 @@ async def test_nobody_listening_is_a_failure_to_connect():
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         async with sending() as sender:
-            made = await sender.send(URL(f"http://127.0.0.1:{unused.getsockname()[1]}/"), b"{}", {})
-    assert (made.status, made.error) == (None, "connect")
+            outcome = await sender.send(URL(f"http://127.0.0.1:{unused.getsockname()[1]}/"), b"{}", {})
+    assert (outcome.status, outcome.error) == (None, "connect")
 
 
 async def test_a_name_without_an_address_is_a_failure_of_its_own():
@@ -97,8 +97,8 @@ async def test_a_name_without_an_address_is_a_failure_of_its_own():
         raise OSError(-2, "unknown")
 
     async with sending(network=DeliveryNetwork(lookup=fail)) as sender:
-        made = await sender.send(URL("https://nobody.example/"), b"{}", {})
-    assert (made.status, made.error) == (None, "dns")
+        outcome = await sender.send(URL("https://nobody.example/"), b"{}", {})
+    assert (outcome.status, outcome.error) == (None, "dns")
 
 
 async def test_proxies_of_the_environment_are_not_used(monkeypatch):
@@ -126,7 +126,7 @@ async def test_the_guard_alone_keeps_every_form_of_this_machine_from_being_conne
     family = "::1" if host == "[::1]" else "127.0.0.1"
     async with receiving(host=family) as receiver, sending(EgressGuard()) as sender:
         sent = [await sender.send(URL(f"{scheme}://{host}:{receiver.port}/", encoded=True), b"{}", {}) for _ in "ab"]
-        assert {made.error for made in sent} <= {"target_refused", "dns"}
+        assert {outcome.error for outcome in sent} <= {"target_refused", "dns"}
         assert receiver.connections == 0
 
 
@@ -138,10 +138,10 @@ async def test_a_name_that_leads_inside_on_its_second_lookup_is_not_connected_to
         await lane.resolve("a.example")
         clock.advance(31)
         sender = WebhookSender(lane, clock, LOCAL)
-        made = await sender.send(URL(f"https://a.example:{receiver.port}/"), b"{}", {})
+        outcome = await sender.send(URL(f"https://a.example:{receiver.port}/"), b"{}", {})
         await sender.close()
         lane.close()
-        assert (made.error, receiver.connections) == ("target_refused", 0)
+        assert (outcome.error, receiver.connections) == ("target_refused", 0)
 
 
 async def test_the_certificate_must_be_of_the_name_and_of_an_authority_that_is_trusted():
@@ -158,13 +158,13 @@ async def test_the_certificate_must_be_of_the_name_and_of_an_authority_that_is_t
 async def test_retry_after_is_heard_as_seconds_or_as_a_date_and_up_to_four_minutes():
     soon = format_datetime(datetime.now(UTC) + timedelta(seconds=60), usegmt=True)
     for header, low, high in (("7", 7, 7), ("0", 0, 0), (soon, 50, 60)):
-        made, _ = await attempt(status(429, f"Retry-After: {header}"))
-        assert low <= made.retry_after_s <= high
+        outcome, _ = await attempt(status(429, f"Retry-After: {header}"))
+        assert low <= outcome.retry_after_s <= high
     for header in ("241", "soon", "-1", "1e3", "٣"):
-        made, _ = await attempt(status(429, f"Retry-After: {header}"))
-        assert made.retry_after_s in (None, 0)
-    made, _ = await attempt(status(200, "Retry-After: 7"))
-    assert made.retry_after_s is None
+        outcome, _ = await attempt(status(429, f"Retry-After: {header}"))
+        assert outcome.retry_after_s in (None, 0)
+    outcome, _ = await attempt(status(200, "Retry-After: 7"))
+    assert outcome.retry_after_s is None
 
 
 async def test_what_is_no_failure_of_the_receiver_is_not_hidden():
@@ -193,8 +193,8 @@ def test_the_body_is_that_of_the_specification_with_the_payload_as_it_is():
 
 
 def test_conditions_and_tests_add_one_member_each():
-    told = fire(kind="fired", condition=b'{"name":"n"}')
-    assert json.loads(compose_body(told, subscription(), b"{}"))["condition"] == {"name": "n"}
+    conditional = fire(kind="fired", condition=b'{"name":"n"}')
+    assert json.loads(compose_body(conditional, subscription(), b"{}"))["condition"] == {"name": "n"}
     assert json.loads(compose_body(fire(kind="test"), subscription(), b"{}"))["test"] is True
 
 

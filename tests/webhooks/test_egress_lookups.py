@@ -37,13 +37,13 @@ def lane_of(clock):
 
 
 async def test_a_name_is_looked_up_once_for_half_a_minute(lane_of, clock):
-    asked = []
-    lane = lane_of(lambda host: asked.append(host) or ["1.1.1.1"])
+    lookups = []
+    lane = lane_of(lambda host: lookups.append(host) or ["1.1.1.1"])
     assert await lane.resolve("a.example") == ["1.1.1.1"]
     assert await lane.resolve("a.example") == ["1.1.1.1"]
     clock.advance(31)
     await lane.resolve("a.example")
-    assert asked == ["a.example"] * 2
+    assert lookups == ["a.example"] * 2
 
 
 async def test_a_name_with_one_private_address_is_refused(lane_of):
@@ -117,8 +117,8 @@ async def test_a_name_that_was_not_answered_in_time_moves_to_the_slow_pool_and_i
 
 async def test_aiohttp_is_told_each_address_with_its_family(lane_of):
     resolver = GuardedResolver(lane_of(lambda host: ["1.1.1.1", "2606:4700:4700::1111"]))
-    found = await resolver.resolve("a.example", 443)
-    assert [(f["host"], f["port"], f["family"].name) for f in found] == [
+    addresses = await resolver.resolve("a.example", 443)
+    assert [(f["host"], f["port"], f["family"].name) for f in addresses] == [
         ("1.1.1.1", 443, "AF_INET"),
         ("2606:4700:4700::1111", 443, "AF_INET6"),
     ]
@@ -157,10 +157,10 @@ async def test_however_many_new_names_hang_those_that_were_answered_before_are_l
 
 
 async def test_an_answer_that_came_too_late_is_kept_for_the_next_attempt(lane_of):
-    release, asked = threading.Event(), []
+    release, lookups = threading.Event(), []
 
     def lookup(host):
-        asked.append(host)
+        lookups.append(host)
         release.wait(20)
         return ["1.1.1.1"]
 
@@ -170,7 +170,7 @@ async def test_an_answer_that_came_too_late_is_kept_for_the_next_attempt(lane_of
     release.set()
     await asyncio.sleep(0.05)
     assert await lane.resolve("late.example") == ["1.1.1.1"]
-    assert asked == ["late.example"]
+    assert lookups == ["late.example"]
 
 
 async def test_calls_run_beside_each_other_up_to_the_bound():
@@ -183,11 +183,11 @@ async def test_calls_run_beside_each_other_up_to_the_bound():
         gate.wait(5)
         return n
 
-    asked = [pool.run(work, n) for n in range(5)]
+    futures = [pool.run(work, n) for n in range(5)]
     await asyncio.to_thread(three.wait)
     assert sorted(inside) == [0, 1, 2]
     gate.set()
-    assert await asyncio.gather(*asked) == [0, 1, 2, 3, 4]
+    assert await asyncio.gather(*futures) == [0, 1, 2, 3, 4]
     pool.close()
 
 
@@ -201,8 +201,8 @@ async def test_what_a_call_raises_arrives():
 
 async def test_a_call_that_nobody_waits_for_any_more_ends_quietly():
     pool, gate = DaemonThreads(1, "t"), threading.Event()
-    asked = pool.run(gate.wait, 5)
-    asked.cancel()
+    abandoned = pool.run(gate.wait, 5)
+    abandoned.cancel()
     gate.set()
     assert await pool.run(lambda: 3) == 3
     pool.close()

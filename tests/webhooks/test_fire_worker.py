@@ -21,24 +21,24 @@ from toolserver.webhooks.subscription_operations import PauseSubscription
 
 @pytest.fixture
 async def room(tmp_path):
-    async with open_room(tmp_path) as made:
-        yield made
+    async with open_room(tmp_path) as opened_room:
+        yield opened_room
 
 
 @proves("webhook.headers", "webhook.body")
 async def test_a_delivery_has_the_headers_and_the_body_of_the_specification(room):
     async with receiving() as receiver:
-        made = await room.hooks.subscriptions.subscribe(RICH, SubscriptionRequest("report", receiver.url()))
+        created = await room.hooks.subscriptions.subscribe(RICH, SubscriptionRequest("report", receiver.url()))
         assert await room.pass_slots() == 1
     (request,) = receiver.requests
-    body = opened(request, made.secret, room.clock.time())
+    body = opened(request, created.secret, room.clock.time())
     assert list(body) == ["subscription_id", "endpoint", "delivered_at", "data"]
-    assert (body["subscription_id"], body["endpoint"]) == (made.subscription.id, "report")
+    assert (body["subscription_id"], body["endpoint"]) == (created.subscription.id, "report")
     assert re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z", body["delivered_at"])
     answer = await room.shop.buy()
     assert body["data"] == answer.json()
     headers = request.headers
-    assert headers["x-service-subscription"] == made.subscription.id
+    assert headers["x-service-subscription"] == created.subscription.id
     assert headers["content-type"] == "application/json"
     assert headers["user-agent"] == "toolserver-webhook/1.0"
     assert headers["x-service-timestamp"] == headers["webhook-timestamp"] == str(int(room.clock.time()))
@@ -348,16 +348,16 @@ async def test_what_waits_too_long_is_left_out(room):
 @proves("webhook.test")
 async def test_a_free_test_is_signed_says_so_and_uses_recorded_values(room):
     async with receiving() as receiver:
-        made = await room.hooks.subscriptions.subscribe(RICH, SubscriptionRequest("report", receiver.url()))
-        fire = await room.hooks.subscriptions.test(RICH, made.subscription.id, None, None)
-        given = await room.hooks.subscriptions.test(RICH, made.subscription.id, {"a": 1}, None)
-    recorded, own = (opened(request, made.secret, room.clock.time()) for request in receiver.requests)
+        created = await room.hooks.subscriptions.subscribe(RICH, SubscriptionRequest("report", receiver.url()))
+        fire = await room.hooks.subscriptions.test(RICH, created.subscription.id, None, None)
+        with_data = await room.hooks.subscriptions.test(RICH, created.subscription.id, {"a": 1}, None)
+    recorded, own = (opened(request, created.secret, room.clock.time()) for request in receiver.requests)
     assert (recorded["test"], recorded["data"]) == (True, {"one": 0.0, "two": 0.0, "notes": {}})
     assert own["data"] == {"a": 1}
-    assert (fire.state, fire.status, given.state) == ("free", 204, "free")
+    assert (fire.state, fire.status, with_data.state) == ("free", 204, "free")
     assert "x-service-receipt-id" not in receiver.requests[0].headers
     assert await room.spent() == 0
-    assert (await room.subscription(made.subscription.id)).delivered_count == 0
+    assert (await room.subscription(created.subscription.id)).delivered_count == 0
 
 
 async def test_a_failed_test_is_attempted_once_and_changes_nothing(room):

@@ -98,8 +98,8 @@ async def test_no_form_of_an_inside_address_is_registered_or_delivered_to(tmp_pa
             forced = first._replace(id=f"wh_{number:016x}", owner=payer, payer=payer, url=url, host=f"host{number}")
             await room.hooks.store.apply(AddSubscription(forced))
         assert await room.pass_slots() == len(urls)
-        kept = [each for each in await room.hooks.store.all(1000) if each.state == "active"]
-        assert {each.last_error for each in kept} == {"target_refused"}
+        active = [each for each in await room.hooks.store.all(1000) if each.state == "active"]
+        assert {each.last_error for each in active} == {"target_refused"}
         assert opened == []
         assert [receiver.connections for receiver in receivers] == [0, 0]
         assert (await room.spent(), await room.held()) == (0, 0)

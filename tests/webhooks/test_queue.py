@@ -24,9 +24,9 @@ DAY = 86_400
 @pytest.mark.parametrize("seed", [1, pytest.param(2, marks=pytest.mark.slow("a second history of kills"))])
 @proves("webhook.kills")
 async def test_after_any_number_of_kills_every_delivered_fire_is_charged_once_and_nothing_else_is(tmp_path, seed):
-    found = await torment(tmp_path, sized(12, fast=3), seed, jumps=seed == 2)
-    assert found.problems == ()
-    assert found.charged + found.gifts == found.delivered > 0
+    findings = await torment(tmp_path, sized(12, fast=3), seed, jumps=seed == 2)
+    assert findings.problems == ()
+    assert findings.charged + findings.gifts == findings.delivered > 0
 
 
 @pytest.mark.slow("a hundred processes")
@@ -118,7 +118,7 @@ async def fill(room, good, goods, name, dead, deads, hung=12):
     targets += [(f"dead{n}.localhost", dead.port) for n in range(deads)]
     targets += [(f"hung{n}.localhost", good.port) for n in range(hung)]
     for number, (host, port) in enumerate(targets):
-        made = first._replace(
+        row = first._replace(
             id=f"wh_{number:016x}",
             owner=f"{number:064x}",
             payer=f"{number:064x}",
@@ -126,11 +126,10 @@ async def fill(room, good, goods, name, dead, deads, hung=12):
             host=host,
             due_at=first.due_at,
         )
-        await room.hooks.store.apply(AddSubscription(made))
+        await room.hooks.store.apply(AddSubscription(row))
 
 
 async def test_a_queue_that_runs_delivers_what_comes_due_and_goes_on_after_a_failure(tmp_path, monkeypatch):
-    monkeypatch.setattr(queues, "LOOK_S", 0.02)
     async with open_room(tmp_path) as room, receiving() as receiver:
         arrived = asyncio.Event()
 
@@ -143,6 +142,7 @@ async def test_a_queue_that_runs_delivers_what_comes_due_and_goes_on_after_a_fai
 
         async def fail_twice():
             if failures:
+                room.hooks.queue.wake()  # instead of a second of waiting
                 raise RuntimeError(f"arranged {failures.pop()}")
             return await original()
 
@@ -187,10 +187,10 @@ async def test_what_hangs_leaves_its_lane_to_others(tmp_path, monkeypatch):
 
 
 async def test_dead_endpoints_leave_few_rows_and_no_log_lines(tmp_path):
-    found = await growth.measure(tmp_path, 3, hours=2)
-    assert found["log_lines"] == 0
-    assert found["states"]["active", None] == 3
-    assert found["rows"]["webhook_fire"] <= 3 * 6, "in two hours the slots thin out: the 1st, 3rd, 7th, 13th and 21st"
+    traces = await growth.measure(tmp_path, 3, hours=2)
+    assert traces["log_lines"] == 0
+    assert traces["states"]["active", None] == 3
+    assert traces["rows"]["webhook_fire"] <= 3 * 6, "in two hours the slots thin out: the 1st, 3rd, 7th, 13th and 21st"
 
 
 async def test_an_answer_that_takes_long_delays_only_the_conditions_on_it(tmp_path, monkeypatch):

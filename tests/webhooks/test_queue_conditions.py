@@ -15,7 +15,7 @@ from toolserver.webhooks.conditions import ConditionInput
 ABOVE = ConditionInput(path="one", above=100, clear_below=99, name="hot")
 
 
-def told(receiver):
+def reports_of(receiver):
     bodies = [msgspec.json.decode(request.body) for request in receiver.requests]
     return [(body["condition"]["state"], body["condition"]["old"], body["condition"]["new"]) for body in bodies]
 
@@ -27,7 +27,7 @@ async def test_a_condition_is_delivered_when_it_fires_and_when_it_clears_and_eac
         for value in (98, 101, 105, 99.5, 98.5, 98):
             room.values(value)
             await room.pass_slots()
-        assert told(receiver) == [("fired", None, 101.0), ("cleared", 101.0, 98.5)]
+        assert reports_of(receiver) == [("fired", None, 101.0), ("cleared", 101.0, 98.5)]
         assert await room.spent() == 2
         body = msgspec.json.decode(receiver.requests[0].body)
         assert body["condition"]["name"] == "hot"
@@ -47,7 +47,7 @@ async def test_a_value_that_swings_for_a_day_is_one_fire_and_one_clear_even_over
                 for value in day[part : part + 96]:
                     room.values(value)
                     await room.pass_slots()
-        assert [state for state, _, _ in told(receiver)] == ["fired", "cleared"]
+        assert [state for state, _, _ in reports_of(receiver)] == ["fired", "cleared"]
         async with open_room(tmp_path, clock=clock) as room:
             assert await room.spent() == 2
 
@@ -61,12 +61,12 @@ async def test_a_stale_source_fires_nothing_and_says_so_once_and_free(tmp_path):
         for url in (FIRST, SECOND):
             room.shop.internet.serves(url, DOWN)
         await room.pass_slots(6)
-        assert told(receiver) == [("no_data", None, None)]
+        assert reports_of(receiver) == [("no_data", None, None)]
         assert (await room.spent(), await room.held()) == (0, 0)
         room.values(150)
         room.clock.advance(600)  # the circuit of the source closes again
         await room.pass_slots(2)
-        assert told(receiver)[1:] == [("fired", None, 150.0)]
+        assert reports_of(receiver)[1:] == [("fired", None, 150.0)]
 
 
 async def test_a_condition_is_not_judged_without_the_credits_for_a_fire(tmp_path):
@@ -74,11 +74,11 @@ async def test_a_condition_is_not_judged_without_the_credits_for_a_fire(tmp_path
         subscription = await room.subscribe(receiver.url(), token=POOR, when=ABOVE)
         room.values(150)
         await room.pass_slots()
-        assert told(receiver) == [("fired", None, 150.0)]
-        asked = len(room.shop.internet.asked)
+        assert reports_of(receiver) == [("fired", None, 150.0)]
+        requests_before = len(room.shop.internet.asked)
         room.values(50)
         await room.pass_slots()
-        assert len(room.shop.internet.asked) == asked
+        assert len(room.shop.internet.asked) == requests_before
         assert (await room.subscription(subscription.id)).pause_reason == "insufficient_credits"
 
 
@@ -92,7 +92,7 @@ async def test_what_did_not_arrive_is_told_again_with_the_next_slot_that_is_trie
         receiver.answer = status(200)
         receiver.requests.clear()
         await room.pass_slots(3)
-        assert told(receiver) == [("fired", None, 150.0)]
+        assert reports_of(receiver) == [("fired", None, 150.0)]
         assert await room.spent() == 1
         assert (await room.subscription(subscription.id)).consecutive_failures == 0
 
@@ -116,10 +116,10 @@ async def test_conditions_on_one_question_are_judged_on_one_answer(tmp_path, mon
 
 async def test_every_account_is_asked_once_and_one_that_cannot_pay_stops_no_other(tmp_path, monkeypatch):
     async with open_room(tmp_path) as room, receiving() as receiver:
-        asked, original = [], room.shop.ledger.balance
+        accounts, original = [], room.shop.ledger.balance
 
         async def balance(who):
-            asked.append(who)
+            accounts.append(who)
             return await original(who)
 
         mine = [await room.subscribe(receiver.url(), when=ABOVE) for _ in range(5)]
@@ -128,7 +128,7 @@ async def test_every_account_is_asked_once_and_one_that_cannot_pay_stops_no_othe
         monkeypatch.setattr(room.shop.ledger, "balance", balance)
         room.values(150)
         await room.pass_time(0)
-        assert len(asked) == 2
+        assert len(accounts) == 2
         assert len(receiver.requests) == 5
         states = {(await room.subscription(each.id)).state for each in mine}
         reasons = {(await room.subscription(each.id)).pause_reason for each in poor}
@@ -148,7 +148,7 @@ async def test_while_the_ledger_is_away_nothing_is_judged_and_nobody_paused(tmp_
             await room.pass_slots()
         assert receiver.requests == []
         await room.pass_slots()
-        assert told(receiver) == [("fired", None, 150.0)]
+        assert reports_of(receiver) == [("fired", None, 150.0)]
         assert (await room.subscription(subscription.id)).state == "active"
 
 
@@ -157,5 +157,5 @@ async def test_a_test_of_a_condition_uses_the_value_of_its_own_data(tmp_path):
         subscription = await room.subscribe(receiver.url(), when=ABOVE)
         room.values(150)
         await room.hooks.subscriptions.test(RICH, subscription.id, {"one": 7}, "fired")
-        assert told(receiver) == [("fired", None, 7)]
+        assert reports_of(receiver) == [("fired", None, 7)]
         assert await room.spent() == 0

@@ -70,8 +70,8 @@ def fastapi_command(path, port):
     python = CLIENTS / ".venv-mcp1" / "bin" / "python"
     if not list(CLIENTS.glob(".venv-mcp1/lib/python*/site-packages/fastapi")):
         pytest.skip(f"FastAPI is not installed: {INSTALL}")
-    given = ["--app-dir", str(path.parent), "--host", "127.0.0.1", "--port", str(port), "--log-level", "error"]
-    return [str(python), "-m", "uvicorn", *given, f"{path.stem}:app"]
+    options = ["--app-dir", str(path.parent), "--host", "127.0.0.1", "--port", str(port), "--log-level", "error"]
+    return [str(python), "-m", "uvicorn", *options, f"{path.stem}:app"]
 
 
 def node_command(path, port):
@@ -120,10 +120,10 @@ def test_a_receiver_of_the_documents_takes_what_is_genuine_once_and_refuses_the_
     port, process = run_receiver(tmp_path, command, example(heading), suffix)
     try:
         wait_for(port)
-        send = lambda body, given: httpx.post(f"http://127.0.0.1:{port}/hook", content=body, headers=given).status_code  # noqa: E731
+        send = lambda body, sent: httpx.post(f"http://127.0.0.1:{port}/hook", content=body, headers=sent).status_code  # noqa: E731
         assert send(BODY, headers()) == 204
         assert send(BODY, headers()) == 204, "a repetition is accepted, and not worked on"
-        assert [send(body, given) for body, given in forged()] == [401] * len(forged())
+        assert [send(body, sent) for body, sent in forged()] == [401] * len(forged())
         assert send(BODY, headers(id="msg_2")) == 204
     finally:
         process.terminate()
@@ -158,17 +158,17 @@ def npm_verdicts(folder, library, secret, cases):
         pytest.skip(f"the npm package {library} is not installed: {INSTALL}")
     path = folder / "verify.mjs"
     path.write_text(VERIFY, encoding="utf-8")
-    given = json.dumps([f"{node_modules}/", library, secret, [(body.decode(), given) for body, given in cases]])
-    return json.loads(subprocess.run([NODE, str(path), given], check=True, capture_output=True).stdout)
+    argument = json.dumps([f"{node_modules}/", library, secret, [(body.decode(), sent) for body, sent in cases]])
+    return json.loads(subprocess.run([NODE, str(path), argument], check=True, capture_output=True).stdout)
 
 
 def pypi_verdicts(library, secret, cases):
     """Which (body, headers) a library of PyPI takes."""
     webhook, taken = library.Webhook(secret), []
     refused = standardwebhooks.WebhookVerificationError, svix.webhooks.WebhookVerificationError
-    for body, given in cases:
+    for body, sent in cases:
         try:
-            webhook.verify(body.decode(), given)
+            webhook.verify(body.decode(), sent)
             taken.append(True)
         except refused:
             taken.append(False)
@@ -178,11 +178,11 @@ def pypi_verdicts(library, secret, cases):
 def hmac_verdicts(secret, cases):
     """Which (body, headers) the rule of the specification takes, written down here once more."""
     taken = []
-    for body, given in cases:
-        timestamp = given["x-service-timestamp"]
+    for body, sent in cases:
+        timestamp = sent["x-service-timestamp"]
         expected = hmac.new(secret.encode(), timestamp.encode() + b"." + body, hashlib.sha256).hexdigest()
         fresh = abs(time.time() - int(timestamp)) <= 300
-        taken.append(fresh and hmac.compare_digest(f"sha256={expected}", given["x-service-signature"]))
+        taken.append(fresh and hmac.compare_digest(f"sha256={expected}", sent["x-service-signature"]))
     return taken
 
 
@@ -201,24 +201,24 @@ async def deliver_over_tls(folder, age=0):
         open_room(folder, clock=clock, network=replace(LOCAL, load_tls=lambda: client)) as room,
         receiving(tls=server) as receiver,
     ):
-        asked = SubscriptionRequest("report", receiver.url("https", "hooks.localhost"))
-        made = await room.hooks.subscriptions.subscribe(RICH, asked)
-        await room.hooks.subscriptions.test(RICH, made.subscription.id, None, None)
+        terms = SubscriptionRequest("report", receiver.url("https", "hooks.localhost"))
+        created = await room.hooks.subscriptions.subscribe(RICH, terms)
+        await room.hooks.subscriptions.test(RICH, created.subscription.id, None, None)
     (request,) = receiver.requests
-    return made.secret, (request.body, request.headers)
+    return created.secret, (request.body, request.headers)
 
 
 @pytest.fixture
 async def arrived(tmp_path):
     """The secret of a delivery, and it with what nobody may take: changed, under another time, another's and old."""
-    secret, (body, given) = await deliver_over_tls(tmp_path)
-    later = str(int(given["x-service-timestamp"]) + 1)
+    secret, (body, sent) = await deliver_over_tls(tmp_path)
+    later = str(int(sent["x-service-timestamp"]) + 1)
     other, stranger = await deliver_over_tls(tmp_path)
     assert other != secret
-    changed = (body.replace(b"0.0", b"1.0", 1), given)
-    renewed = (body, given | {"x-service-timestamp": later, "webhook-timestamp": later})
+    changed = (body.replace(b"0.0", b"1.0", 1), sent)
+    renewed = (body, sent | {"x-service-timestamp": later, "webhook-timestamp": later})
     assert changed[0] != body
-    return secret, [(body, given), changed, renewed, stranger]
+    return secret, [(body, sent), changed, renewed, stranger]
 
 
 TAKEN = [True, False, False, False]

@@ -22,8 +22,8 @@ def test_a_fire_that_was_claimed_twice_was_interrupted():
 
 
 def test_what_its_owner_gave_can_be_shown():
-    given = subscription(params=b'{"history":"30d"}', condition=b'{"path":"a","above":1.0}')
-    assert (given.given_params, given.given_condition) == ({"history": "30d"}, {"path": "a", "above": 1.0})
+    row = subscription(params=b'{"history":"30d"}', condition=b'{"path":"a","above":1.0}')
+    assert (row.given_params, row.given_condition) == ({"history": "30d"}, {"path": "a", "above": 1.0})
     assert subscription().given_condition is None
 
 

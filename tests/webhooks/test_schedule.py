@@ -114,7 +114,7 @@ def test_a_clock_set_back_does_not_lengthen_the_time_of_failing():
 
 
 def test_what_did_not_arrive_is_untold_unless_the_condition_has_moved_on():
-    told = fire(state_before=b"before", state_after=b"after")
-    assert untell(subscription(condition_state=b"after"), told).condition_state == b"before"
-    assert untell(subscription(condition_state=b"later"), told).condition_state == b"later"
+    report = fire(state_before=b"before", state_after=b"after")
+    assert untell(subscription(condition_state=b"after"), report).condition_state == b"before"
+    assert untell(subscription(condition_state=b"later"), report).condition_state == b"later"
     assert untell(subscription(condition_state=b"after"), fire()).condition_state == b"after"

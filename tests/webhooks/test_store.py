@@ -69,8 +69,8 @@ async def test_the_sixth_active_subscription_is_refused(store):
 
 
 async def test_of_fifty_subscriptions_made_at_once_five_are_stored(store):
-    made = [store.apply(AddSubscription(subscription(number))) for number in range(50)]
-    outcomes = await asyncio.gather(*made, return_exceptions=True)
+    rows = [store.apply(AddSubscription(subscription(number))) for number in range(50)]
+    outcomes = await asyncio.gather(*rows, return_exceptions=True)
     assert sum(not isinstance(outcome, Exception) for outcome in outcomes) == 5
     assert sum(isinstance(outcome, SubscriptionConflict) for outcome in outcomes) == 45
     assert len(await store.owned(OWNER)) == 5
@@ -157,17 +157,23 @@ async def test_what_is_due_is_claimed_once_in_the_order_of_its_time_and_gets_one
     assert first[0].due_at == NOW + SLOT_MS
     assert [s.id for s in await store.apply(ClaimSubscriptions(NOW + 60, 10))] == [ID]
     assert await store.apply(ClaimSubscriptions(NOW + 60, 10)) == []
-    (made,) = await store.fires(ID, 10)
-    assert (made.kind, made.price, made.state, made.due_at, made.lane) == ("data", 1, "open", NOW + 60, NEW)
-    assert made.expires_at == NOW + SLOT_MS
+    (fired,) = await store.fires(ID, 10)
+    assert (fired.kind, fired.price, fired.state, fired.due_at, fired.lane) == (
+        "data",
+        1,
+        "open",
+        NOW + 60,
+        NEW,
+    )
+    assert fired.expires_at == NOW + SLOT_MS
 
 
 async def test_two_timers_at_once_share_what_is_due(store):
     for number in range(40):
         await store.apply(AddSubscription(subscription(number, owner=f"{number:064x}", due_at=NOW)))
     claimed = await asyncio.gather(*(store.apply(ClaimSubscriptions(NOW, 7)) for _ in range(8)))
-    found = [s.id for batch in claimed for s in batch]
-    assert len(found) == len(set(found)) == 40
+    claimed_ids = [s.id for batch in claimed for s in batch]
+    assert len(claimed_ids) == len(set(claimed_ids)) == 40
 
 
 async def test_whoever_is_days_late_has_one_fire(store):
@@ -274,8 +280,8 @@ async def test_the_log_keeps_the_last_fifty_fires(store):
     for number in range(1, 60):
         await store.apply(AddFire(fire(number)))
         await store.apply(FinishFire(f"call_{number:032x}", "charged", None, NOW))
-    kept = await store.fires(ID, 100)
-    assert [f.id for f in kept] == [f"call_{number:032x}" for number in range(59, 9, -1)]
+    log = await store.fires(ID, 100)
+    assert [f.id for f in log] == [f"call_{number:032x}" for number in range(59, 9, -1)]
     assert [f.id for f in await store.fires(ID, 2, f"call_{20:032x}")] == [f"call_{n:032x}" for n in (19, 18)]
 
 
@@ -284,9 +290,9 @@ async def test_the_log_is_in_the_order_of_its_fires_whatever_their_ids_say(store
     for number in range(160, 100, -1):
         await store.apply(AddFire(fire(number)))
         await store.apply(FinishFire(f"call_{number:032x}", "charged", None, NOW))
-    kept = [f.id for f in await store.fires(ID, 100)]
-    assert kept == [f"call_{number:032x}" for number in range(101, 151)]
-    assert [f.id for f in await store.fires(ID, 2, kept[3])] == kept[4:6]
+    log = [f.id for f in await store.fires(ID, 100)]
+    assert log == [f"call_{number:032x}" for number in range(101, 151)]
+    assert [f.id for f in await store.fires(ID, 2, log[3])] == log[4:6]
     assert await store.fires(ID, 2, "call_nothing") == []
 
 

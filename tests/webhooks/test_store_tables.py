@@ -14,20 +14,20 @@ MANY = 100_000
 @pytest.fixture(scope="module")
 def db():
     """A database with a hundred thousand subscriptions, spread over the five minutes ahead, and ten thousand fires."""
-    made = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(made)
-    made.execute("BEGIN")
+    database = sqlite3.connect(":memory:", isolation_level=None)
+    migrate(database)
+    database.execute("BEGIN")
     rows = (
         subscription(n, owner=f"{n // 5:064x}", due_at=NOW + 1 + n * 3, created_at=NOW - 300_000 + n * 3)
         for n in range(MANY)
     )
-    made.executemany(store.ADD_SUBSCRIPTION, rows)
+    database.executemany(store.ADD_SUBSCRIPTION, rows)
     fires = (fire(n, subscription=f"wh_{n:016x}", lane=n % 3, due_at=NOW + 1 + n)[:-1] for n in range(10_000))
-    made.executemany(store.ADD_FIRE, fires)
-    made.execute("COMMIT")
-    made.execute("ANALYZE")
-    yield made
-    made.close()
+    database.executemany(store.ADD_FIRE, fires)
+    database.execute("COMMIT")
+    database.execute("ANALYZE")
+    yield database
+    database.close()
 
 
 def plan(db, sql, *parameters):
@@ -68,17 +68,17 @@ def test_nothing_is_claimed_before_its_time_and_a_batch_is_no_larger_than_asked(
 
 
 def test_a_database_of_before_keeps_its_log_in_order_and_its_owners():
-    made, steps = sqlite3.connect(":memory:", isolation_level=None), migrations()
+    database, steps = sqlite3.connect(":memory:", isolation_level=None), migrations()
     before = [step.name for step in steps].index("webhook_log")
-    migrate(made, steps[:before])
+    migrate(database, steps[:before])
     old = [name for name in WebhookSubscription._fields if name != "payer"]
     row = [getattr(subscription(1), name) for name in old]
-    made.execute(f"INSERT INTO webhook_subscription({','.join(old)}) VALUES({','.join('?' * len(old))})", row)
+    database.execute(f"INSERT INTO webhook_subscription({','.join(old)}) VALUES({','.join('?' * len(old))})", row)
     for number in (3, 1, 2):
         row = fire(number, state="charged")[:-2]
-        made.execute(f"INSERT INTO webhook_fire VALUES({','.join('?' * len(row))})", row)
-    migrate(made, steps)
-    tables = WebhookTables(made)
+        database.execute(f"INSERT INTO webhook_fire VALUES({','.join('?' * len(row))})", row)
+    migrate(database, steps)
+    tables = WebhookTables(database)
     tables.add_fire(fire(0))
     assert [(f.id[-1], f.seq) for f in tables.list_fires(subscription(1).id, 9, None)] == [
         ("0", 4),
@@ -87,7 +87,7 @@ def test_a_database_of_before_keeps_its_log_in_order_and_its_owners():
         ("1", 1),
     ]
     assert tables.list_paid_by(subscription(1).owner) == [subscription(1)]
-    made.close()
+    database.close()
 
 
 def test_the_database_itself_keeps_what_is_over(db):

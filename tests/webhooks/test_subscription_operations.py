@@ -18,9 +18,9 @@ def test_a_refused_operation_changes_nothing():
 
 
 def test_a_subscription_is_found_by_its_owner_and_by_the_operator():
-    found = subscription()
-    assert find_owned({found.id: found}.get, found.id, found.owner) is found
-    assert find_owned({found.id: found}.get, found.id, None) is found
-    for id, owner in ((found.id, "b" * 64), ("wh_nothing", None), ("wh_nothing", found.owner)):
+    stored = subscription()
+    assert find_owned({stored.id: stored}.get, stored.id, stored.owner) is stored
+    assert find_owned({stored.id: stored}.get, stored.id, None) is stored
+    for id, owner in ((stored.id, "b" * 64), ("wh_nothing", None), ("wh_nothing", stored.owner)):
         with pytest.raises(NotFound, match="no such subscription"):
-            find_owned({found.id: found}.get, id, owner)
+            find_owned({stored.id: stored}.get, id, owner)

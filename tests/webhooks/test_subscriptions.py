@@ -19,13 +19,13 @@ from toolserver.webhooks.subscriptions import check_headers, check_target
 
 @pytest.fixture
 async def room(tmp_path):
-    async with open_room(tmp_path) as made:
-        yield made
+    async with open_room(tmp_path) as opened_room:
+        yield opened_room
 
 
 async def test_an_endpoint_may_be_written_in_any_case(room):
-    made = await room.hooks.subscriptions.subscribe(RICH, request_for("Report"))
-    assert made.subscription.endpoint == "report"
+    created = await room.hooks.subscriptions.subscribe(RICH, request_for("Report"))
+    assert created.subscription.endpoint == "report"
 
 
 async def test_a_host_has_one_limit_however_it_is_written(room):
@@ -87,10 +87,10 @@ async def test_two_rotations_at_once_leave_one_secret_that_its_owner_knows(room,
     outcomes = await asyncio.gather(
         *(room.hooks.subscriptions.rotate_secret(RICH, subscription.id) for _ in range(4)), return_exceptions=True
     )
-    given = [outcome.secret for outcome in outcomes if not isinstance(outcome, Exception)]
+    secrets = [outcome.secret for outcome in outcomes if not isinstance(outcome, Exception)]
     stored = open_key(tmp_path).unseal((await room.subscription(subscription.id)).sealed)
-    assert stored.secret == given[-1]
-    assert len(given) + sum(isinstance(outcome, SubscriptionConflict) for outcome in outcomes) == 4
+    assert stored.secret == secrets[-1]
+    assert len(secrets) + sum(isinstance(outcome, SubscriptionConflict) for outcome in outcomes) == 4
 
 
 async def test_cancel_pause_and_cap_races_never_leave_six_active(room):
@@ -100,14 +100,14 @@ async def test_cancel_pause_and_cap_races_never_leave_six_active(room):
     jobs += [room.subscribe("http://127.0.0.1:1/") for _ in range(10)]
     jobs += [hooks.resume(RICH, id) for id in ids]
     await asyncio.gather(*jobs, return_exceptions=True)
-    kept = await hooks.list_kept(RICH)
-    assert sum(each.state == "active" for each in kept) == 5
-    assert not {ids[0], ids[1]} & {each.id for each in kept}
+    listed = await hooks.list_kept(RICH)
+    assert sum(each.state == "active" for each in listed) == 5
+    assert not {ids[0], ids[1]} & {each.id for each in listed}
 
 
 async def test_allowances_share_the_five_of_their_token_and_spend_its_credits_up_to_their_caps(room):
     child, terms = "svc_live_" + "c" * 64, AllowanceTerms("mine", 2)
-    made = await room.shop.ledger.create_allowance(RICH, token_hash(child).hex(), terms)
+    allowance = await room.shop.ledger.create_allowance(RICH, token_hash(child).hex(), terms)
     async with receiving() as receiver:
         ids = [(await room.subscribe(receiver.url(), token=child)).id for _ in range(3)]
         own = [await room.subscribe(receiver.url()) for _ in range(2)]
@@ -116,7 +116,7 @@ async def test_allowances_share_the_five_of_their_token_and_spend_its_credits_up
                 await room.subscribe(receiver.url(), token=token)
         await room.pass_slots()
         assert len(receiver.requests) == 4, "two of the token itself, and as many of the allowance as it may pay"
-        await room.shop.ledger.revoke_allowance(RICH, made.id)
+        await room.shop.ledger.revoke_allowance(RICH, allowance.id)
         await room.pass_slots()
         assert len(receiver.requests) == 6
     hooks = room.hooks.subscriptions

@@ -32,12 +32,12 @@ async def test_each_subscription_and_each_fire_is_claimed_by_one(stores):
     due, claimed = [], []
 
     async def claim_due(store):
-        while found := await store.apply(ClaimSubscriptions(NOW, 4)):
-            due.extend(one.id for one in found)
+        while batch := await store.apply(ClaimSubscriptions(NOW, 4)):
+            due.extend(one.id for one in batch)
 
     async def claim_fires(store):
-        while found := await store.apply(ClaimFires(NOW, {0: 3, 1: 3}, 60_000)):
-            claimed.extend(one.fire.id for one in found)
+        while batch := await store.apply(ClaimFires(NOW, {0: 3, 1: 3}, 60_000)):
+            claimed.extend(one.fire.id for one in batch)
 
     await together(stores, claim_due)
     assert len(due) == len(set(due)) == SHOPS
@@ -57,7 +57,7 @@ async def test_what_instances_count_adds_up_and_fires_are_numbered_in_a_line(sto
 
     numbers = iter(range(1, 100))
     await together(stores, deliver)
-    found = await stores[1].subscription(subscription().id)
-    assert found.delivered_count == 24
-    log = await stores[0].fires(found.id, 50)
+    stored = await stores[1].subscription(subscription().id)
+    assert stored.delivered_count == 24
+    log = await stores[0].fires(stored.id, 50)
     assert sorted(one.seq for one in log) == list(range(1, 25))

@@ -29,8 +29,8 @@ async def admit(store, number, now=NOW, per_hour=PER_HOUR, **changes):
     return await store.apply(AdmitBody(f"call_{number}", subscription(number, **own), per_hour, now))
 
 
-async def refuse(store, number, *given, **changes):
-    admission = await admit(store, number, *given, **changes)
+async def refuse(store, number, *arguments, **changes):
+    admission = await admit(store, number, *arguments, **changes)
     await store.apply(RefuseBody(f"call_{number}"))
     return admission
 
