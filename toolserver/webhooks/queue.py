@@ -201,7 +201,7 @@ class WebhookQueue:
             return 0
 
     async def work_due(self) -> int:
-        """Complete everything that is due now and return the number of fires. For tests and the command line."""
+        """Complete everything that is due now and return the number of fires. Tests step through time with it."""
         done = 0
         while True:
             claimed = await self._timer.claim()
