@@ -13,7 +13,7 @@ def failure_page(registry: Registry, facts: SiteFacts, problem: Mapping[str, Any
     """Return the page of a failure. `problem` is the body that programs get."""
     nearest = [path for path in problem.get("did_you_mean", ()) if "{" not in path]
     return render_page(
-        "missing.html", registry, facts, path="", title=problem["title"], problem=problem, nearest=nearest
+        "failure.html", registry, facts, path="", title=problem["title"], problem=problem, nearest=nearest
     )
 
 

@@ -62,7 +62,7 @@ class Guides:
 
     def _page(self, name: str, title: str, text: Markup) -> Document:
         return render_page(
-            "guide.html",
+            "guides.html",
             self._registry,
             self._facts,
             path=f"/docs/{name}",

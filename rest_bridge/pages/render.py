@@ -1,6 +1,6 @@
 """Renders pages: Jinja2 templates with everything escaped, and Markdown turned into HTML by markdown-it-py.
 
-The templates are in the folder next to this module. A template that ends in `.md` writes Markdown, which is not
+A page's template stands beside its module and has its name. A template that ends in `.md` writes Markdown, which is not
 escaped. Both libraries are loaded when the first page is made.
 """
 
@@ -109,7 +109,7 @@ def _environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     environment = Environment(
-        loader=PackageLoader("rest_bridge.pages"),
+        loader=PackageLoader("rest_bridge", "pages"),
         autoescape=select_autoescape(["html"], default=False),
         undefined=StrictUndefined,
         trim_blocks=True,
