@@ -15,9 +15,7 @@ def test_it_holds_the_program_and_no_picture_and_the_same_content_makes_the_same
     bundle = zipfile.ZipFile(io.BytesIO(written))
     names = bundle.namelist()
     assert {"manifest.json", "pyproject.toml", "server/main.py", "server/toolserver/app.py"} < set(names)
-    assert {"server/tools/free/gas.py", "server/rest_bridge/pages/home.html", "server/catalog/mcpb.py"} < set(
-        names
-    )
+    assert {"server/tools/free/gas.py", "server/rest_bridge/pages/home.html", "server/catalog/mcpb.py"} < set(names)
     assert not [name for name in names if "__pycache__" in name or name.endswith((".png", ".pyc", ".jpg"))]
     assert bundle.read("server/toolserver/CHANGELOG.md") == b"# Changelog"
     assert written == write_bundle(TINY, "https://data.example", changes="# Changelog")

@@ -109,19 +109,19 @@ async def test_two_rounds_of_input_follow_each_other_and_neither_can_be_skipped(
 
 
 @pytest.mark.parametrize(
-    ("name", "key", "answer", "told"),
+    ("name", "key", "answer", "text"),
     [
         ("elicitation", "user_name", NAMED, "Hello, Ada!"),
         ("sampling", "capital_question", SPOKEN, "Model said: Paris"),
         ("list_roots", "client_roots", ROOTS, "0 roots"),
     ],
 )
-async def test_a_tool_asks_until_it_has_the_answer_of_the_right_kind(name, key, answer, told):
+async def test_a_tool_asks_until_it_has_the_answer_of_the_right_kind(name, key, answer, text):
     name = f"input_required_result_{name}"
     wrong = ROOTS if key != "client_roots" else NAMED
     for answers in (None, {}, {"other": answer}, {key: wrong}):
         assert asked_for(await call(name, answers)) == ([key], None)
-    assert await call(name, {key: answer}) == said(told)
+    assert await call(name, {key: answer}) == said(text)
 
 
 async def test_who_declines_is_asked_again():

@@ -221,8 +221,8 @@ async def test_a_rule_for_one_path_leaves_the_rest_of_the_host_alone(world):
 
 async def test_a_recorded_body_is_served_in_place_of_the_provider_and_faults_still_apply(world, recordings):
     (recordings / "toy" / "quote.json").write_text('{"last": 5, "time": "2026-07-01T12:00:00Z"}')
-    told = await world.sim("PUT", "/replay/Toy.quote", {"file": "toy/quote.json", "shift_times": True})
-    assert told == {"source": "Toy.quote", "file": "toy/quote.json", "bytes": 43, "status": 200, "shift_times": True}
+    replay = await world.sim("PUT", "/replay/Toy.quote", {"file": "toy/quote.json", "shift_times": True})
+    assert replay == {"source": "Toy.quote", "file": "toy/quote.json", "bytes": 43, "status": 200, "shift_times": True}
     assert (await world.get()).json() == {"last": 5, "time": "2027-01-15T07:59:00Z"}
     await world.fault("zeros")
     assert (await world.get()).json() == {"last": 0, "time": "2027-01-15T07:59:00Z"}
@@ -242,9 +242,9 @@ def value(reply: Reply) -> object:
 
 
 def test_zeros_leave_alone_what_says_what_the_answer_is():
-    found = value(zeros(REPLY, NOW))
+    zeroed = value(zeros(REPLY, NOW))
 
-    assert (found["status"], found["at"], found["price"], found["rows"][0]["n"]) == (1, 0, 0, 0)
+    assert (zeroed["status"], zeroed["at"], zeroed["price"], zeroed["rows"][0]["n"]) == (1, 0, 0, 0)
     assert value(zeros(REPLY, NOW, keep_times=True))["at"] == NOW
 
 
@@ -281,10 +281,10 @@ def test_an_empty_body_keeps_its_form():
 @pytest.mark.parametrize("form", ["extra", "utf16", "bom"])
 def test_drift_that_changes_no_fact(form):
     body = drift(REPLY, form).body
-    found = json.loads(body.decode("utf-16" if form == "utf16" else "utf-8-sig"))
+    drifted = json.loads(body.decode("utf-16" if form == "utf16" else "utf-8-sig"))
 
     assert body != REPLY.body
-    assert {name: found[name] for name in ("status", "at", "price")} == {"status": 1, "at": NOW, "price": 10}
+    assert {name: drifted[name] for name in ("status", "at", "price")} == {"status": 1, "at": NOW, "price": 10}
 
 
 def test_drift_between_numbers_and_strings():
@@ -324,10 +324,10 @@ def spoiled(value, **more):
 
 
 def test_texts_are_replaced_and_ids_times_addresses_and_words_of_a_fixed_list_stay():
-    found = spoiled(ROW)
-    assert found["title"] == f"{TEXTS[0]} {LONG}"
-    assert found["note"] == f"{TEXTS[1]} {LONG}"
-    assert {name: found[name] for name in ROW if name not in ("title", "note")} == {
+    row = spoiled(ROW)
+    assert row["title"] == f"{TEXTS[0]} {LONG}"
+    assert row["note"] == f"{TEXTS[1]} {LONG}"
+    assert {name: row[name] for name in ROW if name not in ("title", "note")} == {
         name: value for name, value in ROW.items() if name not in ("title", "note")
     }
 
@@ -337,16 +337,16 @@ def test_addresses_run_scripts_on_request():
 
 
 def test_the_texts_come_in_turn_and_only_the_first_ones_are_long():
-    found = [row["title"] for row in spoiled([ROW] * 40)]
-    assert {text.removesuffix(f" {LONG}") for text in found} == set(TEXTS[::2])
-    assert sum(LONG in text for text in found) == LONG_ONES // 2
+    titles = [row["title"] for row in spoiled([ROW] * 40)]
+    assert {text.removesuffix(f" {LONG}") for text in titles} == set(TEXTS[::2])
+    assert sum(LONG in text for text in titles) == LONG_ONES // 2
 
 
 def test_the_texts_of_a_feed_are_escaped_as_a_publisher_would():
     body = "<rss><channel><item><title>One</title><link>https://a.example</link></item></channel></rss>"
-    found = spoil(Reply.text(body, content_type="application/xml")).body.decode()
-    assert "&lt;script&gt;" in found
-    assert "<link>https://a.example</link>" in found
+    text = spoil(Reply.text(body, content_type="application/xml")).body.decode()
+    assert "&lt;script&gt;" in text
+    assert "<link>https://a.example</link>" in text
 
 
 @given(
@@ -355,10 +355,10 @@ def test_the_texts_of_a_feed_are_escaped_as_a_publisher_would():
     )
 )
 def test_the_shape_of_a_body_stays(value):
-    def shape(found):
-        if isinstance(found, dict):
-            return {name: shape(member) for name, member in found.items()}
-        return [shape(member) for member in found] if isinstance(found, list) else type(found)
+    def shape(node):
+        if isinstance(node, dict):
+            return {name: shape(member) for name, member in node.items()}
+        return [shape(member) for member in node] if isinstance(node, list) else type(node)
 
     assert shape(spoiled(value)) == shape(value)
 

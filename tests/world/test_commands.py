@@ -67,8 +67,8 @@ async def test_an_event_has_a_known_kind_and_a_bound(state):
 
 
 async def test_an_expectation_that_cannot_read_its_parameter_says_why(state):
-    found = await ask(state, "GET", "expect", rest="toy/price", params={"limit": "3"})
-    assert (found["price"], found["limit"]) == (None, 3)
+    expected = await ask(state, "GET", "expect", rest="toy/price", params={"limit": "3"})
+    assert (expected["price"], expected["limit"]) == (None, 3)
     with pytest.raises(ControlRefused, match="ValueError"):
         await ask(state, "GET", "expect", rest="toy/price", params={"limit": "many"})
 

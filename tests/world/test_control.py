@@ -47,8 +47,8 @@ async def test_a_new_seed_is_a_new_world(world):
 
 
 async def test_rules_are_added_listed_and_removed(world):
-    made = await world.fault("status", "Toy.quote", code=500, count=1, id="once")
-    assert (made["id"], made["code"], made["count"], made["set_at"]) == ("once", 500, 1, T)
+    rule = await world.fault("status", "Toy.quote", code=500, count=1, id="once")
+    assert (rule["id"], rule["code"], rule["count"], rule["set_at"]) == ("once", 500, 1, T)
     assert [(await world.get()).status_code for _ in range(2)] == [500, 200]
     listed = await world.sim("GET", "/faults")
     assert (listed[0]["seen"], listed[0]["fired"]) == (2, 1)
@@ -74,8 +74,8 @@ async def test_pins_hold_between_their_instants_and_can_be_taken_away(world):
 
 
 async def test_events_get_the_time_of_now_unless_they_bring_one(world):
-    made = await world.sim("POST", "/events", {"kind": "story", "title": "x"})
-    assert made == {"kind": "story", "title": "x", "at": T}
+    event = await world.sim("POST", "/events", {"kind": "story", "title": "x"})
+    assert event == {"kind": "story", "title": "x", "at": T}
     late = await world.sim("POST", "/events", {"kind": "launch", "at": "2027-01-15T09:00:00Z"})
     assert late["at"] == T + 3600
     assert [e["kind"] for e in await world.sim("GET", "/events")] == ["story", "launch"]
@@ -195,9 +195,9 @@ async def test_edits_are_bounded(world):
 
 async def test_every_scenario_can_be_played_and_normal_takes_it_back(world):
     usual = (await world.get()).json()
-    told = await world.sim("GET", "/scenario")
-    assert told["name"] == "normal"
-    for name in told["scenarios"]:
+    overview = await world.sim("GET", "/scenario")
+    assert overview["name"] == "normal"
+    for name in overview["scenarios"]:
         if name != "weekend":
             assert (await world.sim("PUT", "/scenario", {"name": name}))["name"] == name
     await world.sim("PUT", "/scenario", {"name": "normal"})
@@ -267,11 +267,11 @@ async def ask(state, method, body=None, rest="transfer"):
 
 @pytest.mark.parametrize(("usd", "atomic"), [(5, 5_000_000), (0.000001, 1), ("12.345678", 12_345_678)])
 async def test_a_transfer_is_an_event_of_so_many_millionths(state, usd, atomic):
-    made = await ask(state, "POST", {"to": TO, "amount_usd": usd})
+    sent = await ask(state, "POST", {"to": TO, "amount_usd": usd})
 
-    assert {name: made[name] for name in ("from", "to", "amount")} == {"from": FROM, "to": TO.lower(), "amount": atomic}
+    assert {name: sent[name] for name in ("from", "to", "amount")} == {"from": FROM, "to": TO.lower(), "amount": atomic}
     (event,) = await ask(state, "GET")
-    assert (event["hash"], event["at"], event["amount"]) == (made["tx_hash"], T, atomic)
+    assert (event["hash"], event["at"], event["amount"]) == (sent["tx_hash"], T, atomic)
 
 
 async def test_each_transfer_is_a_transaction_of_its_own(state):

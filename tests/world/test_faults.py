@@ -126,6 +126,6 @@ def test_rules_are_numbered_and_one_with_a_known_id_takes_the_place_of_the_old()
 
 def test_every_kind_can_be_set_without_parameters_and_tells_what_it_took():
     for kind, parameters in KINDS.items():
-        told = rules({"kind": kind}).rules[0].describe()
-        assert set(parameters) <= set(told)
-        assert told["kind"] == kind
+        terms = rules({"kind": kind}).rules[0].describe()
+        assert set(parameters) <= set(terms)
+        assert terms["kind"] == kind

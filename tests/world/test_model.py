@@ -59,17 +59,17 @@ def test_injected_events_are_seen_from_their_time_on():
 
 @pytest.fixture
 def routes() -> Routes:
-    made = Routes()
+    routes = Routes()
 
-    @made.serves("A.keyed", "a.example", "/v1/{name}.json", when=lambda ask: "key" in ask.params)
+    @routes.serves("A.keyed", "a.example", "/v1/{name}.json", when=lambda ask: "key" in ask.params)
     def keyed(world: World, ask: Ask) -> Reply:
         return Reply.json({"keyed": ask.parts["name"]})
 
-    @made.serves("A.plain", "a.example", "/v1/{name}.json", "GET", "POST")
+    @routes.serves("A.plain", "a.example", "/v1/{name}.json", "GET", "POST")
     def plain(world: World, ask: Ask) -> Reply:
         return Reply.json({"plain": ask.parts["name"]})
 
-    return made
+    return routes
 
 
 @pytest.mark.parametrize(
@@ -85,11 +85,11 @@ def routes() -> Routes:
     ],
 )
 def test_a_route_is_found_by_host_method_path_and_condition(routes, ask, source):
-    found = routes.find(ask)
+    match = routes.find(ask)
 
-    assert (found[0].source if found else None) == source
-    if found:
-        assert found[1].parts == {"name": "btc"}
+    assert (match[0].source if match else None) == source
+    if match:
+        assert match[1].parts == {"name": "btc"}
 
 
 def test_only_keys_of_the_simulation_are_accepted():

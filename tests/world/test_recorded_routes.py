@@ -46,8 +46,8 @@ def recording(tmp_path):
 def answered(routes, path, query="", *, method="GET", body=None):
     """The body of the answer, or None."""
     sent = b"" if body is None else json.dumps(body).encode()
-    found = routes.find(Ask(method, HOST, path, query, {}, sent))
-    return None if found is None else found[0].handler(World(1, AT), found[1]).body
+    match = routes.find(Ask(method, HOST, path, query, {}, sent))
+    return None if match is None else match[0].handler(World(1, AT), match[1]).body
 
 
 def test_only_the_recorded_request_is_answered(recording):
@@ -73,16 +73,16 @@ def test_any_key_opens_what_was_recorded_with_one(recording):
 
 
 @pytest.mark.parametrize(
-    ("recorded", "asked"),
+    ("recorded", "question"),
     [
         ("from=2027-01-14&to=2027-01-15", "from=2027-01-15&to=2027-01-16"),
         ("until=2027-01-15T08:00:00Z", "until=2027-01-15T08:01:30Z"),
         ("filter=created%3E1800000000,points%3E2", "filter=created%3E1800000300,points%3E2"),
     ],
 )
-def test_a_question_that_moves_with_the_clock_is_answered_at_another_time(recording, recorded, asked):
+def test_a_question_that_moves_with_the_clock_is_answered_at_another_time(recording, recorded, question):
     routes = recording(exchange(f"https://{HOST}/x?{recorded}", b"one"))
-    assert answered(routes, "/x", asked) == b"one"
+    assert answered(routes, "/x", question) == b"one"
 
 
 def test_numbers_that_are_no_times_must_agree(recording):
@@ -141,7 +141,7 @@ async def test_a_recording_is_served_like_a_world_and_its_clock_stands(recording
             other = await client.get(f"/u/{HOST}/x?a=2")
             near, away, unknown = [await client.get(f"/probe/{host}.example") for host in ("near", "far", "elsewhere")]
             clock, missed = (await client.get("/_sim/clock")).json(), (await client.get("/_sim/unmatched")).json()
-            told = (await client.get("/_sim")).json()
+            overview = (await client.get("/_sim")).json()
         group.cancel_scope.cancel()
     assert (good.json(), good.headers["date"]) == ({"v": 1}, "Fri, 15 Jan 2027 08:00:00 GMT")
     assert (other.status_code, other.json()["error"]) == (501, "not recorded")
@@ -149,4 +149,4 @@ async def test_a_recording_is_served_like_a_world_and_its_clock_stands(recording
     assert (unknown.status_code, unknown.json()["error"]) == (501, "not recorded")
     assert (clock["now"], clock["frozen"]) == (AT, True)
     assert [each["reason"] for each in missed] == ["not recorded", "not recorded"]
-    assert (told["sources"], told["unmatched"]) == (["Toy.quote"], 2)
+    assert (overview["sources"], overview["unmatched"]) == (["Toy.quote"], 2)

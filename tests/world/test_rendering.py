@@ -38,7 +38,7 @@ def test_a_reply_has_an_etag_of_its_bytes_and_is_compressed_where_that_helps():
 
 
 @pytest.mark.parametrize(
-    ("again", "made"),
+    ("again", "renderings"),
     [
         (asked(), 1),
         (asked(**{"accept-encoding": "gzip"}), 1),
@@ -48,12 +48,12 @@ def test_a_reply_has_an_etag_of_its_bytes_and_is_compressed_where_that_helps():
     ],
     ids=["the same", "another encoding", "another key", "another query", "another path"],
 )
-async def test_a_page_is_made_again_only_for_what_a_provider_can_see(again, made):
+async def test_a_page_is_made_again_only_for_what_a_provider_can_see(again, renderings):
     renderer, provider, world = Renderer(), Provider(), World(1, T)
     await renderer.page(provider, world, asked())
     await renderer.page(provider, world, again)
 
-    assert provider.made == made
+    assert provider.made == renderings
 
 
 async def test_another_seed_instant_or_edit_is_another_page():

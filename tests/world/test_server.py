@@ -74,21 +74,21 @@ async def test_a_header_that_cannot_be_sent_is_noted_and_the_listener_lives(worl
 
 
 async def test_what_is_kept_is_bounded():
-    renderer, world, made = Renderer(most_bytes=1000), World(1, T), []
+    renderer, world, pages = Renderer(most_bytes=1000), World(1, T), []
 
     def handler(world: World, ask: Ask) -> Reply:
-        made.append(ask.path)
+        pages.append(ask.path)
         return Reply(b"x" * 150)
 
     asks = [Ask("GET", HOST, f"/{i}") for i in range(10)]
     for ask in (*asks, asks[-1], asks[0]):
         assert (await renderer.page(handler, world, ask)).reply.body == b"x" * 150
-    assert made == [*(a.path for a in asks), "/0"]
+    assert pages == [*(a.path for a in asks), "/0"]
 
 
 async def test_gzip_is_used_when_asked_for(world):
-    asked = await world.raw(plain_get(f"/u/{HOST}/heavy", "Accept-Encoding: br, gzip;q=0.5", "Connection: close"))
-    head, _, body = asked.partition(b"\r\n\r\n")
+    answer = await world.raw(plain_get(f"/u/{HOST}/heavy", "Accept-Encoding: br, gzip;q=0.5", "Connection: close"))
+    head, _, body = answer.partition(b"\r\n\r\n")
     assert b"Content-Encoding: gzip" in head
     assert len(json.loads(gzip.decompress(body))) == 100_000
     for accepted in ("Accept-Encoding: identity", "Accept-Encoding: gzip;q=0"):
@@ -113,15 +113,15 @@ async def test_an_unchanged_body_is_304_and_a_changed_one_is_sent(world):
 async def test_the_same_second_is_computed_once_and_another_is_not(world):
     for _ in range(3):
         await world.get()
-    assert world.toy.made["quote"] == 1
+    assert world.toy.calls["quote"] == 1
     world.state.clock.advance(0.5)
     await world.get()
-    assert world.toy.made["quote"] == 1
+    assert world.toy.calls["quote"] == 1
     world.state.clock.advance(0.5)
     await world.get()
-    assert world.toy.made["quote"] == 2
+    assert world.toy.calls["quote"] == 2
     await world.get(headers={"X-Key": "sim-1"})
-    assert world.toy.made["quote"] == 3
+    assert world.toy.calls["quote"] == 3
 
 
 async def test_a_heavy_answer_is_made_once_for_all_and_lets_others_pass(world):
@@ -135,7 +135,7 @@ async def test_a_heavy_answer_is_made_once_for_all_and_lets_others_pass(world):
         for _ in range(8):
             group.start_soon(ask, f"/u/{HOST}/heavy")
         group.start_soon(ask, QUOTE)
-    assert world.toy.made["heavy"] == 1
+    assert world.toy.calls["heavy"] == 1
     assert done[0] == QUOTE
 
 

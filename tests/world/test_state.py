@@ -58,7 +58,7 @@ def test_the_weekend_scenario_moves_the_clock_to_saturday_afternoon():
 
 
 @pytest.mark.parametrize(
-    ("given", "found"),
+    ("now", "weekend"),
     [
         (datetime(2027, 1, 11, 0), datetime(2027, 1, 16, 15)),
         (datetime(2027, 1, 16, 14, 59), datetime(2027, 1, 16, 15)),
@@ -66,8 +66,8 @@ def test_the_weekend_scenario_moves_the_clock_to_saturday_afternoon():
         (datetime(2027, 1, 17, 23), datetime(2027, 1, 17, 23)),
     ],
 )
-def test_the_next_weekend_is_now_when_it_has_begun(given, found):
-    assert next_weekend(given.replace(tzinfo=UTC).timestamp()) == found.replace(tzinfo=UTC).timestamp()
+def test_the_next_weekend_is_now_when_it_has_begun(now, weekend):
+    assert next_weekend(now.replace(tzinfo=UTC).timestamp()) == weekend.replace(tzinfo=UTC).timestamp()
 
 
 def test_edits_are_bounded():

@@ -20,12 +20,12 @@ class Toy:
     """Routes, and how often each provider really ran."""
 
     routes: Routes = field(default_factory=Routes)
-    made: dict[str, int] = field(default_factory=dict)
+    calls: dict[str, int] = field(default_factory=dict)
 
 
 def toy() -> Toy:
-    made = Toy()
-    routes = made.routes
+    upstreams = Toy()
+    routes = upstreams.routes
 
     forms = {
         "error200": Reply.json({"status": "error", "reason": "unknown symbol"}),
@@ -34,7 +34,7 @@ def toy() -> Toy:
 
     @routes.serves("Toy.quote", HOST, "/v1/quote/{symbol}", forms=forms)
     def quote(world: World, ask: Ask) -> Reply:
-        made.made["quote"] = made.made.get("quote", 0) + 1
+        upstreams.calls["quote"] = upstreams.calls.get("quote", 0) + 1
         last = world.pinned("price.TOY") or round(world.between("toy", int(world.now), 50, 150), 2)
         body = {"id": 7, "symbol": ask.parts["symbol"], "last": last, "high": "151.50", "low": "0.0000123"}
         body |= {"time": int(world.now * 1000), "items": [{"n": 1, "name": "a"}, {"n": 2, "name": "b"}], "open": True}
@@ -67,7 +67,7 @@ def toy() -> Toy:
 
     @routes.serves("Toy.heavy", HOST, "/heavy")
     def heavy(world: World, ask: Ask) -> Reply:
-        made.made["heavy"] = made.made.get("heavy", 0) + 1
+        upstreams.calls["heavy"] = upstreams.calls.get("heavy", 0) + 1
         time.sleep(0.3)
         return Reply.json(list(range(100_000)))
 
@@ -75,7 +75,7 @@ def toy() -> Toy:
     def expected(world: World, params: Mapping[str, str]) -> Any:
         return {"price": world.pinned("price.TOY"), "at": world.time, "limit": int(params.get("limit", "1"))}
 
-    return made
+    return upstreams
 
 
 QUOTE = f"/u/{HOST}/v1/quote/ABC"

@@ -22,13 +22,13 @@ def shown(sales):
 
 def told(sales):
     body = buy_page(REGISTRY, replace(FACTS, sales=sales)).body.decode()
-    found = re.search(r'id="shop">(.*?)</script>', body, re.DOTALL)
-    return json.loads(found[1])
+    script = re.search(r'id="shop">(.*?)</script>', body, re.DOTALL)
+    return json.loads(script[1])
 
 
 def test_the_script_is_told_price_and_life_of_an_offer_and_of_no_demo_wallet():
-    given = told(replace(OWN, terms=PurchaseTerms(quote_minutes=7)))
-    assert (given["credits_per_usd"], given["quote_s"], given["demo_pay"]) == (50, 420, None)
+    stated = told(replace(OWN, terms=PurchaseTerms(quote_minutes=7)))
+    assert (stated["credits_per_usd"], stated["quote_s"], stated["demo_pay"]) == (50, 420, None)
     assert "is valid for 7 minutes" in shown(replace(OWN, terms=PurchaseTerms(quote_minutes=7))).text
     assert told(SISTER)["quote_s"] is None
 
@@ -89,5 +89,5 @@ def test_the_script_knows_every_price_and_a_first_call():
 def test_where_every_paid_tool_needs_an_argument_the_first_call_asks_for_the_balance():
     needy = replace(TINY["sights"], name="premium_sights", path="/api/pro/sights", tier=Tier.PREMIUM, credits=3)
     body = buy_page(Registry([needy]), replace(FACTS, sales=OWN)).body.decode()
-    found = json.loads(re.search(r'id="shop">(.*?)</script>', body, re.DOTALL)[1])
-    assert (found["first_call"], found["prices"]) == ("https://data.example/api/payment/balance", [3])
+    shop = json.loads(re.search(r'id="shop">(.*?)</script>', body, re.DOTALL)[1])
+    assert (shop["first_call"], shop["prices"]) == ("https://data.example/api/payment/balance", [3])

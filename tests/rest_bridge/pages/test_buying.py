@@ -137,8 +137,8 @@ async def test_a_memo_is_a_text(memo):
 async def test_questions_count_for_the_client_that_a_trusted_proxy_names_and_with_payment_tools():
     counted = limits(most=1)
     app = payment_watch(Desk(), FACTS, counted, Addresses(["192.0.2.1/32"]))
-    asked = [(await sent(app, {"nonce": "paid"}, forwarded=address))[0] for address in (b"198.51.100.1",) * 2]
-    assert asked == [200, 429]
+    statuses = [(await sent(app, {"nonce": "paid"}, forwarded=address))[0] for address in (b"198.51.100.1",) * 2]
+    assert statuses == [200, 429]
     assert (await sent(app, {"nonce": "paid"}, forwarded=b"198.51.100.2"))[0] == 200
     with pytest.raises(RateLimited):
         counted.check("198.51.100.1", "payment_confirm")

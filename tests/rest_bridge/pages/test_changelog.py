@@ -11,13 +11,13 @@ from tests.rest_bridge.markup import Page
 
 @proves("version.changelog")
 def test_the_changelog_is_a_page_and_stays_markdown_for_who_wants_that():
-    found = made(TINY)
-    page = " ".join(found["/changelog"].body.decode().split())
+    document = made(TINY)
+    page = " ".join(document["/changelog"].body.decode().split())
     assert "<h2>[Unreleased]</h2>" in page
     assert "<li><code>sights</code>: &lt;new&gt; and high</li>" in page
     assert '<strong>more</strong> at <a href="https://more.example/">the page</a>' in page
-    assert found["/changelog.md"].body.decode() == CHANGES
-    assert found["/changelog.md"].content_type.startswith("text/markdown")
+    assert document["/changelog.md"].body.decode() == CHANGES
+    assert document["/changelog.md"].content_type.startswith("text/markdown")
 
 
 def test_the_project_s_own_changelog_reads_well_as_a_page():

@@ -94,9 +94,9 @@ def test_a_qr_code_is_dark_on_white_without_the_text():
 
 
 def test_the_style_is_one_of_the_files_by_version():
-    found = re.search(r'href="(/static/[^"]+/css/consent.css)"', drawn("choose"))
-    assert found is not None
-    assert found[1] == static_path("css/consent.css")
+    link = re.search(r'href="(/static/[^"]+/css/consent.css)"', drawn("choose"))
+    assert link is not None
+    assert link[1] == static_path("css/consent.css")
     assert b"prefers-color-scheme" in read_static_files()["css/consent.css"].body
 
 

@@ -10,10 +10,10 @@ from rest_bridge.pages.day_strip import HEIGHTS, describe_day, draw_strip, write
 
 def columns(drawn):
     """The columns of a strip by their place, with the height of each."""
-    found = {}
+    heights = {}
     for left, height, width in re.findall(r"M(\d+) \d+h\d+v(\d+)h-(\d+)z", str(drawn)):
-        found |= {int(left) + step: int(height) for step in range(int(width))}
-    return found
+        heights |= {int(left) + step: int(height) for step in range(int(width))}
+    return heights
 
 
 @given(st.text("gpf.", min_size=1, max_size=96))

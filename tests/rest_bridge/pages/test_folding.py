@@ -34,11 +34,11 @@ def test_a_document_with_few_rows_stays_as_it_is():
 )
 def test_a_long_table_stands_in_parts_of_about_the_same_size_and_each_row_in_one(rows, parts):
     body = folded(f"words\n\n{table(rows)}\n\nmore")
-    found = re.findall(r'<details class="rows">(.*?)</details>', body, re.DOTALL)
+    folds = re.findall(r'<details class="rows">(.*?)</details>', body, re.DOTALL)
 
-    assert [part.count("</tr>") - 1 for part in found] == parts
+    assert [part.count("</tr>") - 1 for part in folds] == parts
     assert re.findall(r"row \d+", body) == [f"row {row}" for row in range(rows)]
-    assert all('data-label="b"' in part and "<thead>" in part for part in found)
+    assert all('data-label="b"' in part and "<thead>" in part for part in folds)
 
 
 def test_a_part_is_named_by_its_first_and_last_row():

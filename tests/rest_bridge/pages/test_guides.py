@@ -60,8 +60,8 @@ def test_links_lead_to_pages_and_others_become_words():
 
 
 def test_pictures_are_named_and_not_loaded():
-    found = Guides(SOURCES | {"one": "# One\n\nSee ![speed, in ms](performance/speed.svg) here.\n"}, TINY, FACTS)
-    body = found.documents()["/docs/one"].body.decode()
+    guides = Guides(SOURCES | {"one": "# One\n\nSee ![speed, in ms](performance/speed.svg) here.\n"}, TINY, FACTS)
+    body = guides.documents()["/docs/one"].body.decode()
     assert "See speed, in ms here." in body
     assert "speed.svg" not in body
 
@@ -82,8 +82,8 @@ def test_the_index_has_every_section_and_every_tool():
 
 
 def test_every_document_of_the_project_is_well_formed_and_leads_to_what_is_there():
-    found = Guides(read_guides(), PROJECT, FACTS).documents()
-    pages = {path: Page(found[path].body) for path in found if not path.endswith((".md", ".json"))}
+    documents = Guides(read_guides(), PROJECT, FACTS).documents()
+    pages = {path: Page(documents[path].body) for path in documents if not path.endswith((".md", ".json"))}
     tools = {f"/t/{operation.name}" for operation in PROJECT}
     assert len(pages) > 15
     for path, page in pages.items():
@@ -97,8 +97,8 @@ def test_every_document_of_the_project_is_well_formed_and_leads_to_what_is_there
 
 def described(source):
     """What search engines are told of a document."""
-    found = Guides({"README": LIST, "one": source}, TINY, FACTS).documents()["/docs/one"].body.decode()
-    about = re.search(r'<meta name="description" content="([^"]*)">', found)
+    text = Guides({"README": LIST, "one": source}, TINY, FACTS).documents()["/docs/one"].body.decode()
+    about = re.search(r'<meta name="description" content="([^"]*)">', text)
     return about and about[1]
 
 
@@ -132,10 +132,10 @@ def test_the_index_says_where_each_section_is_and_what_it_is_about():
 
 def test_code_is_found_by_the_search_and_generated_marks_are_not():
     source = "# One\n\n<!-- begin: x -->\nwords\n\n```\ncurl it\n```\n"
-    found = Guides({"README": LIST, "one": source}, TINY, FACTS).documents()
-    assert json.loads(found[SEARCH].body)[0]["text"] == "words curl it"
-    assert b"begin: x" not in found["/docs/one"].body
-    assert found["/docs/one.md"].body.decode() == source
+    documents = Guides({"README": LIST, "one": source}, TINY, FACTS).documents()
+    assert json.loads(documents[SEARCH].body)[0]["text"] == "words curl it"
+    assert b"begin: x" not in documents["/docs/one"].body
+    assert documents["/docs/one.md"].body.decode() == source
 
 
 def test_documents_are_grouped_as_the_list_groups_them_and_unknown_ones_are_left_out():
@@ -155,5 +155,5 @@ def test_links_keep_the_path_of_the_public_address_and_a_tool_that_is_not_there_
 
 def test_a_heading_with_a_link_is_named_by_its_words():
     source = "# One\n\n## See [the list](two.md), now!\n\n## See the list now\n"
-    found = Guides(SOURCES | {"one": source}, TINY, FACTS).documents()
-    assert {"see-the-list-now", "see-the-list-now-1"} <= set(Page(found["/docs/one"].body).ids)
+    documents = Guides(SOURCES | {"one": source}, TINY, FACTS).documents()
+    assert {"see-the-list-now", "see-the-list-now-1"} <= set(Page(documents["/docs/one"].body).ids)

@@ -26,7 +26,7 @@ def test_it_is_whole_and_has_neither_script_nor_form():
 
 def test_money_of_the_day_is_told():
     words = words_of(shown())
-    for told in (
+    for phrase in (
         "Nothing needs your attention.",
         "$5.00",
         "250",
@@ -34,7 +34,7 @@ def test_money_of_the_day_is_told():
         "by transfer15.00",
         "Offers not paid yet2$7.50",
     ):
-        assert told in words, words
+        assert phrase in words, words
     assert "uncredited" not in words  # no such payment, no such row
 
 

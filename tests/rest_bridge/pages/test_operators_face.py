@@ -45,22 +45,22 @@ async def test_names_of_this_machine_are_answered(name):
     "name", ["http://data.example", "http://127.0.0.1.evil.example:9464", "http://localhost.evil.example"]
 )
 async def test_a_name_that_somebody_pointed_here_is_refused(name):
-    found = await ask(base_url=name)
-    assert (found.status_code, "5.00" in found.text) == (421, False)
+    answer = await ask(base_url=name)
+    assert (answer.status_code, "5.00" in answer.text) == (421, False)
 
 
 @pytest.mark.parametrize("name", ["x-forwarded-for", "forwarded", "via", "x-forwarded-host"])
 @pytest.mark.parametrize("path", ["/", "/operators.json"])
 async def test_a_proxy_does_not_make_it_public(name, path):
-    found = await ask(path, **{name: "192.0.2.1"})
-    assert (found.status_code, "5.00" in found.text) == (403, False)
+    answer = await ask(path, **{name: "192.0.2.1"})
+    assert (answer.status_code, "5.00" in answer.text) == (403, False)
 
 
 @pytest.mark.parametrize("path", ["/", "/operators.json", static_path("css/style.css")])
 async def test_on_an_address_that_others_reach_there_is_only_the_reason(path):
-    found = await ask(path, app=face(bound_to="0.0.0.0", is_private=False))
-    assert found.status_code == 403
-    assert "metrics.host is 0.0.0.0" in found.text
+    answer = await ask(path, app=face(bound_to="0.0.0.0", is_private=False))
+    assert answer.status_code == 403
+    assert "metrics.host is 0.0.0.0" in answer.text
 
 
 async def test_it_is_only_read():
@@ -73,9 +73,9 @@ async def test_it_is_only_read():
 
 @pytest.mark.parametrize("path", ["/operators", "/api/btc-price", "/static/x/none.css"])
 async def test_nothing_else_is_here(path):
-    found = await ask(path)
-    assert found.status_code == 404
-    assert "/metrics" in found.text
+    answer = await ask(path)
+    assert answer.status_code == 404
+    assert "/metrics" in answer.text
 
 
 async def test_what_is_asked_for_by_head_has_no_body_and_an_answer_to_get_has_its_length():
@@ -90,8 +90,11 @@ async def test_what_is_asked_for_by_head_has_no_body_and_an_answer_to_get_has_it
 
 
 async def test_every_answer_forbids_guessing_its_type_and_telling_where_one_came_from():
-    for found in (await ask(), await ask("/none"), await ask(method="POST")):
-        assert (found.headers["x-content-type-options"], found.headers["referrer-policy"]) == ("nosniff", "no-referrer")
+    for answer in (await ask(), await ask("/none"), await ask(method="POST")):
+        assert (answer.headers["x-content-type-options"], answer.headers["referrer-policy"]) == (
+            "nosniff",
+            "no-referrer",
+        )
     refused = await ask(method="POST")
     assert (refused.headers["content-type"], refused.headers["cache-control"]) == (
         *("text/plain; charset=utf-8", "no-store"),

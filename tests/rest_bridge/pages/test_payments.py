@@ -64,10 +64,10 @@ def words(text: str) -> list[str]:
 def test_people_and_agents_are_told_the_same(registry, sales):
     facts = replace(FACTS, sales=sales)
     _, _, content = "".join(f"\n{word}" for word in page(registry, facts).words).partition("Changelog")
-    told = words(plain(markdown(registry, facts)))
+    text = words(plain(markdown(registry, facts)))
 
-    assert len(told) > 300
-    assert " ".join(told) in " ".join(words(content))
+    assert len(text) > 300
+    assert " ".join(text) in " ".join(words(content))
 
 
 async def test_the_form_is_chosen_by_accept_and_each_has_a_link_to_the_other():
@@ -132,7 +132,7 @@ def test_the_figures_are_those_of_this_server():
     facts = replace(SELLING, sales=Sales(terms=terms), limits=LimitFacts(payment_per_minute=11, premium_per_minute=13))
     text = markdown(facts=facts)
 
-    for told in (
+    for phrase in (
         "`expires_at` is 7 minutes from then",
         "more than 3 minutes after `expires_at`",
         "| below 250 USD | 9 blocks on top | 18 s |",
@@ -140,7 +140,7 @@ def test_the_figures_are_those_of_this_server():
         "13 paid calls a minute for each token, 11 calls of payment tools",
         "Quotes: 10 in 1 min and 200 in 30 min",
     ):
-        assert told in text
+        assert phrase in text
     assert "x402" not in text
 
 

@@ -13,13 +13,13 @@ from toolserver.registry.error_codes import PROBLEMS, body, concerns_payment, ex
 
 @proves("errors.type")
 def test_every_problem_has_a_page_that_its_type_leads_to():
-    found = html_pages(TINY)
+    documents = html_pages(TINY)
     for code, problem in PROBLEMS.items():
-        page = found[f"/problems/{code}"]
+        page = documents[f"/problems/{code}"]
         assert problem.title in page.text
         assert code in page.text
-        told = body(code, "why", facts=FACTS, request_id="r1")
-        assert urlsplit(told.get("type", f"/problems/{code}")).path == f"/problems/{code}"
+        sent = body(code, "why", facts=FACTS, request_id="r1")
+        assert urlsplit(sent.get("type", f"/problems/{code}")).path == f"/problems/{code}"
 
 
 def test_codes_about_payment_are_listed_only_where_something_is_sold():
@@ -39,7 +39,7 @@ def test_the_page_of_a_code_shows_the_body_as_it_would_be_sent_and_what_to_do():
     assert shown == example(problem, facts=FACTS, request_id="…")
     assert '\n  "request_id": "…"' in page.text
     assert problem.advice.replace("`", "") in page.text
-    for found in (page, Page(problems_page(TINY, FACTS).body)):
+    for each in (page, Page(problems_page(TINY, FACTS).body)):
         assert (
-            "On MCP, the same JSON is the text of a tool result with isError, and the HTTP status is 200." in found.text
+            "On MCP, the same JSON is the text of a tool result with isError, and the HTTP status is 200." in each.text
         )

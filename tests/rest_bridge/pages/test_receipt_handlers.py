@@ -49,8 +49,8 @@ class Shop:
         return self
 
     async def get(self, path, query="", client="192.0.2.1", **headers):
-        given = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
-        scope = {"path": path, "query_string": query.encode(), "headers": given, "client": (client, 1)}
+        fields = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+        scope = {"path": path, "query_string": query.encode(), "headers": fields, "client": (client, 1)}
         handler = self.pages.get(path) or next(
             page for at, page in self.pages.items() if at.endswith("*") and path.startswith(at[:-1])
         )

@@ -46,24 +46,24 @@ def test_a_page_names_its_markdown_and_the_contact_where_there_are_any():
 
 
 def test_links_start_with_the_path_of_the_public_address():
-    found = page(SiteFacts("https://data.example/live", "data.example"))
-    assert f'<link rel="stylesheet" href="/live{static_path("css/style.css")}">' in found
-    assert f'content="https://data.example/live{static_path("card.png")}"' in found
-    assert '<html lang="en" data-base="/live">' in found
-    assert '<link rel="canonical" href="https://data.example/live/changelog">' in found
+    html = page(SiteFacts("https://data.example/live", "data.example"))
+    assert f'<link rel="stylesheet" href="/live{static_path("css/style.css")}">' in html
+    assert f'content="https://data.example/live{static_path("card.png")}"' in html
+    assert '<html lang="en" data-base="/live">' in html
+    assert '<link rel="canonical" href="https://data.example/live/changelog">' in html
 
 
 def test_a_page_loads_the_scripts_of_every_page_and_its_own():
-    found = page(scripts=["chart.js"])
+    html = page(scripts=["chart.js"])
     for name in ("page.js", "chart.js"):
-        assert f'<script type="module" src="{static_path(f"js/{name}")}"></script>' in found
+        assert f'<script type="module" src="{static_path(f"js/{name}")}"></script>' in html
     with pytest.raises(KeyError):
         page(scripts=["none.js"])
 
 
 def test_structured_data_stay_data():
-    found = page(structured={"name": "</script><b>"})
-    assert '<script type="application/ld+json">{"name": "\\u003c/script\\u003e\\u003cb\\u003e"}</script>' in found
+    html = page(structured={"name": "</script><b>"})
+    assert '<script type="application/ld+json">{"name": "\\u003c/script\\u003e\\u003cb\\u003e"}</script>' in html
 
 
 # --- Markdown ---
@@ -81,18 +81,18 @@ def test_a_web_address_becomes_a_link():
 
 
 def test_markup_in_markdown_is_escaped():
-    found = markdown_to_html('# <script>\n\n<b onclick="x">y</b>\n\n```\n<i>\n```\n')
-    assert Page(found.encode()).names == ["h1", "p", "pre", "code"]
-    assert "&lt;script&gt;" in found
+    html = markdown_to_html('# <script>\n\n<b onclick="x">y</b>\n\n```\n<i>\n```\n')
+    assert Page(html.encode()).names == ["h1", "p", "pre", "code"]
+    assert "&lt;script&gt;" in html
 
 
 def test_each_cell_of_a_table_carries_its_heading_and_each_row_is_headed_by_its_first_cell():
-    found = markdown_to_html("| A | B `x` |\n| --- | --- |\n| `1` | <b> |\n| 2 | |\n\n| C |\n| --- |\n| 3 |\n")
-    assert '<th scope="col">A</th>' in found
-    assert '<th scope="row"><code>1</code></th>\n<td data-label="B `x`">&lt;b&gt;</td>' in found
-    assert '<th scope="row">2</th>\n<td data-label="B `x`"></td>' in found
-    assert '<th scope="row">3</th>' in found
-    assert Page(found.encode()).faults == []
+    html = markdown_to_html("| A | B `x` |\n| --- | --- |\n| `1` | <b> |\n| 2 | |\n\n| C |\n| --- |\n| 3 |\n")
+    assert '<th scope="col">A</th>' in html
+    assert '<th scope="row"><code>1</code></th>\n<td data-label="B `x`">&lt;b&gt;</td>' in html
+    assert '<th scope="row">2</th>\n<td data-label="B `x`"></td>' in html
+    assert '<th scope="row">3</th>' in html
+    assert Page(html.encode()).faults == []
 
 
 def test_a_column_of_numbers_has_a_class_and_no_element_has_a_style():
@@ -106,16 +106,16 @@ def test_a_column_of_numbers_has_a_class_and_no_element_has_a_style():
 
 
 def test_a_column_without_a_heading_has_none():
-    found = markdown_to_html("| A | |\n| --- | --- |\n| 1 | 2 |\n")
-    assert found.count('<th scope="col">') == 1
-    assert "<td></td>" in found
-    assert Page(found.encode()).faults == []
+    html = markdown_to_html("| A | |\n| --- | --- |\n| 1 | 2 |\n")
+    assert html.count('<th scope="col">') == 1
+    assert "<td></td>" in html
+    assert Page(html.encode()).faults == []
 
 
 def test_the_paragraph_below_the_title_leads_the_page_and_no_other():
-    found = markdown_to_html("# T\n\none\n\ntwo\n\n## U\n\nthree\n")
-    assert found.count('class="lead"') == 1
-    assert '<p class="lead">one</p>' in found
+    html = markdown_to_html("# T\n\none\n\ntwo\n\n## U\n\nthree\n")
+    assert html.count('class="lead"') == 1
+    assert '<p class="lead">one</p>' in html
 
 
 def test_in_a_sentence_only_code_is_markup():
@@ -157,6 +157,6 @@ def test_what_a_page_is_about_is_told_to_search_engines():
 
 
 def test_text_in_markdown_templates_is_not_escaped_and_numbers_keep_their_column():
-    found = markdown_to_html("| a | n |\n|---|--:|\n| x | 1 |\n| y | 2 |\n")
-    assert found.count('class="number"') == 3
-    assert '<table class="narrow">' in found
+    html = markdown_to_html("| a | n |\n|---|--:|\n| x | 1 |\n| y | 2 |\n")
+    assert html.count('class="number"') == 3
+    assert '<table class="narrow">' in html

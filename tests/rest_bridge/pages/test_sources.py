@@ -50,7 +50,7 @@ def test_a_tool_is_named_once_for_a_source_that_it_reads_in_two_ways_and_for_one
     other = replace(PLACE, name="Sample.shipped")
     sights = replace(TINY["sights"], sources=(PLACE, replace(PLACE, fresh_s=5)), shipped=(other,))
     users = find_users(Registry([sights, TINY["digest"]]))
-    assert {name: [operation.name for operation in found] for name, found in users.items()} == {
+    assert {name: [operation.name for operation in readers] for name, readers in users.items()} == {
         "Sample.place": ["sights", "digest"],
         "Sample.shipped": ["sights"],
     }

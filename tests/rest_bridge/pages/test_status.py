@@ -39,8 +39,13 @@ def test_a_source_that_nobody_asked_has_no_row_and_is_named_below():
 
 def test_the_service_its_times_ledger_and_chain_are_told():
     words = " ".join(shown(states={"Sample.place": {"state": "up", "last": "ok"}}).text.split())
-    for told in ("Everything works: 1 sources", "12,345", "half within 5 ms, 95 % within 2 s", "12,000 from the cache"):
-        assert told in words
+    for phrase in (
+        "Everything works: 1 sources",
+        "12,345",
+        "half within 5 ms, 95 % within 2 s",
+        "12,000 from the cache",
+    ):
+        assert phrase in words
     assert "1 of 2 RPC servers" in words
     assert "Calls in 2 h" in words
 

@@ -16,8 +16,8 @@ def feed(*changes):
 
 
 def test_every_change_is_an_entry_with_an_id_that_stays():
-    found = feed(BACK, CHANGE)
-    entries = found.findall(f"{ATOM}entry")
+    root = feed(BACK, CHANGE)
+    entries = root.findall(f"{ATOM}entry")
     assert [entry.findtext(f"{ATOM}title") for entry in entries] == ["Sample.place is back", "Sample.place is down"]
     assert [entry.findtext(f"{ATOM}updated") for entry in entries] == [BACK["at"], CHANGE["at"]]
     ids = [entry.findtext(f"{ATOM}id") for entry in entries]
@@ -25,16 +25,16 @@ def test_every_change_is_an_entry_with_an_id_that_stays():
     assert ids[1] == feed(CHANGE).find(f"{ATOM}entry").findtext(f"{ATOM}id")
     assert len(set(ids)) == 2
     assert "timeout" in entries[1].findtext(f"{ATOM}summary")
-    assert found.findtext(f"{ATOM}updated") == BACK["at"]
+    assert root.findtext(f"{ATOM}updated") == BACK["at"]
 
 
 def test_a_feed_without_changes_has_what_atom_requires_and_no_entry():
-    found = feed()
-    assert found.findtext(f"{ATOM}updated") == "2027-01-15T06:00:00Z"
-    assert found.findtext(f"{ATOM}id") == "https://data.example/status.atom"
-    assert found.findtext(f"{ATOM}author/{ATOM}name")
-    assert {link.get("rel") for link in found.findall(f"{ATOM}link")} == {"self", "alternate"}
-    assert found.findall(f"{ATOM}entry") == []
+    root = feed()
+    assert root.findtext(f"{ATOM}updated") == "2027-01-15T06:00:00Z"
+    assert root.findtext(f"{ATOM}id") == "https://data.example/status.atom"
+    assert root.findtext(f"{ATOM}author/{ATOM}name")
+    assert {link.get("rel") for link in root.findall(f"{ATOM}link")} == {"self", "alternate"}
+    assert root.findall(f"{ATOM}entry") == []
 
 
 def test_names_are_escaped():
@@ -44,13 +44,13 @@ def test_names_are_escaped():
 
 
 def test_a_feed_leads_to_itself_to_the_page_and_from_each_entry_to_its_source():
-    found = feed(CHANGE)
-    assert {link.get("rel"): link.get("href") for link in found.findall(f"{ATOM}link")} == {
+    root = feed(CHANGE)
+    assert {link.get("rel"): link.get("href") for link in root.findall(f"{ATOM}link")} == {
         "self": "https://data.example/status.atom",
         "alternate": "https://data.example/status",
     }
-    assert found.find(f"{ATOM}entry/{ATOM}link").get("href") == "https://data.example/status#Sample.place"
-    assert found.findtext(f"{ATOM}title") == "toolserver: changes of sources"
+    assert root.find(f"{ATOM}entry/{ATOM}link").get("href") == "https://data.example/status#Sample.place"
+    assert root.findtext(f"{ATOM}title") == "toolserver: changes of sources"
 
 
 def test_an_entry_says_what_happened():

@@ -79,10 +79,10 @@ def test_without_a_script_a_form_stands_only_where_sending_it_makes_the_call(ope
 
 
 def test_a_page_shows_what_is_at_hand_only_of_what_is_free_and_needs_nothing():
-    kept = [operation for operation in PROJECT if is_kept(operation)]
-    assert len(kept) > 30
-    assert {operation.tier for operation in kept} == {Tier.FREE}
-    assert f'href="/t/{kept[0].name}.json"' in body(kept[0].name, PROJECT)
+    storing = [operation for operation in PROJECT if is_kept(operation)]
+    assert len(storing) > 30
+    assert {operation.tier for operation in storing} == {Tier.FREE}
+    assert f'href="/t/{storing[0].name}.json"' in body(storing[0].name, PROJECT)
     assert '.json"' not in re.sub("openapi.json", "", body("premium_briefing", PROJECT))
 
 
@@ -142,13 +142,13 @@ def test_the_script_is_told_how_the_tool_is_called():
 
 def test_a_tool_is_described_as_a_data_set_that_is_free_or_not():
     def described(name):
-        found = re.search(r'<script type="application/ld\+json">(.*?)</script>', body(name))[1]
-        return json.loads(found)
+        script = re.search(r'<script type="application/ld\+json">(.*?)</script>', body(name))[1]
+        return json.loads(script)
 
-    found = described("digest")
-    assert found["creator"] == [{"@type": "Organization", "name": "Sample & Sons <office>"}]
-    assert (found["url"], found["license"]) == ("https://data.example/t/digest", "https://data.example/docs#licence")
-    assert found["distribution"]["contentUrl"] == "https://data.example/api/digest"
+    data = described("digest")
+    assert data["creator"] == [{"@type": "Organization", "name": "Sample & Sons <office>"}]
+    assert (data["url"], data["license"]) == ("https://data.example/t/digest", "https://data.example/docs#licence")
+    assert data["distribution"]["contentUrl"] == "https://data.example/api/digest"
     assert [described(name)["isAccessibleForFree"] for name in ("digest", "premium_deep")] == [True, False]
 
 

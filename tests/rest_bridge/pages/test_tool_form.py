@@ -12,12 +12,16 @@ def fields(name, registry=TINY):
 
 
 def test_each_argument_has_a_field_of_its_kind():
-    found = fields("sights")
-    assert list(found) == list(TINY["sights"].input_schema["properties"])
-    assert (found["lat"].kind, found["lat"].minimum, found["lat"].maximum) == ("number", -90, 90)
-    assert found["lat"].required
-    assert (found["kind"].kind, found["kind"].choices, found["kind"].hint) == ("choice", ("tower", "bridge"), "tower")
-    assert found["lat"].description == "Latitude"
+    inputs = fields("sights")
+    assert list(inputs) == list(TINY["sights"].input_schema["properties"])
+    assert (inputs["lat"].kind, inputs["lat"].minimum, inputs["lat"].maximum) == ("number", -90, 90)
+    assert inputs["lat"].required
+    assert (inputs["kind"].kind, inputs["kind"].choices, inputs["kind"].hint) == (
+        "choice",
+        ("tower", "bridge"),
+        "tower",
+    )
+    assert inputs["lat"].description == "Latitude"
 
 
 def test_an_example_is_filled_in_and_an_address_of_the_caller_is_not():
@@ -39,16 +43,16 @@ def test_every_argument_of_the_project_has_a_field_that_says_what_it_is_for():
 
 
 def test_a_required_number_is_given_its_least_value_and_an_optional_one_shows_its_default():
-    found = fields("sights")
-    assert (found["lat"].initial, found["lat"].hint) == ("-90", "-90")
-    assert (found["kind"].initial, found["period"].hint, found["names"].hint) == ("", "", "")
+    inputs = fields("sights")
+    assert (inputs["lat"].initial, inputs["lat"].hint) == ("-90", "-90")
+    assert (inputs["kind"].initial, inputs["period"].hint, inputs["names"].hint) == ("", "", "")
     bought = fields("payment_buy_credits")["amount_usd"]
     assert (bought.initial, bought.minimum, bought.maximum, bought.step) == ("1", 1, None, "any")
 
 
 def test_what_has_no_example_is_asked_for_and_not_filled_in():
-    found = fields("webhook_unsubscribe")["id"]
-    assert (found.kind, found.required, found.initial, found.hint) == ("text", True, "", "…")
+    field = fields("webhook_unsubscribe")["id"]
+    assert (field.kind, field.required, field.initial, field.hint) == ("text", True, "", "…")
     url = fields("webhook_subscribe", PROJECT)["webhook_url"]
     assert (url.initial, url.hint) == ("", "…")
 
