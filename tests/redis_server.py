@@ -9,13 +9,28 @@ import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from toolserver.core.shared_memory import Script, SharedMemoryLost
 from toolserver.shared.redis import PAUSES, RedisMemory, RedisPauses, open_redis
 
 _NUMBERS = itertools.count()
 DEADLINE_S = 5.0  # far more than a loaded machine takes
+
+
+class LostMemory:
+    """A shared memory that is away."""
+
+    def __init__(self, instances: int = 1, *, is_lost: bool = True) -> None:
+        self.instances, self.is_lost = instances, is_lost
+
+    async def run(self, script: Script, keys: list[bytes], arguments: list[bytes], *, bulk: bool = False) -> Any:
+        raise SharedMemoryLost
+
+    def send(self, script: Script, keys: list[bytes], arguments: list[bytes], *, bulk: bool = False) -> None:
+        """Nothing happens."""
 
 
 class RedisServer:

@@ -8,11 +8,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.calls.test_quotas import Clock
-from tests.redis_server import memory_in
+from tests.redis_server import LostMemory, memory_in
 from tests.size import sized
 from toolserver.calls.rate_limit import WIDER, FreeLimits, PersonalLimits, Quota, UnchargedLimit
 from toolserver.calls.shared_limits import SharedFreeLimits, SharedPersonalLimits, SharedUnchargedLimit, share
-from toolserver.core.shared_memory import SharedMemoryLost
 from toolserver.errors import RateLimited
 
 START = 1_800_000_000.0
@@ -28,22 +27,7 @@ class Leaving:
         self._memory, self.is_lost = memory, False
 
     async def run(self, script, keys, arguments, *, bulk=False):
-        return await (Gone(3) if self.is_lost else self._memory).run(script, keys, arguments, bulk=bulk)
-
-
-class Gone:
-    """A shared memory that is away."""
-
-    is_lost = True
-
-    def __init__(self, instances):
-        self.instances = instances
-
-    async def run(self, script, keys, arguments, *, bulk=False):
-        raise SharedMemoryLost
-
-    def send(self, script, keys, arguments, *, bulk=False):
-        pass
+        return await (LostMemory(3) if self.is_lost else self._memory).run(script, keys, arguments, bulk=bulk)
 
 
 @asynccontextmanager
@@ -68,7 +52,7 @@ async def limits_of(engine, clock, server, **more):
     if engine == "memory":
         yield FreeLimits(**named)
     elif engine == "lost":
-        yield SharedFreeLimits(Gone(1), now=clock, **named)
+        yield SharedFreeLimits(LostMemory(1), now=clock, **named)
     else:
         async with counted_in(server) as memory:
             yield SharedFreeLimits(memory, now=clock, **named)
@@ -251,7 +235,7 @@ async def personal_of(engine, clock, server, per_minute=3):
     if engine == "memory":
         yield PersonalLimits(**named)
     elif engine == "lost":
-        yield SharedPersonalLimits(Gone(1), now=clock, **named)
+        yield SharedPersonalLimits(LostMemory(1), now=clock, **named)
     else:
         async with counted_in(server) as memory:
             yield SharedPersonalLimits(memory, now=clock, **named)
@@ -281,7 +265,7 @@ async def uncharged_of(engine, clock, server):
     if engine == "memory":
         yield UnchargedLimit(**named)
     elif engine == "lost":
-        yield SharedUnchargedLimit(Gone(1), now=clock, **named)
+        yield SharedUnchargedLimit(LostMemory(1), now=clock, **named)
     else:
         async with counted_in(server) as memory:
             yield SharedUnchargedLimit(memory, now=clock, **named)

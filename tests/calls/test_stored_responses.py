@@ -12,6 +12,7 @@ from tests.calls.instances import instances_on
 from tests.calls.parts import RICH
 from tests.calls.stored_answers import Disk, Packed
 from tests.calls.toy import FIRST, REGISTRY, SECOND
+from tests.redis_server import LostMemory
 from toolserver.calls.arguments import build_cache_key
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import (
@@ -24,7 +25,6 @@ from toolserver.calls.response_cache import (
     StoredResponses,
 )
 from toolserver.core.packing import pack
-from toolserver.core.shared_memory import SharedMemoryLost
 
 NUMBER = REGISTRY["number"]
 KEY = build_cache_key(NUMBER, NUMBER.arguments())
@@ -127,11 +127,7 @@ async def test_a_hit_asks_redis_nothing(instances, monkeypatch):
 
 
 async def test_without_redis_each_composes_for_itself():
-    class Gone:
-        async def run(self, *args, **more):
-            raise SharedMemoryLost
-
-    shared = SharedResponses(Gone())
+    shared = SharedResponses(LostMemory())
     mine = RenderedResponse(b"{}", 100.0, 130.0, None)
     assert await shared.find("x", at=100, ttl_s=30) is None
     assert await shared.offer("x", mine, starts_at=100, now=100, ttl_s=30) is mine

@@ -7,10 +7,9 @@ import anyio
 import pytest
 
 from tests.catalog.tiny import PLACE
-from tests.redis_server import memory_in
+from tests.redis_server import LostMemory, memory_in
 from toolserver.clock import ManualClock
 from toolserver.core.metrics import WINDOW_H, Usage
-from toolserver.core.shared_memory import SharedMemoryLost
 from toolserver.serving import background_tasks
 from toolserver.serving.background_tasks import (
     FOLLOWED_S,
@@ -281,11 +280,7 @@ async def test_what_is_no_number_is_left_out_and_without_redis_our_own_count(mem
     await exchange(one)
     assert one.total == 2
 
-    class Gone:
-        async def run(self, *args, **more):
-            raise SharedMemoryLost
-
-    alone = Instance(Gone())
+    alone = Instance(LostMemory())
     alone.count(2)
     await exchange(alone)
     assert alone.total == 2

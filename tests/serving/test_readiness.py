@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 import anyio
 import pytest
 
+from tests.redis_server import LostMemory
 from toolserver.clock import ManualClock
 from toolserver.serving.readiness import KEEP_S, Readiness
 from toolserver.sql.sqlite import connect, durable
@@ -99,12 +100,10 @@ async def test_however_many_ask_one_write_is_made_in_half_a_second(file, clock):
 
 
 async def test_an_instance_that_lost_its_redis_is_ready_and_says_what_it_goes_on_without(file, clock):
-    class Memory:
-        is_lost = False
-
-    checked = readiness(file, clock, memory=Memory)
+    memory = LostMemory(is_lost=False)
+    checked = readiness(file, clock, memory=memory)
     assert (await checked.check(), checked.list_degraded()) == (GOOD, [])
-    Memory.is_lost = True
+    memory.is_lost = True
     assert (await checked.check(), checked.list_degraded()) == (GOOD, ["redis"])
     assert readiness(file, clock).list_degraded() == []
-    assert readiness(file, clock, sells=lambda: False, memory=Memory).list_degraded() == ["redis", "ledger"]
+    assert readiness(file, clock, sells=lambda: False, memory=memory).list_degraded() == ["redis", "ledger"]

@@ -3,9 +3,9 @@
 import pytest
 
 from tests.calls.parts import START
-from tests.redis_server import memory_in
+from tests.redis_server import LostMemory, memory_in
 from toolserver.clock import ManualClock
-from toolserver.core.shared_memory import Script, SharedMemoryLost
+from toolserver.core.shared_memory import Script
 from toolserver.upstream import source_health
 from toolserver.upstream.source_errors import SourceDown
 from toolserver.upstream.source_health import CircuitOpen, SharedCircuits, SourceHealth
@@ -116,15 +116,8 @@ async def test_queries_of_callers_have_circuits_of_their_own(two):
 
 
 async def test_without_redis_each_goes_by_what_it_knows():
-    class Gone:
-        async def run(self, *args, **more):
-            raise SharedMemoryLost
-
-        def send(self, *args, **more):
-            pass
-
     clock = ManualClock(START)
-    health = SourceHealth(clock, memory=Gone())
+    health = SourceHealth(clock, memory=LostMemory())
     for _ in range(3):
         await health.admit_among_all("s")
         health.record_failure("s", DOWN)

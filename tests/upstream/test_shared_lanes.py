@@ -7,9 +7,8 @@ import anyio
 import pytest
 
 from tests.calls.parts import START
-from tests.redis_server import memory_in
+from tests.redis_server import LostMemory, memory_in
 from toolserver.clock import ManualClock, SystemClock
-from toolserver.core.shared_memory import SharedMemoryLost
 from toolserver.upstream import throttle as throttle_module
 from toolserver.upstream.source import HostGroup
 from toolserver.upstream.source_errors import SourceLimited
@@ -41,18 +40,6 @@ class Instances:
 async def instances(redis_server, request):
     async with AsyncExitStack() as stack:
         yield Instances(redis_server, stack, request.node.name)
-
-
-class Gone:
-    """A shared memory that is away."""
-
-    is_lost, instances = True, 3
-
-    async def run(self, *args, **more):
-        raise SharedMemoryLost
-
-    def send(self, *args, **more):
-        pass
 
 
 async def count_let_through(throttles, group, each=4, patience_s=5.0, **lane):
@@ -171,7 +158,7 @@ async def test_a_simulated_clock_that_leaps_gives_the_budget_back_to_all(instanc
 @pytest.mark.parametrize(("budget", "let_through"), [(9, 3), (3, 1), (2, 1)])
 async def test_without_redis_each_takes_its_share(budget, let_through):
     clock = ManualClock(START)
-    throttle = Throttle(clock=clock, keys={}, shared=SharedLanes(Gone(), clock))
+    throttle = Throttle(clock=clock, keys={}, shared=SharedLanes(LostMemory(3), clock))
     group = HostGroup("g", 5, 0, budget, 60)
     assert (await count_let_through([throttle], group, each=9))[0] == let_through
     clock.advance(61)
@@ -182,7 +169,7 @@ async def test_without_redis_each_takes_its_share(budget, let_through):
 
 async def test_without_redis_the_distance_is_that_of_all(instances):
     clock = ManualClock(START)
-    throttle = Throttle(clock=clock, keys={}, shared=SharedLanes(Gone(), clock))
+    throttle = Throttle(clock=clock, keys={}, shared=SharedLanes(LostMemory(3), clock))
     began = clock.monotonic()
     await count_let_through([throttle], HostGroup("g", 1, 1, 100, 600), each=2, patience_s=10)
     assert clock.monotonic() - began == 3
