@@ -244,8 +244,7 @@ class Service:
                 facts = replace(facts, oauth=True)
             readiness = Readiness(
                 money.file,
-                settings.data_dir,
-                least_free=settings.storage.least_free_bytes,
+                settings,
                 monotonic=clock.monotonic,
                 is_stopping=parts.is_stopping,
                 memory=memory,

@@ -8,6 +8,7 @@ import pytest
 from tests.redis_server import LostMemory
 from toolserver.clock import ManualClock
 from toolserver.serving.readiness import KEEP_S, Readiness
+from toolserver.settings import Settings, StorageSettings
 from toolserver.sql.sqlite import connect, durable
 
 GOOD = {"running": True, "disk_space": True, "ledger_file": True, "ledger_write": True}
@@ -24,8 +25,12 @@ def clock():
     return ManualClock(datetime(2027, 1, 15, tzinfo=UTC))
 
 
-def readiness(file, clock, **more):
-    return Readiness(file, file.path.parent, monotonic=clock.monotonic, **{"least_free": 0, **more})
+def settings_of(folder, least_free_mb=0):
+    return Settings(data_dir=folder, storage=StorageSettings(least_free_mb=least_free_mb))
+
+
+def readiness(file, clock, *, least_free_mb=0, **more):
+    return Readiness(file, settings_of(file.path.parent, least_free_mb), monotonic=clock.monotonic, **more)
 
 
 async def test_a_service_whose_ledger_can_be_written_is_ready(file, clock):
@@ -33,7 +38,7 @@ async def test_a_service_whose_ledger_can_be_written_is_ready(file, clock):
 
 
 async def test_one_that_stores_nothing_has_nothing_to_check(tmp_path, clock):
-    assert await Readiness(None, tmp_path, least_free=0, monotonic=clock.monotonic).check() == {"running": True}
+    assert await Readiness(None, settings_of(tmp_path), monotonic=clock.monotonic).check() == {"running": True}
 
 
 async def test_one_that_is_being_stopped_says_so_at_once(file, clock):
@@ -45,7 +50,7 @@ async def test_one_that_is_being_stopped_says_so_at_once(file, clock):
 
 
 async def test_a_disk_that_is_nearly_full_is_named(file, clock):
-    assert await readiness(file, clock, least_free=2**62).check() == GOOD | {"disk_space": False}
+    assert await readiness(file, clock, least_free_mb=1e12).check() == GOOD | {"disk_space": False}
 
 
 async def test_a_file_that_was_deleted_or_replaced_is_named_and_comes_back_when_it_does(file, clock, tmp_path):

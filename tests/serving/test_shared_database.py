@@ -52,7 +52,9 @@ async def test_two_instances_sell_from_one_account(tmp_path):
             assert (await money.ledger.charge(f"call_{turn}", token(1), 1, endpoint="/api/pro/x")).charged == 1
         with pytest.raises(PaymentRequired):
             await two.ledger.charge("call_4", token(1), 1, endpoint="/api/pro/x")
-        ready = Readiness(two.file, tmp_path, least_free=0, monotonic=clock.monotonic)
+        ready = Readiness(
+            two.file, Settings(data_dir=tmp_path, storage=StorageSettings(least_free_mb=0)), monotonic=clock.monotonic
+        )
         assert set((await ready.check()).values()) == {True}
     assert not (tmp_path / "a" / FILE).exists()
 

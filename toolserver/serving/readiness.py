@@ -7,6 +7,7 @@ from pathlib import Path
 import anyio
 
 from toolserver.core.shared_memory import SharedMemory
+from toolserver.settings import Settings
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.sqlite import free_bytes
@@ -28,16 +29,15 @@ class Readiness:
     def __init__(
         self,
         file: GroupCommit | None,
-        data_dir: Path,
+        settings: Settings,
         *,
-        least_free: int,
         monotonic: Callable[[], float],
         is_stopping: Callable[[], bool] = lambda: False,
         memory: SharedMemory | None = None,
         sells: Callable[[], bool] = lambda: True,
         probe_s: float = PROBE_S,
     ) -> None:
-        self._file, self._data_dir, self._least_free = file, data_dir, least_free
+        self._file, self._data_dir, self._least_free = file, settings.data_dir, settings.storage.least_free_bytes
         self._monotonic, self._is_stopping, self._memory, self._sells = monotonic, is_stopping, memory, sells
         self._probe_s = probe_s
         self._one_at_a_time = anyio.Lock()
