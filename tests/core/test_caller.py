@@ -173,9 +173,9 @@ def test_those_last_seen_are_kept_and_long_headers_are_not():
     addresses = Addresses(["10.0.0.0/8"])
     for number in range(CLIENTS + 100):
         addresses.client(PROXY, f"192.{number >> 16}.{number >> 8 & 255}.{number & 255}")
-    assert addresses._find_forwarded.cache_info().currsize == CLIENTS
+    assert addresses.find_forwarded.cache_info().currsize == CLIENTS
     padded = "203.0.113.1, " * (LONGEST_KEPT // 10) + "198.51.100.7"
-    before = addresses._find_forwarded.cache_info()
+    before = addresses.find_forwarded.cache_info()
 
     assert addresses.client(PROXY, padded) == "198.51.100.7"
-    assert addresses._find_forwarded.cache_info() == before
+    assert addresses.find_forwarded.cache_info() == before

@@ -7,15 +7,18 @@ import pytest
 
 from tests.mcp.service import TOKEN, asked, registry, running
 from toolserver.mcp import messages
-from toolserver.mcp.stdio_session import StdioSession
+from toolserver.mcp.stdio_session import open_session
 
 
 @pytest.fixture
 async def session():
-    async with running(limited=True) as service, anyio.create_task_group() as tasks:
-        caller = service.caller(token=TOKEN)
-        yield StdioSession(registry(), service.pipeline, caller, service.facts, chosen={"toolset": "all"}, tasks=tasks)
-        tasks.cancel_scope.cancel()
+    async with (
+        running(limited=True) as service,
+        open_session(
+            registry(), service.pipeline, service.caller(token=TOKEN), service.facts, toolset="all"
+        ) as opened_session,
+    ):
+        yield opened_session
 
 
 async def tell(session, message):

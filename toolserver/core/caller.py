@@ -84,7 +84,7 @@ class Addresses:
         self._note_untrusted = note_untrusted
         self.is_trusted = functools.lru_cache(PEERS)(self._is_trusted)
         self._find_direct = functools.lru_cache(CLIENTS)(_name_client)
-        self._find_forwarded = functools.lru_cache(CLIENTS)(self._read_forwarded)
+        self.find_forwarded = functools.lru_cache(CLIENTS)(self._read_forwarded)
 
     def client(self, peer: str, forwarded: str | None = None) -> str:
         """Return an IPv4 address, or the /64 of an IPv6 address.
@@ -97,7 +97,7 @@ class Addresses:
             if self._note_untrusted is not None:
                 self._note_untrusted(peer)
             return self._find_direct(peer)
-        return (self._find_forwarded if len(forwarded) <= LONGEST_KEPT else self._read_forwarded)(forwarded)
+        return (self.find_forwarded if len(forwarded) <= LONGEST_KEPT else self._read_forwarded)(forwarded)
 
     def _read_forwarded(self, forwarded: str) -> str:
         """Return the client in a header from a trusted proxy: the last hop that is not itself a trusted proxy."""

@@ -12,7 +12,7 @@ from toolserver.calls.pipeline import Pipeline
 from toolserver.core import ids
 from toolserver.core.caller import Caller
 from toolserver.mcp import messages
-from toolserver.mcp.definitions import ToolChoices
+from toolserver.mcp.definitions import ToolChoice, ToolChoices
 from toolserver.mcp.fast_path import FastPath, ToolResult, arguments_of, is_not_offered
 from toolserver.mcp.messages import METHOD_NOT_FOUND, UNSET, Message, MessageRefusal
 from toolserver.mcp.sdk import load_sdk
@@ -22,29 +22,26 @@ from toolserver.registry.site_facts import SiteFacts
 
 @asynccontextmanager
 async def open_session(
-    registry: Registry, pipeline: Pipeline, caller: Caller, facts: SiteFacts, **chosen: Any
+    registry: Registry,
+    pipeline: Pipeline,
+    caller: Caller,
+    facts: SiteFacts,
+    *,
+    toolset: str | None = None,
+    tools: list[str] | None = None,
 ) -> "AsyncIterator[StdioSession]":
     """Open a conversation with a loaded service. Raises UnknownToolChoice if a toolset or tool does not exist."""
+    choice = ToolChoices(registry).choose(toolset=toolset, tools=tools, token_argument=caller.token is None)
     async with anyio.create_task_group() as tasks:
-        yield StdioSession(registry, pipeline, caller, facts, chosen=chosen, tasks=tasks)
+        yield StdioSession(FastPath(pipeline, facts), choice, caller, tasks)
         tasks.cancel_scope.cancel()
 
 
 class StdioSession:
     """Answers messages in the order in which they finish."""
 
-    def __init__(
-        self,
-        registry: Registry,
-        pipeline: Pipeline,
-        caller: Caller,
-        facts: SiteFacts,
-        *,
-        chosen: dict[str, Any],
-        tasks: TaskGroup,
-    ) -> None:
-        self._fast, self._caller, self._tasks = FastPath(pipeline, facts), caller, tasks
-        self._choice = ToolChoices(registry).choose(**chosen, token_argument=caller.token is None)
+    def __init__(self, fast: FastPath, choice: ToolChoice, caller: Caller, tasks: TaskGroup) -> None:
+        self._fast, self._choice, self._caller, self._tasks = fast, choice, caller, tasks
         self.sdk: Any = None
 
     def answer_from_cache(self, message: Message, *, modern: bool) -> bytes | None:
