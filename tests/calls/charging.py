@@ -5,18 +5,17 @@ from contextlib import asynccontextmanager
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import token
 from tests.postgres import terms_of
-from toolserver.calls.charge_store import MemoryChargeStore, ReceiptedCharges, SqlChargeStore
-from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqlIdempotencyStore
+from toolserver.calls.charge_store import ReceiptedCharges, SqlChargeStore
+from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.clock import ManualClock
 from toolserver.core import ids
 from toolserver.core.caller import token_hash
-from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
-from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Body, Sale, receipt_id
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.sql.postgres_group_commit import open_postgres
+from toolserver.sql.sqlite import in_memory
 
 RICH, POOR = token(1), token(2)
 
@@ -50,7 +49,8 @@ class Stand:
 @asynccontextmanager
 async def _open_ledger(folder, engine, clock):
     if engine == "memory":
-        yield MemoryLedger(clock)
+        async with in_memory() as rows:
+            yield SqlLedger(rows, clock)
     elif engine == "sqlite":
         async with open_ledger(folder / FILE, clock) as ledger:
             yield ledger
@@ -65,9 +65,7 @@ async def open_stand(folder, engine="sqlite"):
     async with _open_ledger(folder, engine, clock) as ledger:
         await ledger.mint(RICH, 100, cause="rich")
         await ledger.mint(POOR, 1, cause="poor")
-        stored = SqlReceiptStore(ledger.file) if engine != "memory" else MemoryReceiptStore()
+        stored = SqlReceiptStore(ledger.file)
         evidence = ReceiptService(stored, folder, clock=clock, base_url="https://data.example", service="data.example")
-        buckets = evidence.log.buckets
-        keys = MemoryIdempotencyStore(clock) if engine == "memory" else SqlIdempotencyStore(ledger.file, clock)
-        store = SqlChargeStore(ledger, buckets) if engine != "memory" else MemoryChargeStore(ledger, stored, keys)
-        yield Stand(ledger, evidence, store, stored, clock, keys)
+        keys = SqlIdempotencyStore(ledger.file, clock)
+        yield Stand(ledger, evidence, SqlChargeStore(ledger, evidence.log.buckets), stored, clock, keys)

@@ -22,8 +22,7 @@ from toolserver.money.receipts.sign import receipt_id
 async def stand(request, tmp_path):
     async with open_stand(tmp_path, request.param) as stand:
         yield stand
-        if request.param != "memory":
-            assert await stand.ledger.check() == []
+        assert await stand.ledger.check() == []
 
 
 async def test_without_a_receipt_there_is_no_charge_and_others_of_the_group_go_on(stand):

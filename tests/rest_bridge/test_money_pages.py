@@ -13,9 +13,10 @@ from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Addresses
 from toolserver.errors import InvalidToken, RateLimited
-from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.registry.site_facts import Sales
+from toolserver.sql.sqlite import MemoryGroupCommit, in_memory
 
 LEDGER = SimpleNamespace(balance=None)
 NOTHING = SimpleNamespace(evidence=None, x402=None, ledger=LEDGER)
@@ -27,7 +28,7 @@ def paths(registry, money):
 
 def test_a_service_that_keeps_receipts_shows_them_and_the_log(tmp_path):
     named = {"clock": ManualClock(0), "base_url": "https://data.example", "service": "data.example"}
-    evidence = ReceiptService(MemoryReceiptStore(), tmp_path, **named)
+    evidence = ReceiptService(SqlReceiptStore(MemoryGroupCommit()), tmp_path, **named)
     found = paths(TINY, SimpleNamespace(evidence=evidence, x402=None, ledger=LEDGER))
     assert {"/no-charge", "/api/receipt/verify", "/.well-known/service-receipt-keys.json"} <= found
     assert "/.well-known/x402.json" not in found
@@ -55,12 +56,13 @@ async def test_receipts_are_read_within_the_limit_and_by_tokens_that_the_ledger_
         raise InvalidToken(f"unknown: {token}")
 
     named = {"clock": ManualClock(0), "base_url": "https://data.example", "service": "data.example"}
-    evidence = ReceiptService(MemoryReceiptStore(), tmp_path, **named)
-    money = SimpleNamespace(evidence=evidence, x402=None, ledger=SimpleNamespace(balance=refuse))
-    limits = PersonalLimits(per_minute=1, monotonic=ManualClock(0).monotonic)
-    read = money_pages(TINY, FACTS, ManualClock(0), money, limits, Addresses([]))["/api/receipt/*"]
-    scope = {"path": "/api/receipt/rcpt_" + "0" * 32, "headers": [(b"authorization", f"Bearer {RICH}".encode())]}
-    with pytest.raises(InvalidToken, match=RICH):
-        await read(scope, parse_request(scope))
-    with pytest.raises(RateLimited):
-        await read(scope, parse_request(scope))
+    async with in_memory() as rows:
+        evidence = ReceiptService(SqlReceiptStore(rows), tmp_path, **named)
+        money = SimpleNamespace(evidence=evidence, x402=None, ledger=SimpleNamespace(balance=refuse))
+        limits = PersonalLimits(per_minute=1, monotonic=ManualClock(0).monotonic)
+        read = money_pages(TINY, FACTS, ManualClock(0), money, limits, Addresses([]))["/api/receipt/*"]
+        scope = {"path": "/api/receipt/rcpt_" + "0" * 32, "headers": [(b"authorization", f"Bearer {RICH}".encode())]}
+        with pytest.raises(InvalidToken, match=RICH):
+            await read(scope, parse_request(scope))
+        with pytest.raises(RateLimited):
+            await read(scope, parse_request(scope))

@@ -1,10 +1,9 @@
 """Charges for a cached answer: the charge, its receipt and the kept result are one value, stored with one fsync.
 
-The store is the ledger's file, where charges and receipts are both, or memory.
+The store is the ledger's database, where charges and receipts are both.
 """
 
 import asyncio
-import copy
 import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
@@ -12,10 +11,9 @@ from typing import NamedTuple, Protocol
 
 import msgspec
 
-from toolserver.calls.idempotency import KeyedCall, KeyedCharge, KeyName, KeyTaken, NewKeyedCall
-from toolserver.calls.idempotency_store import MemoryIdempotencyStore, delete_keyed, find_keyed, store_keyed
+from toolserver.calls.idempotency import KeyedCharge, KeyName, KeyTaken, NewKeyedCall
+from toolserver.calls.idempotency_store import delete_keyed, find_keyed, store_keyed
 from toolserver.clock import Clock
-from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.operations import Charge, Settle
 from toolserver.money.ledger.protocol import Settlement
 from toolserver.money.ledger.sql_tables import release_undelivered
@@ -23,7 +21,6 @@ from toolserver.money.ledger.state import DIED, key_of
 from toolserver.money.ledger.store import SqlLedger, unavailable
 from toolserver.money.receipts.issue import IssueReceipt, RecordUncharged, StoredReceipt
 from toolserver.money.receipts.log import BucketNamer, UnchargedCall
-from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Sale, SignedReceipt, receipt_id
 from toolserver.money.receipts.sql_store import delete_receipts, find_receipts, issue_receipts, record_uncharged
@@ -232,33 +229,3 @@ def _check_issued(receipt: StoredReceipt | Exception) -> StoredReceipt:
     if isinstance(receipt, Exception):
         raise receipt
     return receipt
-
-
-class MemoryChargeStore:
-    """A `ChargeStore` over a ledger, receipts and kept results in memory."""
-
-    def __init__(self, ledger: MemoryLedger, receipts: MemoryReceiptStore, keys: MemoryIdempotencyStore) -> None:
-        self._ledger, self._receipts, self._keys = ledger, receipts, keys
-
-    async def charge(self, operation: ChargeWithReceipt) -> Charged:
-        name, keyed = operation.key_name, operation.keyed
-        if name is not None and (earlier := self._keys.find(name)) is not None:
-            raise KeyTaken(earlier)
-        before = copy.deepcopy(self._ledger.books)
-        try:
-            settled = operation.charge.on(self._ledger.books)
-            receipt = await self._receipts.issue(operation.issue(settled))
-            if keyed is not None:
-                result = keyed.pack(settled, receipt)._replace(receipt=receipt.jws)
-                keyed_call = KeyedCall(keyed.claim.request, operation.charge.call_id, result.whole)
-                self._keys.add(keyed.claim.name, keyed_call)
-            return settled, receipt
-        except Exception:
-            self._ledger.books = before
-            raise
-
-    def withdraw(self, call_id: str, key: str, name: KeyName | None = None) -> None:
-        Settle(call_id, "cancelled").on(self._ledger.books)
-        self._receipts.receipts.pop(receipt_id(call_id), None)
-        if name is not None:
-            self._keys.remove(name, call_id)

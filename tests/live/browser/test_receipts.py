@@ -15,9 +15,10 @@ from tests.live.browser.visitor import DESK, PHONE, Theme, Visitor, visiting
 from tests.live.processes import Program
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
-from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Sale
+from toolserver.money.receipts.sql_store import SqlReceiptStore
+from toolserver.sql.sqlite import in_memory
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 
@@ -161,9 +162,13 @@ class Published(NamedTuple):
 @pytest.fixture(scope="module")
 def uncharged(tmp_path_factory: pytest.TempPathFactory) -> Published:
     clock, named = ManualClock(START), {"base_url": "https://data.example", "service": "data.example"}
-    service = ReceiptService(MemoryReceiptStore(), tmp_path_factory.mktemp("keys"), clock=clock, **named)
+    folder = tmp_path_factory.mktemp("keys")
 
     async def publish() -> Published:
+        async with in_memory() as rows:
+            return await record(ReceiptService(SqlReceiptStore(rows), folder, clock=clock, **named))
+
+    async def record(service: ReceiptService) -> Published:
         for number in range(1, 6):
             await service.sign(UNCHARGED._replace(call_id=f"call_{number:032x}"))
             await service.sign(UNCHARGED._replace(call_id=f"call_{number + 9:032x}", endpoint=f"/api/pro/{number}"))

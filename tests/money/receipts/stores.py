@@ -6,11 +6,9 @@ from pathlib import Path
 
 from tests.postgres import POSTGRES, terms_of
 from toolserver.money.receipts.log import AppendHour, LogLease, hour_at
-from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.sql_store import SqlReceiptStore
-from toolserver.money.receipts.store import ReceiptStore
 from toolserver.sql.postgres_group_commit import open_postgres
-from toolserver.sql.sqlite import durable
+from toolserver.sql.sqlite import durable, in_memory
 
 KINDS = ("memory", "sqlite", POSTGRES)
 
@@ -20,17 +18,18 @@ def lease_at(now: float, holder: str = "a", *, lasts_s: float = 60) -> LogLease:
     return LogLease(holder, int(now * 1000), int((now + lasts_s) * 1000))
 
 
-async def append_hours(store: ReceiptStore, now: float) -> None:
+async def append_hours(store: SqlReceiptStore, now: float) -> None:
     """Append the hours that are over."""
     for hour in await store.list_hours(hour_at(now)):
         assert await store.append(AppendHour.of(hour, await store.list_booked(hour), lease_at(now)))
 
 
 @asynccontextmanager
-async def open_store(kind: str, folder: Path) -> AsyncIterator[ReceiptStore]:
+async def open_store(kind: str, folder: Path) -> AsyncIterator[SqlReceiptStore]:
     """An empty store of that kind; a durable one that is opened again in the same folder has kept its content."""
     if kind == "memory":
-        yield MemoryReceiptStore()
+        async with in_memory() as rows:
+            yield SqlReceiptStore(rows)
         return
     if kind == "postgres":
         async with open_postgres(terms_of(folder)) as shared:

@@ -7,7 +7,7 @@ import json
 import re
 import shutil
 import sqlite3
-from contextlib import closing
+from contextlib import asynccontextmanager, closing
 from datetime import timedelta
 
 import anyio
@@ -26,7 +26,7 @@ from toolserver.errors import BillingUnavailable
 from toolserver.money.books.sql_reconciliation import check_books
 from toolserver.money.receipts.keys import KeyRing
 from toolserver.money.receipts.log import LogForked, LogMark, UnchargedCall, open_bucket, read_hour
-from toolserver.money.receipts.memory import MemoryReceiptStore
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.receipts.transparency_log import (
     CLOSE_EVERY_S,
     DAYS,
@@ -43,7 +43,7 @@ from toolserver.sql.errors import RowsRewritten
 from toolserver.sql.high_water import HighWater, MarksBroken
 from toolserver.sql.migrate import migrations, statements
 from toolserver.sql.row_seal import note_restored
-from toolserver.sql.sqlite import durable
+from toolserver.sql.sqlite import durable, in_memory
 
 LOG = "/api/payment/no-charge-log"
 STATS = "/api/payment/no-charge-stats"
@@ -595,14 +595,22 @@ def clock():
     return ManualClock(START)
 
 
+@asynccontextmanager
+async def open_empty_log(folder, clock):
+    """A log over a new store in memory, with the keys and the marks of a folder."""
+    keys = KeyRing(folder / "log.json", clock)
+    async with in_memory() as rows:
+        yield TransparencyLog(SqlReceiptStore(rows), keys, origin="o", clock=clock, marks=HighWater(folder))
+
+
 @pytest.fixture
-def quiet(tmp_path, clock):
-    """A log over a store in memory, of which nobody has heard."""
-    keys = KeyRing(tmp_path / "log.json", clock)
-    return TransparencyLog(MemoryReceiptStore(), keys, origin="o", clock=clock, marks=HighWater(tmp_path))
+async def quiet(tmp_path, clock):
+    """A log of which nobody has heard."""
+    async with open_empty_log(tmp_path, clock) as log:
+        yield log
 
 
-def test_the_same_is_heard_once_in_each_minute_of_the_clock(quiet, clock):
+async def test_the_same_is_heard_once_in_each_minute_of_the_clock(quiet, clock):
     clock.advance(30)
     heard = ("5xx", "owner", "/x")
     assert [quiet.first_this_minute(*heard) for _ in range(2)] == [True, False]
@@ -673,8 +681,8 @@ async def test_what_was_signed_is_kept_outside_the_database_and_never_goes_back(
     await quiet.close_hours()
     signed = await quiet.checkpoint()
     assert read_mark(HighWater(tmp_path)) == LogMark(1, signed.root)
-    quiet._store.leaves.clear()
-    for _ in range(2):
-        with pytest.raises(LogForked):
-            await quiet.checkpoint()
+    async with open_empty_log(tmp_path, clock) as restored:
+        for _ in range(2):
+            with pytest.raises(LogForked):
+                await restored.checkpoint()
     assert read_mark(HighWater(tmp_path)) == LogMark(1, signed.root)

@@ -14,9 +14,10 @@ from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import InvalidArguments, NotFound
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ensure_keys
-from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Sale
+from toolserver.money.receipts.sql_store import SqlReceiptStore
+from toolserver.sql.sqlite import in_memory
 
 FAILED = Sale("call_" + "1" * 32, token_hash(RICH).hex(), "/api/pro/x", "GET /api/pro/x", 2, 0, 98, reason="5xx")
 
@@ -24,12 +25,12 @@ FAILED = Sale("call_" + "1" * 32, token_hash(RICH).hex(), "/api/pro/x", "GET /ap
 class Log:
     """The page over one service."""
 
-    def __init__(self, folder):
+    def __init__(self, folder, rows):
         for name in (RECEIPT_KEYS, LOG_KEYS):
             ensure_keys(folder / name)
         self.clock = ManualClock(START)
         named = {"base_url": "https://data.example", "service": "data.example"}
-        self.evidence = ReceiptService(MemoryReceiptStore(), folder, clock=self.clock, **named)
+        self.evidence = ReceiptService(SqlReceiptStore(rows), folder, clock=self.clock, **named)
         self.handler = no_charge_handler(self.evidence, self.clock, REGISTRY, FACTS)
 
     async def reply(self, query=b""):
@@ -41,8 +42,9 @@ class Log:
 
 
 @pytest.fixture
-def log(tmp_path):
-    return Log(tmp_path)
+async def log(tmp_path):
+    async with in_memory() as rows:
+        yield Log(tmp_path, rows)
 
 
 async def test_a_day_shows_its_sums_its_entries_and_the_signed_state(log):

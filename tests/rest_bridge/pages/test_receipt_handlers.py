@@ -13,9 +13,10 @@ from toolserver.clock import ManualClock
 from toolserver.core.caller import Addresses, token_hash
 from toolserver.errors import InvalidArguments, InvalidToken, MissingToken, NotFound, RateLimited
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ensure_keys
-from toolserver.money.receipts.memory import MemoryReceiptStore
 from toolserver.money.receipts.service import LOG_PATH, ReceiptService
 from toolserver.money.receipts.sign import Body, Sale
+from toolserver.money.receipts.sql_store import SqlReceiptStore
+from toolserver.sql.sqlite import in_memory
 
 FOREVER = "public, max-age=31536000, immutable"
 HOUR = "public, max-age=3600"
@@ -28,12 +29,12 @@ def _call(number):
 class Shop:
     """The pages over one service with one charged and two uncharged calls."""
 
-    def __init__(self, folder, **named):
+    def __init__(self, folder, rows, **named):
         for name in (RECEIPT_KEYS, LOG_KEYS):
             ensure_keys(folder / name)
         self.clock = clock = ManualClock(START)
         self.evidence = ReceiptService(
-            MemoryReceiptStore(), folder, clock=clock, base_url="https://data.example", service="data.example"
+            SqlReceiptStore(rows), folder, clock=clock, base_url="https://data.example", service="data.example"
         )
         self.pages = receipt_handlers(self.evidence, **named)
 
@@ -58,8 +59,14 @@ class Shop:
 
 
 @pytest.fixture
-async def shop(tmp_path):
-    return await Shop(tmp_path).open()
+async def rows():
+    async with in_memory() as rows:
+        yield rows
+
+
+@pytest.fixture
+async def shop(tmp_path, rows):
+    return await Shop(tmp_path, rows).open()
 
 
 def header(reply, name):
@@ -168,9 +175,9 @@ async def test_a_proof_is_asked_for_with_whole_numbers(shop, query, wrong):
     assert refused.value.extra["errors"][0]["loc"] == wrong
 
 
-async def test_reading_receipts_counts_for_the_client_that_a_trusted_proxy_names_and_keys_are_free(tmp_path):
+async def test_reading_receipts_counts_for_the_client_that_a_trusted_proxy_names_and_keys_are_free(tmp_path, rows):
     limits = PersonalLimits(per_minute=1, monotonic=lambda: 0.0)
-    shop = await Shop(tmp_path, limits=limits, addresses=Addresses(["192.0.2.1/32"])).open()
+    shop = await Shop(tmp_path, rows, limits=limits, addresses=Addresses(["192.0.2.1/32"])).open()
     await shop.get(VERIFY, f"id={shop.id}", x_forwarded_for="198.51.100.1")
     await shop.get(VERIFY, f"id={shop.id}", x_forwarded_for="198.51.100.2")
     for query in (f"id={shop.id}", "id=wrong"):
@@ -182,11 +189,11 @@ async def test_reading_receipts_counts_for_the_client_that_a_trusted_proxy_names
         assert (await shop.get(path, x_forwarded_for="198.51.100.1")).status == 200
 
 
-async def test_a_token_that_nobody_has_is_refused_and_one_that_has_expired_still_shows_its_receipts(tmp_path):
+async def test_a_token_that_nobody_has_is_refused_and_one_that_has_expired_still_shows_its_receipts(tmp_path, rows):
     async def refuse(token):
         raise InvalidToken(f"unknown: {token}")
 
-    shop = await Shop(tmp_path, check_token=refuse).open()
+    shop = await Shop(tmp_path, rows, check_token=refuse).open()
     with pytest.raises(InvalidToken, match=POOR):
         await shop.get(RECEIPT + shop.id, authorization=f"Bearer {POOR}")
     assert (await shop.get(RECEIPT + shop.id, authorization=f"Bearer {RICH}")).status == 200
@@ -229,8 +236,8 @@ async def test_a_bucket_of_an_hour_that_is_not_over_says_when_to_ask_again_and_o
     assert never.value.headers == {}
 
 
-async def test_buckets_count_with_receipts_and_proofs_of_states_do_not(tmp_path):
-    shop = await Shop(tmp_path, limits=PersonalLimits(per_minute=1, monotonic=lambda: 0.0)).open()
+async def test_buckets_count_with_receipts_and_proofs_of_states_do_not(tmp_path, rows):
+    shop = await Shop(tmp_path, rows, limits=PersonalLimits(per_minute=1, monotonic=lambda: 0.0)).open()
     for _ in range(2):
         await shop.get(LOG_PATH + "/inclusion", "index=0&size=2")
         await shop.get(LOG_PATH + "/consistency", "first=1&second=2")
@@ -249,8 +256,8 @@ async def test_a_number_of_a_proof_has_sixteen_digits_at_most(shop):
     assert refused.value.extra["errors"] == [{"loc": "size", "msg": "must be a whole number", "type": "value_error"}]
 
 
-async def test_a_client_without_an_address_is_counted_too(tmp_path):
-    shop = await Shop(tmp_path, limits=PersonalLimits(per_minute=1, monotonic=lambda: 0.0)).open()
+async def test_a_client_without_an_address_is_counted_too(tmp_path, rows):
+    shop = await Shop(tmp_path, rows, limits=PersonalLimits(per_minute=1, monotonic=lambda: 0.0)).open()
     scope = {"path": VERIFY, "query_string": f"id={shop.id}".encode(), "headers": [], "client": None}
     await shop.pages[VERIFY](scope, parse_request(scope))
     with pytest.raises(RateLimited):
@@ -264,13 +271,13 @@ async def test_what_is_sent_is_json_without_spaces(shop):
         assert reply.body == json.dumps(json.loads(reply.body), separators=(",", ":"), ensure_ascii=False).encode()
 
 
-async def test_with_a_token_that_the_ledger_knows_a_receipt_of_another_is_not_found(tmp_path):
+async def test_with_a_token_that_the_ledger_knows_a_receipt_of_another_is_not_found(tmp_path, rows):
     checked = []
 
     async def know(token):
         checked.append(token)
 
-    shop = await Shop(tmp_path, check_token=know).open()
+    shop = await Shop(tmp_path, rows, check_token=know).open()
     with pytest.raises(NotFound):
         await shop.get(RECEIPT + shop.id, authorization=f"Bearer {POOR}")
     await shop.get(RECEIPT + shop.id, authorization=f"Bearer {RICH}")

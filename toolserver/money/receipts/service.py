@@ -23,7 +23,7 @@ from toolserver.money.receipts.issue import IssueReceipt, ReceiptIssuer
 from toolserver.money.receipts.keys import Key, KeyFileBroken, KeyRing, find_key_file
 from toolserver.money.receipts.log import UnchargedCall, read_hour
 from toolserver.money.receipts.sign import Algorithm, Sale, SignedReceipt, key_id, receipt_id
-from toolserver.money.receipts.store import ReceiptStore
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.receipts.transparency_log import TransparencyLog, name_log
 from toolserver.money.receipts.verify import IssuerRecord, Parsed, Unreadable, parse_receipt, verdict
 from toolserver.sql.errors import RowsRewritten
@@ -38,7 +38,7 @@ class ReceiptService:
 
     def __init__(
         self,
-        store: ReceiptStore,
+        store: SqlReceiptStore,
         data_dir: Path,
         *,
         clock: Clock,

@@ -5,6 +5,7 @@ over a connection run inside a transaction that their caller opened.
 """
 
 from collections.abc import Iterator, Sequence
+from typing import NamedTuple
 
 import msgspec
 
@@ -25,7 +26,6 @@ from toolserver.money.receipts.log import (
     hours_of,
     sort_receipts,
 )
-from toolserver.money.receipts.store import BucketRecord, DayCall, DayRecord, LogHead
 from toolserver.sql.connection import SqlConnection, among, hold_alone, hold_together, insert
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.leases import take_lease
@@ -39,62 +39,129 @@ def has_receipts(db: SqlConnection) -> bool:
     return db.execute("SELECT 1 FROM receipt LIMIT 1").fetchone() is not None
 
 
+class LogHead(NamedTuple):
+    """The last signed checkpoint, if any, the number of leaves now, and the last hour that was appended or NOT_YET."""
+
+    last: SignedCheckpoint | None
+    size: int
+    closed: int
+
+
+class DayCall(NamedTuple):
+    """An uncharged call. `seq` is the number of its leaf, or None while its hour is not in the log; `at` is in epoch
+    milliseconds.
+    """
+
+    seq: int | None
+    at: int
+    reason: str
+    endpoint: str
+    credits: int
+    receipt: bytes | None
+
+
+class DayRecord(NamedTuple):
+    """The uncharged calls of one day: their sums, and the last ones, newest first. `waiting` counts the calls of all
+    days that are booked and not yet in the log.
+    """
+
+    sums: list[DaySum]
+    calls: list[DayCall]
+    waiting: int
+
+
+class BucketRecord(NamedTuple):
+    """A bucket: the number of its leaf, or None while its hour is not in the log; and the sorted hashes of its
+    receipts, or None if they were archived and removed.
+    """
+
+    seq: int | None
+    receipts: list[bytes] | None
+
+
 class SqlReceiptStore:
-    """A `ReceiptStore` with group commit: receipts of calls that end at the same time share an fsync."""
+    """Receipts and the log of uncharged calls, stored durably.
+
+    Receipts of calls that end at the same time share an fsync. Any method may raise StorageFailed; then nothing
+    was written.
+    """
 
     def __init__(self, file: GroupCommit) -> None:
         self._file = file
 
     async def issue(self, operation: IssueReceipt) -> StoredReceipt:
+        """Store a receipt and, if the call was not charged, book the call: both or neither."""
         return await self._file.together(issue_receipts, operation)
 
     async def record(self, operation: RecordUncharged) -> None:
+        """Book an uncharged call that has no receipt."""
         await self._file.together(record_uncharged, operation)
 
     async def list_hours(self, until: int) -> list[int]:
+        """Return the hours before `until` that have booked calls and are not in the log, in ascending order."""
         return await self._file.read(lambda db: list_hours(db, until))
 
     async def list_booked(self, hour: int) -> list[BookedCall]:
+        """Return the calls that are booked in an hour. This may take long, but blocks no other reader or writer."""
         return await self._file.apart(lambda db: list_booked(db, hour))
 
     async def append(self, operation: AppendHour) -> bool:
+        """Append an hour to the log. Return False, with nothing changed, if another process may append now, or if the
+        hour is in the log already or not as it was read.
+
+        No call may be booked in the hour between the count of its calls and the end of the transaction.
+        """
         return await self._file.alone(lambda db: append_hour(db, operation), room="log")
 
     async def take_lease(self, lease: LogLease) -> bool:
+        """Take or extend the right to append. Return False if another process has it."""
         return await self._file.alone(lambda db: take_log_lease(db, lease))
 
     async def find_bucket(self, hour: int, key: bytes) -> BucketRecord:
+        """Return a bucket. A bucket in which nothing was booked has neither a leaf nor receipts."""
         return await self._file.read(lambda db: find_bucket(db, hour, key))
 
     async def sign_checkpoint(self, operation: SignCheckpoint) -> SignedCheckpoint:
+        """Sign the log as it is now and store the checkpoint. Raises LogForked; then the last checkpoint stays."""
         await self._file.check_rows()
         return await self._file.alone(lambda db: sign_checkpoint(db, operation), room="log")
 
     async def receipt(self, id: str) -> StoredReceipt | None:
+        """Return a receipt by its id, or None if there is none."""
         return await self._file.read(lambda db: find_receipts(db, [id]).get(id))
 
     async def list_known(self, ids: Sequence[str]) -> set[str]:
+        """Return those of the ids under which a receipt is stored."""
         return await self._file.read(lambda db: _list_known(db, ids))
 
     async def head(self) -> LogHead:
+        """Return how far the log has grown and how far it is signed."""
         return await self._file.read(_read_head)
 
     async def leaf(self, index: int) -> bytes | None:
+        """Return the bytes of a leaf, or None if the log has none at this index."""
         return await self._file.read(lambda db: find_leaf(db, index)) if index < 2**63 else None
 
     async def tile(self, tile: merkle.Tile) -> bytes | None:
+        """Return the content of a tile, or None if the log has not grown that far."""
         return await self._file.read(lambda db: read_tile(db, tile))
 
     async def inclusion(self, index: int, size: int) -> list[bytes] | None:
+        """Return the proof that a leaf is in the log of `size` leaves, or None if there is no such log or leaf."""
         return await self._file.read(lambda db: prove_inclusion(db, index, size))
 
     async def consistency(self, old: int, new: int) -> list[bytes] | None:
+        """Return the proof that the log of size `old` is the beginning of that of size `new`, or None if there is
+        none.
+        """
         return await self._file.read(lambda db: prove_consistency(db, old, new))
 
     async def day(self, day: str, events: int) -> DayRecord:
+        """Return the account of a day (UTC, ISO 8601), with at most `events` calls."""
         return await self._file.read(lambda db: read_day(db, day, events))
 
     async def days(self, limit: int) -> list[tuple[str, int]]:
+        """Return the last days with uncharged calls, the newest first, and the number of calls on each."""
         return await self._file.read(lambda db: list_days(db, limit))
 
 

@@ -1,8 +1,7 @@
 """Publishes the calls that were not charged: a log that cannot be rewritten without notice, and its sums by day.
 
 Calls are booked as they happen. One task, under a lease, appends each hour that has ended, and signs the log only if it
-extends the state that was signed before (`log_state`). No call waits for the log. The `ReceiptStore` decides where it
-is stored.
+extends the state that was signed before (`log_state`). No call waits for the log. The `SqlReceiptStore` stores it.
 """
 
 import base64
@@ -36,7 +35,7 @@ from toolserver.money.receipts.log import (
     hour_at,
     prove_receipt,
 )
-from toolserver.money.receipts.store import DayCall, ReceiptStore
+from toolserver.money.receipts.sql_store import DayCall, SqlReceiptStore
 from toolserver.sql.high_water import HighWater, MarksBroken
 
 MARK = "log"  # among the marks outside the database: the last state that was signed
@@ -53,7 +52,7 @@ REMEMBERED = 10_000  # tokens and endpoints distinguished within a minute; beyon
 class TransparencyLog:
     """The log of one service. `origin` is its name: its public address without the scheme."""
 
-    def __init__(self, store: ReceiptStore, keys: KeyRing, *, origin: str, clock: Clock, marks: HighWater) -> None:
+    def __init__(self, store: SqlReceiptStore, keys: KeyRing, *, origin: str, clock: Clock, marks: HighWater) -> None:
         self._store, self._keys, self.origin, self._clock = store, keys, origin, clock
         self._marks = marks
         self._kept = read_mark(marks)
