@@ -26,6 +26,7 @@ from toolserver.registry.registry import Registry, Tier, operation_of, tool
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.money import open_money
 from toolserver.settings import LimitSettings, Settings
+from toolserver.sql.group_commit import GroupCommit
 
 BASE_URL = FACTS.base_url
 DOWN = httpx.Response(500)
@@ -76,6 +77,7 @@ class Shop:
     mcp: httpx.AsyncClient
     folder: Path
     app: Any  # the service as it is served
+    file: GroupCommit
 
     async def buy(self, path: str = "/api/pro/report", **headers: str) -> httpx.Response:
         """A paid call over REST."""
@@ -120,6 +122,17 @@ async def shop(
             client_of(app := service.web_app(), base_url) as client,
         ):
             assert money.evidence is not None
+            assert money.file is not None
             yield Shop(
-                money.evidence, money.own, service.pipeline, registry, internet, clock, client, client, folder, app
+                evidence=money.evidence,
+                ledger=money.own,
+                pipeline=service.pipeline,
+                registry=registry,
+                internet=internet,
+                clock=clock,
+                rest=client,
+                mcp=client,
+                folder=folder,
+                app=app,
+                file=money.file,
             )

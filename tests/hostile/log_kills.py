@@ -22,11 +22,11 @@ from typing import Any
 from tests.live.forking import start_program
 from tests.live.processes import ROOT, environment
 from toolserver.clock import ManualClock
+from toolserver.money.books.sql_reconciliation import find_log_differences
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.receipts import sql_store
 from toolserver.money.receipts.log import HOUR_S, UnchargedCall
 from toolserver.money.receipts.service import ReceiptService
-from toolserver.money.receipts.sql_audit import find_log_differences
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.receipts.transparency_log import LEASE_S, MARK, read_mark
 from toolserver.sql.high_water import HighWater

@@ -45,7 +45,8 @@ from toolserver.errors import (
     UpstreamUnavailable,
 )
 from toolserver.money.ledger.protocol import Ledger, NoCharge, Settlement
-from toolserver.money.receipts.sign import Body, Receipts, Sale, request_text
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sign import Body, Sale, request_text
 from toolserver.registry.registry import Operation
 from toolserver.sql.errors import StorageFailed
 
@@ -133,7 +134,7 @@ class CallMoney:
 
     ledger: Ledger
     idempotency: Idempotency
-    receipts: Receipts | None = None
+    receipts: ReceiptService | None = None
     receipted_charges: "ReceiptedCharges | None" = None
     x402: CallPayments | None = None
 

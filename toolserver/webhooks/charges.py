@@ -8,7 +8,8 @@ import msgspec
 
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.protocol import AccountRef, NoCharge, Reservation, Settlement, UnknownCall, Who
-from toolserver.money.receipts.sign import Body, Receipts, Sale, request_text
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sign import Body, Sale, request_text
 from toolserver.registry.registry import Operation
 from toolserver.webhooks.delivery import WebhookMessage
 from toolserver.webhooks.records import WebhookFire, WebhookSubscription
@@ -35,7 +36,7 @@ class FireLedger(Protocol):
 class WebhookCharges:
     """Reserves, charges and releases. `receipts` may be absent in tests."""
 
-    def __init__(self, ledger: FireLedger, receipts: Receipts | None, *, hold_s: float = HOLD_S) -> None:
+    def __init__(self, ledger: FireLedger, receipts: ReceiptService | None, *, hold_s: float = HOLD_S) -> None:
         self._ledger, self._receipts, self._hold_s = ledger, receipts, hold_s
 
     async def can_pay(self, subscription: WebhookSubscription, price: int) -> bool:

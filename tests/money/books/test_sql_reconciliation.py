@@ -27,7 +27,7 @@ async def worked(tmp_path):
             if sent:
                 stand.ledger.delivered(call_id)
     async with open_stand(tmp_path) as stand:
-        assert await stand.charges._store.release_undelivered() == 1
+        assert await stand.store.release_undelivered() == 1
         stand.clock.advance(3660)
         assert await stand.evidence.log.close_hours() == 1
         await stand.free(ids.call_id())

@@ -24,7 +24,7 @@ async def ledger(request, tmp_path):
 async def apply(ledger, operation):
     """Apply an operation, as stores do within their transactions."""
     if isinstance(ledger, MemoryLedger):
-        return operation.on(ledger._read())
+        return operation.on(ledger.load())
     return await ledger.file.together(ledger.apply_group, operation)
 
 

@@ -60,7 +60,7 @@ async def withdraw(ledger, key, credits, cause):
     """Apply the operation where the credits are, as a store of refunds does."""
     operation, owner = WithdrawCredits(key, credits, cause), getattr(ledger, "owner", ledger)
     if isinstance(owner, MemoryLedger):
-        return operation.on(owner._read())
+        return operation.on(owner.load())
     return await owner.file.together(owner.apply_group, operation)
 
 

@@ -234,7 +234,7 @@ def test_an_allowance_is_loaded_by_its_hash_and_its_reference_with_the_token_tha
 def test_values_are_asked_for_in_lists_of_a_few_lengths():
     for count in (0, 1, 2, 3, 5, 9, 31, 33, 64, 65, 150):
         values = [str(number) for number in range(count)]
-        parts = list(sql_tables._padded(values))
+        parts = list(sql_tables.split_padded(values))
         assert list(dict.fromkeys(chain(*parts))) == values
         assert {len(part) for part in parts} <= {1, 2, 4, 8, 16, 32, 64}
         assert [len(part) for part in parts[:-1]] == [64] * (len(parts) - 1)

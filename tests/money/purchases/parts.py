@@ -181,7 +181,7 @@ async def desk(
     """A desk over servers, each asked once a claim unless `rules` say otherwise. It ends with books that are right."""
     clock = clock or ManualClock(datetime.fromtimestamp(NOW, UTC))
     rules = rules or Rules(wait_s=0, answer_s=30)  # a machine under load answers late
-    chain = RpcPool([partial(_itself, server) for server in servers], monotonic=clock.monotonic)
+    chain = RpcPool([partial(return_server, server) for server in servers], monotonic=clock.monotonic)
     async with opened(kind, folder, clock) as ledger:
         assert isinstance(ledger, SqlLedger)
         store = SqlPurchaseStore(ledger.file)
@@ -196,7 +196,7 @@ async def desk(
             await chain.aclose()
 
 
-def _itself(server: Any) -> Any:
+def return_server(server: Any) -> Any:
     return server
 
 

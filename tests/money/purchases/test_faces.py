@@ -27,6 +27,7 @@ class Doors:
     mcp: httpx.AsyncClient
     desk: Desk
     server: Server
+    transport: httpx.AsyncBaseTransport
 
     async def buy(self, usd: Any = 5) -> Any:
         answer = await self.rest.post("/api/payment/buy-credits", json={"amount_usd": usd})
@@ -48,8 +49,10 @@ class Doors:
 
 @asynccontextmanager
 async def doors(folder: Path) -> AsyncIterator[Doors]:
-    async with shop(folder) as s, client_of(s.engine.service.web_app()) as client:
-        yield Doors(client, client, s.desk, s.server)
+    async with shop(folder) as s:
+        app = s.engine.service.web_app()
+        async with client_of(app) as client:
+            yield Doors(client, client, s.desk, s.server, httpx.ASGITransport(app, client=("127.0.0.1", 1)))
 
 
 def wallet(quote: Any) -> bytes:

@@ -49,18 +49,16 @@ async def refusal(transport, ask=lambda desk: desk.confirm(CLAIM)):
 
 
 async def test_a_quote_and_a_lock_on_it_are_the_other_services_own(tmp_path):
-    async with doors(tmp_path) as a, open_remote_purchases(URL, transport=a.rest._transport) as desk:
+    async with doors(tmp_path) as a, open_remote_purchases(URL, transport=a.transport) as desk:
         quote = await desk.quote(Decimal("12.345678"), challenge=challenge_of("v" * 43))
         assert (quote.amount, quote.credits) == (12_345_678, 617)
         assert quote.expires_at.isoformat() == "2027-01-15T08:30:00+00:00"
         assert quote.uri.startswith("ethereum:")
         assert quote.commitment
-        pending = await refusal(
-            a.rest._transport, lambda d: d.confirm(CLAIM._replace(memo=quote.memo, verifier="v" * 43))
-        )
+        pending = await refusal(a.transport, lambda d: d.confirm(CLAIM._replace(memo=quote.memo, verifier="v" * 43)))
         assert isinstance(pending, PaymentPending)
         assert (pending.headers["Retry-After"], pending.extra["required"]) == ("3", 3)
-        assert isinstance(await refusal(a.rest._transport), NotFound)
+        assert isinstance(await refusal(a.transport), NotFound)
 
 
 async def test_a_balance_is_asked_for_with_the_callers_own_token():

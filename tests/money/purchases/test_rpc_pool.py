@@ -5,7 +5,7 @@ from functools import partial
 
 import pytest
 
-from tests.money.purchases.parts import NOW, TX, Facts, Server, _itself, block_hash, paid
+from tests.money.purchases.parts import NOW, TX, Facts, Server, block_hash, paid, return_server
 from toolserver.clock import ManualClock
 from toolserver.money.purchases.chain.rpc_pool import FAILURES, REST_S, ChainDown, RpcPool
 
@@ -15,7 +15,7 @@ CLOCK = ManualClock(datetime.fromtimestamp(NOW, UTC))
 
 
 def servers(*all_: Server, clock: ManualClock = CLOCK) -> RpcPool:
-    return RpcPool([partial(_itself, each) for each in all_], monotonic=clock.monotonic)
+    return RpcPool([partial(return_server, each) for each in all_], monotonic=clock.monotonic)
 
 
 def seeing(*found, **more) -> Server:

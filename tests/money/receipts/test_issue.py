@@ -20,8 +20,12 @@ UNCHARGED = SALE._replace(call_id="call_2", charged=0, reason="5xx", status=503)
 
 
 @pytest.fixture
-def issuer(tmp_path):
-    ring = KeyRing(tmp_path / "keys.json", ManualClock(START))
+def ring(tmp_path):
+    return KeyRing(tmp_path / "keys.json", ManualClock(START))
+
+
+@pytest.fixture
+def issuer(ring):
     return ReceiptIssuer(ring, service="data.example", origin="o", buckets=BucketNamer(ring))
 
 
@@ -80,9 +84,9 @@ def test_no_call_is_booked_in_an_hour_that_is_in_the_log(issuer, closed, hour):
     assert state.new_calls[0].hour == hour_at(NOW) + hour
 
 
-def test_a_receipt_is_shown_with_a_signature_only_while_its_key_can_sign(issuer):
+def test_a_receipt_is_shown_with_a_signature_only_while_its_key_can_sign(issuer, ring):
     receipt = IssueReceipt(issuer, SALE, NOW).on(ReceiptState())
-    key = issuer._ring.current()
+    key = ring.current()
     assert receipt.show(key)["key_id"] == key.kid
     assert "signature" not in receipt.show(replace(key, seed=None))
     assert "signature" not in receipt.show(None)
@@ -98,9 +102,9 @@ def test_a_pending_charge_is_described_as_nothing_charged_yet(issuer):
     assert IssueReceipt(issuer, pending, NOW + 9).on(state) is receipt
 
 
-def test_a_stored_receipt_is_signed_by_the_key_in_use_over_its_own_core(issuer):
+def test_a_stored_receipt_is_signed_by_the_key_in_use_over_its_own_core(issuer, ring):
     receipt = IssueReceipt(issuer, SALE, NOW).on(ReceiptState())
-    key = issuer._ring.current()
+    key = ring.current()
     assert receipt.is_signed_by(key)
     assert not receipt._replace(core=receipt.core.replace(b'"cost":2', b'"cost":3')).is_signed_by(key)
     assert not receipt.is_signed_by(make_key())

@@ -13,6 +13,7 @@ from tests.live.programs import CLIENTS, installed
 from tests.requirements import proves
 from toolserver.money.receipts.log import UnchargedCall
 from toolserver.money.receipts.service import LOG_PATH
+from toolserver.money.receipts.sql_store import SqlReceiptStore
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 
@@ -24,7 +25,7 @@ class Mirror:
     """A copy of the log's public files in a folder, and the verifier that looks at it."""
 
     def __init__(self, shop: Shop, folder: Path) -> None:
-        self._shop, self.folder = shop, folder
+        self.seller, self.folder = shop, folder
         self.key = shop.evidence.log.verifier
 
     async def fetch(self) -> str:
@@ -44,7 +45,7 @@ class Mirror:
             await self._file(f"{under}/{number:03}" + ("" if width == 256 else f".p/{width}"))
 
     async def _file(self, name: str) -> bytes:
-        answer = await self._shop.rest.get(f"{LOG_PATH}/{name}")
+        answer = await self.seller.rest.get(f"{LOG_PATH}/{name}")
         assert answer.status_code == 200, name
         path = self.folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -70,7 +71,7 @@ async def mirror(tmp_path: Path) -> AsyncIterator[Mirror]:
 
 async def grow(s: Shop, to: int) -> None:
     """Calls of as many tokens that were not charged, until there are so many leaves; the log is signed anew."""
-    size = (await s.evidence._store.head()).size
+    size = (await SqlReceiptStore(s.file).head()).size
     for number in range(size, to):
         call = UnchargedCall(s.clock.time(), f"{number:064x}", "stale_data", f"/api/pro/{number}", 2, "0" * 64)
         await s.evidence.log.record(call)
@@ -87,7 +88,7 @@ async def test_others_find_the_log_in_order_and_every_entry_in_it(mirror: Mirror
         assert found["ok"], found
         assert json.loads(leaf.read_text())["seq"] == index
 
-    await grow(mirror._shop, SECOND)
+    await grow(mirror.seller, SECOND)
     await mirror.fetch()
     grown = mirror.verified("verify-consistency", "--old-checkpoint", old)
     assert grown["ok"], grown

@@ -18,6 +18,7 @@ from tests.calls.parts import RICH, START
 from tests.calls.shop import BEARER, DOWN, shop
 from tests.calls.toy import FIRST, SECOND
 from tests.money.receipts.old_log import make_old_log
+from tests.money.receipts.stores import lease_at
 from tests.money.receipts.test_merkle import consistent, mth, root_from_path, root_from_tiles, state, unbundled
 from tests.requirements import proves
 from toolserver.clock import ManualClock
@@ -378,14 +379,11 @@ async def test_a_call_that_ends_when_its_hour_is_in_the_log_is_booked_in_the_nex
 
 async def test_only_the_one_that_holds_the_lease_appends_until_it_has_been_silent_for_two_minutes(tmp_path):
     async with shop(tmp_path) as s:
-        other = TransparencyLog(
-            s.evidence._store, s.evidence.log._keys, origin="o", clock=s.clock, marks=HighWater(tmp_path)
-        )
         await fill(s, 1)
         s.clock.advance(3600 - 61)  # the hour is full again
         await book(s, 1)
         s.clock.advance(3600)
-        assert await s.evidence._store.take_lease(other._lease())
+        assert await SqlReceiptStore(s.file).take_lease(lease_at(s.clock.time(), "other", lasts_s=LEASE_S))
         s.clock.advance(61)
         assert await s.evidence.log.close_hours() == 0
         assert (await s.evidence.log.checkpoint()).size == 1
@@ -437,7 +435,7 @@ async def test_a_log_that_shrank_is_never_signed_again(tmp_path, caplog):
     async with shop(tmp_path, clock=ManualClock(START + timedelta(hours=1))) as s:
         with pytest.raises(LogForked, match="has 2 leaves and had 3"):
             await s.evidence.log.checkpoint()
-        assert (await s.evidence.log._store.head()).last == signed
+        assert (await SqlReceiptStore(s.file).head()).last == signed
     assert "does not extend its last checkpoint" in caplog.text
 
 

@@ -209,7 +209,7 @@ class Desk:
         return int((await self.rows(sql))[0][0])
 
 
-def _itself(server: Any) -> Any:
+def return_server(server: Any) -> Any:
     return server
 
 
@@ -240,7 +240,7 @@ async def desk(
         evidence = ReceiptService(
             SqlReceiptStore(ledger.file), folder, clock=clock, base_url=BASE_URL, service="data.example"
         )
-        pool = RpcPool([partial(_itself, server) for server in servers], monotonic=clock.monotonic)
+        pool = RpcPool([partial(return_server, server) for server in servers], monotonic=clock.monotonic)
         finality = PaymentFinality(
             SqlPaymentStore(ledger.file), pool, clock, policy or Policy(), pay_to=PAY_TO, wait_s=0
         )

@@ -61,7 +61,7 @@ class MemoryLedger:
 
     async def knows(self, token: str) -> bool:
         try:
-            return self._read().valid(key_of(token)) is not None
+            return self.load().valid(key_of(token)) is not None
         except PaymentRequired:
             return False
 
@@ -84,7 +84,7 @@ class MemoryLedger:
 
     async def balance(self, who: Who) -> int:
         key = key_of(who)
-        return self._read().find_spendable(self.books.valid(key)[1], key)
+        return self.load().find_spendable(self.books.valid(key)[1], key)
 
     def delivered(self, call_id: str) -> None:
         """Do nothing: a charge in memory needs no follow-up."""
@@ -102,7 +102,7 @@ class MemoryLedger:
         return self._apply(Revoke(matching.pop(), reason))
 
     async def standing(self, who: Who) -> AccountStanding:
-        return standing(self._read(), key_of(who))
+        return standing(self.load(), key_of(who))
 
     async def create_allowance(
         self, who: Who, hash: str, terms: AllowanceTerms, *, service: str | None = None
@@ -118,14 +118,14 @@ class MemoryLedger:
         return self._apply(RevokeAllowance(key_of(who), id))
 
     async def list_allowances(self, who: Who) -> list[Allowance]:
-        now, owner = self._now(), find_owner(self._read(), key_of(who))
+        now, owner = self._now(), find_owner(self.load(), key_of(who))
         own = {a.id: replace(a) for a in self.books.allowances.values() if a.parent == owner.hash}
         by_age = sorted(own.values(), key=lambda a: (a.created_at, a.id))
         live, ended = [a for a in by_age if a.is_live(now)], [a for a in by_age if not a.is_live(now)]
         return live + ended[::-1][:SHOWN_ENDED]
 
     async def statement(self, who: Who, query: StatementQuery) -> StatementPage:
-        return read_statement(self._read(), key_of(who), query)
+        return read_statement(self.load(), key_of(who), query)
 
     async def holds(self, limit: int = 100) -> list[OpenHold]:
         fingerprints = {token.account: token.hash[:FINGERPRINT] for token in self.books.tokens.values()}
@@ -136,9 +136,9 @@ class MemoryLedger:
         self.books.now = self._now()
         return len([self._apply(release) for release in list(release_expired(self.books))])
 
-    def _read(self) -> LedgerState:
+    def load(self) -> LedgerState:
         self.books.now = self._now()
         return self.books
 
     def _apply(self, operation: LedgerOperation[R]) -> R:
-        return operation.on(self._read())
+        return operation.on(self.load())

@@ -72,7 +72,7 @@ EXPIRED = "expired"
 MOST = 10**15  # credits in one transfer; their sums stay far below 2**63
 _REASON = 64
 
-_MOVES: dict[tuple[State, bool], tuple[State, Kind]] = {
+MOVES: dict[tuple[State, bool], tuple[State, Kind]] = {
     ("open", True): ("posted", "post"),
     ("open", False): ("voided", "void"),
     ("posted", False): ("reversed", "reverse"),
@@ -118,7 +118,7 @@ class LedgerOperation(Generic[R]):
 
     def settled(self, books: LedgerState, hold: Hold, *, charge: bool, reason: str | None = None) -> Settlement:
         """Move a reservation to its next state, if it has one, and return its settlement."""
-        move = _MOVES.get((hold.state, charge))
+        move = MOVES.get((hold.state, charge))
         if move is not None:
             hold.state, kind = move
             hold.reason, hold.settled_at = reason, books.now

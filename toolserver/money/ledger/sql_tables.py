@@ -200,9 +200,9 @@ def load_state(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], no
         _load_owners(db, books, [name for name in named if len(name) == 64], column)
     for owner in {need.key for need in needs if need.family and need.key in books.tokens}:
         _add_allowances(books, _read_allowances(db, _LIVE, (books.tokens[owner].hash, now)))
-    for values in _padded([need.call_id for need in needs if need.call_id is not None]):
+    for values in split_padded([need.call_id for need in needs if need.call_id is not None]):
         _hold_rows(books, db.execute(_HOLDS + _among("r.call_id", len(values)), values))
-    for values in _padded([need.cause for need in needs if need.cause is not None]):
+    for values in split_padded([need.cause for need in needs if need.cause is not None]):
         for row in db.execute(_CAUSES + _among("cause", len(values)), values):
             books.causes[row[6]] = LedgerTransfer(*row)
     if locked is not None:  # a token may have been issued, with its first credits, after the tokens were loaded
@@ -228,7 +228,7 @@ def _load_tokens(db: SqlConnection, books: LedgerState, keys: list[str]) -> None
 
 
 def _load_allowances(db: SqlConnection, books: LedgerState, column: str, keys: list[str]) -> None:
-    for values in _padded(keys):
+    for values in split_padded(keys):
         _add_allowances(books, _read_allowances(db, _among(column, len(values)), values))
 
 
@@ -246,7 +246,7 @@ def _add_allowances(books: LedgerState, allowances: Iterable[Allowance]) -> None
 
 def _load_owners(db: SqlConnection, books: LedgerState, keys: list[str], by_hash: str = "t.hash") -> None:
     for column, wanted in ((by_hash, [k for k in keys if len(k) == 64]), ("t.ref", [k for k in keys if len(k) != 64])):
-        for values in _padded(wanted):
+        for values in split_padded(wanted):
             for row in db.execute(_TOKENS + _among(column, len(values)), values):
                 books.keep_token(Token(*row[4:]))
                 books.accounts.setdefault(row[0], Account(*row[:4]))
@@ -278,7 +278,7 @@ def _put(db: SqlConnection, sql: Callable[[int], str], rows: Sequence[Sequence[A
             at += size
 
 
-def _padded(values: list[str]) -> Iterator[list[str]]:
+def split_padded(values: list[str]) -> Iterator[list[str]]:
     """Yield the values in lists of a few fixed lengths. The last list is padded with its last value."""
     for at in range(0, len(values), _SIZES[0]):
         part = values[at : at + _SIZES[0]]

@@ -9,13 +9,12 @@ import hashlib
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache, lru_cache
-from typing import Any, Literal, NamedTuple, Protocol, get_args
+from typing import Any, Literal, NamedTuple, get_args
 from urllib.parse import quote
 
 import msgspec
 
 from toolserver.core.models import iso, iso_ms
-from toolserver.money.ledger.protocol import NoCharge
 from toolserver.money.receipts.keys import b64
 
 MOST_BYTES = 16_384  # of a receipt that is sent for verification
@@ -73,22 +72,6 @@ class SignedReceipt(NamedTuple):
 
     id: str
     jws: str
-
-
-class Receipts(Protocol):
-    """Signs receipts of paid calls, and records the calls that were not charged."""
-
-    async def sign(self, sale: Sale) -> tuple[str, str]:
-        """Return `(receipt id, receipt)` of a call that is settled. The receipt is durable when this returns."""
-        ...
-
-    async def unheard(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
-        """Record an uncharged call whose caller is gone: in the public log only, without a receipt."""
-        ...
-
-    async def record_released(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
-        """Record a webhook that was not charged: in the public log only, without a receipt."""
-        ...
 
 
 def receipt_id(call_id: str) -> str:

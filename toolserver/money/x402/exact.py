@@ -41,7 +41,8 @@ from toolserver.errors import (
 from toolserver.money.ledger.protocol import NoCharge
 from toolserver.money.purchases.listing import show_time
 from toolserver.money.purchases.units import NETWORK
-from toolserver.money.receipts.sign import Body, Receipts, Sale, request_text
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sign import Body, Sale, request_text
 from toolserver.money.x402 import wire
 from toolserver.money.x402.offers import Offer, offer_call
 from toolserver.money.x402.records import StoredPayment, describe_request, hash_key, is_same_key
@@ -88,7 +89,7 @@ class ExactScheme:
         answers: ResponseCache,
         idempotency: Idempotency,
         metrics: Metrics,
-        receipts: Receipts | None,
+        receipts: ReceiptService | None,
         uncharged: UnchargedLimit,
     ) -> None:
         self._settling, self._answers, self._idempotency = settling, answers, idempotency

@@ -18,7 +18,7 @@ from toolserver.money.purchases.chain.rpc_pool import make_rpc_pool
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.matching import policy_of
 from toolserver.money.purchases.store import SqlPurchaseStore
-from toolserver.money.receipts.sign import Receipts
+from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.x402.exact import ExactScheme
 from toolserver.money.x402.finality import PaymentFinality
 from toolserver.money.x402.offers import X402Terms
@@ -145,7 +145,7 @@ def exact_of(
     answers: ResponseCache,
     idempotency: Idempotency,
     metrics: Metrics,
-    receipts: Receipts | None,
+    receipts: ReceiptService | None,
     uncharged: UnchargedLimit,
 ) -> ExactScheme | None:
     """Return the seller of single answers for signed payments, or None if such payments are off."""

@@ -95,7 +95,7 @@ async def two(folder, *, follows=FOLLOWS, late_s=0):
         line = Line(internal_app(a.desk.ledger, FOLLOWED, a.desk.clock))
         async with (
             open_ledger_client(follows, folder / "b" / "ledger.sqlite3", clock, transport=line) as ledger,
-            open_remote_sales(sold_at("https://a.example"), ledger, transport=a.rest._transport) as sales,
+            open_remote_sales(sold_at("https://a.example"), ledger, transport=a.transport) as sales,
         ):
             evidence = ReceiptService(
                 SqlReceiptStore(ledger.file), folder / "b", clock=clock, base_url=B_URL, service="b.example"

@@ -30,12 +30,12 @@ async def _gives_up(self: ledger.Outbox, release: journal_store.Release) -> None
 
 
 def _without_reversal() -> Any:
-    moves = {step: move for step, move in operations._MOVES.items() if step != ("posted", False)}
-    return patch.object(operations, "_MOVES", moves)
+    moves = {step: move for step, move in operations.MOVES.items() if step != ("posted", False)}
+    return patch.object(operations, "MOVES", moves)
 
 
 def _charge_after_void() -> Any:
-    return patch.dict(operations._MOVES, {("voided", True): ("posted", "posted")})
+    return patch.dict(operations.MOVES, {("voided", True): ("posted", "posted")})
 
 
 def _without_outbox() -> Any:

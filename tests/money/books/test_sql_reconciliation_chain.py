@@ -6,8 +6,7 @@ from functools import partial
 from tests.calls.parts import START
 from tests.money.purchases.parts import PAYER, TX, TX2, Server, observed, paid, receipt, transfer_log, word
 from toolserver.clock import ManualClock
-from toolserver.money.purchases.chain import audit as chain_audit
-from toolserver.money.purchases.chain.audit import ClaimedMoney, ClaimedTransfer, compare_with_chain
+from toolserver.money.books.sql_reconciliation import ClaimedMoney, ClaimedTransfer, compare_with_chain
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, Log
 from toolserver.money.purchases.units import USDC
@@ -30,9 +29,9 @@ def claimed(deposits=(), signed=(), refunds=(), swept=None):
     return ClaimedMoney(list(deposits), list(signed), list(refunds), swept or {})
 
 
-async def compare(server, money):
+async def compare(server, money, **bounds):
     chain = RpcPool([partial(lambda: server)], monotonic=ManualClock(START).monotonic)
-    return await compare_with_chain(money, chain)
+    return await compare_with_chain(money, chain, **bounds)
 
 
 async def test_what_lies_there_or_was_swept_needs_no_look_at_transactions():
@@ -66,8 +65,7 @@ async def test_signed_payments_and_refunds_are_looked_up_by_who_paid_whom():
     assert len((await compare(server, claimed(signed=[other]))).differences) == 1
 
 
-async def test_what_was_not_looked_up_is_counted(monkeypatch):
-    monkeypatch.setattr(chain_audit, "MOST_LOOKED_UP", 1)
+async def test_what_was_not_looked_up_is_counted():
     signed = [ClaimedTransfer(bytes([n]) * 32, None, PAYER, 1) for n in range(3)]
-    found = await compare(Holding(), claimed(signed=signed))
+    found = await compare(Holding(), claimed(signed=signed), most=1)
     assert (found.compared, found.notes) == (1, ["2 older payments were not looked up"])

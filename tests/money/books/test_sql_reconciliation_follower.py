@@ -4,8 +4,8 @@ import pytest
 
 from tests.calls.charging import RICH, open_stand
 from toolserver.core import ids
+from toolserver.money.books.sql_reconciliation import DAY_MS, KEPT_MS, find_follower_differences, list_calls_of
 from toolserver.money.ledger.store import FILE
-from toolserver.money.receipts.sql_audit import DAY_MS, KEPT_MS, find_follower_differences, list_calls_of
 from toolserver.sql.sqlite import snapshot
 
 

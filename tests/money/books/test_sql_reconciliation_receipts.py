@@ -8,10 +8,7 @@ import pytest
 from tests.calls.charging import RICH, open_stand
 from tests.money.receipts.old_log import make_old_log
 from toolserver.core import ids
-from toolserver.money.ledger.store import FILE
-from toolserver.money.receipts.log import LogMark
-from toolserver.money.receipts.sign import Body, Sale
-from toolserver.money.receipts.sql_audit import (
+from toolserver.money.books.sql_reconciliation import (
     KEPT_MS,
     count_logged,
     count_receipts,
@@ -19,6 +16,9 @@ from toolserver.money.receipts.sql_audit import (
     find_receipt_differences,
     find_unlogged,
 )
+from toolserver.money.ledger.store import FILE
+from toolserver.money.receipts.log import LogMark
+from toolserver.money.receipts.sign import Body, Sale
 from toolserver.money.receipts.sql_store import last_checkpoint
 from toolserver.sql.migrate import migrate
 from toolserver.sql.sqlite import snapshot
