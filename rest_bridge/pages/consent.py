@@ -19,7 +19,7 @@ def make_consent_page(facts: SiteFacts) -> DrawConsent:
             "consent.html",
             view=view,
             facts=facts,
-            title=_title(view),
+            title=_choose_title(view),
             script=facts.href(static_path("js/consent.js")),
             icon=facts.href(static_path("favicon.svg")),
             stylesheet=facts.href(static_path("css/consent.css")),
@@ -31,7 +31,7 @@ def make_consent_page(facts: SiteFacts) -> DrawConsent:
     return draw
 
 
-def _title(view: ConsentView) -> str:
+def _choose_title(view: ConsentView) -> str:
     if view.step == "closed":
         return view.title
     return f"{'Return to' if view.step == 'leave' else 'Connect'} {view.client}"

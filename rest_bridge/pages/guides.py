@@ -37,30 +37,30 @@ class Guides:
 
     def __init__(self, sources: Mapping[str, str], registry: Registry, facts: SiteFacts) -> None:
         self._sources, self._registry, self._facts = sources, registry, facts
-        self.groups = list(self._group(sources.get(LIST, "")))
+        self.groups = list(self._read_groups(sources.get(LIST, "")))
 
     def documents(self) -> dict[str, Document]:
         """Return every page by its path, its Markdown next to it, and the search index."""
         documents: dict[str, Document] = {}
         entries: list[dict[str, str]] = []
-        parser = _parser()
+        parser = _make_parser()
         for name, title in (guide for group in self.groups for guide in group.guides):
             path = f"/docs/{name}"
             tokens = parser.parse(_COMMENT.sub("", self._sources[name]))
-            for heading, slug, text in _sections(tokens):  # before links and headings are changed for the page
+            for heading, slug, text in _split_sections(tokens):  # before links and headings are changed for the page
                 entries.append({"path": f"{path}#{slug}", "title": title, "heading": heading, "text": text})
-            documents[path] = self._page(name, title, self._write(parser, tokens))
+            documents[path] = self._render_page(name, title, self._write(parser, tokens))
             documents[f"{path}.md"] = Document(self._sources[name].encode(), MARKDOWN)
         index = json.dumps([*entries, *self._describe_tools()], ensure_ascii=False, separators=(",", ":"))
         return documents | {SEARCH: Document(index.encode(), JSON)}
 
-    def _group(self, text: str) -> Iterator[GuideGroup]:
+    def _read_groups(self, text: str) -> Iterator[GuideGroup]:
         for part in text.split("\n## ")[1:]:
             names = [name for name in _LINK.findall(part) if name in self._sources]
-            titles = tuple((name, _title(self._sources[name])) for name in names)
+            titles = tuple((name, _find_title(self._sources[name])) for name in names)
             yield GuideGroup(part.partition("\n")[0], titles)
 
-    def _page(self, name: str, title: str, text: Markup) -> Document:
+    def _render_page(self, name: str, title: str, text: Markup) -> Document:
         return render_page(
             "guides.html",
             self._registry,
@@ -89,7 +89,7 @@ class Guides:
                 token.type, token.children = "text", None
             elif token.type == "link_open":
                 opened.append(token)
-                address = self._address(str(token.attrs.pop("href")))
+                address = self._resolve_address(str(token.attrs.pop("href")))
                 if address is None:
                     token.tag = "span"
                 else:
@@ -97,7 +97,7 @@ class Guides:
             elif token.type == "link_close":
                 token.tag = opened.pop().tag
 
-    def _address(self, link: str) -> str | None:
+    def _resolve_address(self, link: str) -> str | None:
         if is_web_address(link) or re.fullmatch(r"#[\w-]+", link):
             return link
         target, _, fragment = link.partition("#")
@@ -116,7 +116,7 @@ class Guides:
             yield {"path": tool_path(operation), "title": operation.title, "heading": "", "text": text}
 
 
-def _parser() -> "MarkdownIt":
+def _make_parser() -> "MarkdownIt":
     from markdown_it import MarkdownIt
 
     parser = MarkdownIt("commonmark", {"html": False}).enable("table")
@@ -129,10 +129,10 @@ def _name_headings(tokens: "list[Token]") -> None:
     taken: dict[str, int] = {}
     for index, token in enumerate(tokens):
         if token.type == "heading_open" and token.tag != "h1":
-            token.attrSet("id", _slug(tokens[index + 1].content, taken))
+            token.attrSet("id", _make_slug(tokens[index + 1].content, taken))
 
 
-def _sections(tokens: "list[Token]") -> Iterator[tuple[str, str, str]]:
+def _split_sections(tokens: "list[Token]") -> Iterator[tuple[str, str, str]]:
     """Yield the heading, the id and the plain text of every section."""
     taken = dict[str, int]()
     heading, slug, words = "", "content", list[str]()
@@ -142,7 +142,7 @@ def _sections(tokens: "list[Token]") -> Iterator[tuple[str, str, str]]:
                 continue
             yield heading, slug, " ".join(words)
             heading = tokens[index + 1].content.replace("`", "")
-            slug, words = _slug(tokens[index + 1].content, taken), []
+            slug, words = _make_slug(tokens[index + 1].content, taken), []
         elif token.type in ("inline", "fence") and tokens[index - 1].type != "heading_open":
             words += _LINKED.sub(r"\1", token.content).replace("`", "").split()
     yield heading, slug, " ".join(words)
@@ -151,13 +151,13 @@ def _sections(tokens: "list[Token]") -> Iterator[tuple[str, str, str]]:
 _LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
 
 
-def _slug(heading: str, taken: dict[str, int]) -> str:
+def _make_slug(heading: str, taken: dict[str, int]) -> str:
     plain = re.sub(r"[^\w\- ]", "", _LINKED.sub(r"\1", heading).lower()).replace(" ", "-")
     taken[plain] = taken.get(plain, -1) + 1
     return plain if not taken[plain] else f"{plain}-{taken[plain]}"
 
 
-def _title(source: str) -> str:
+def _find_title(source: str) -> str:
     return source.partition("\n")[0].removeprefix("# ").strip()
 
 

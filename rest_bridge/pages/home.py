@@ -22,7 +22,7 @@ def home(
     examples: Mapping[str, Any] = NO_EXAMPLES,
 ) -> Document:
     """Return the page. `snippets` has the text to paste for each program and transport, grouped by program."""
-    example = _example(registry)
+    example = _find_example_call(registry)
     shown = [one for one in registry if one.tier is Tier.FREE and one.headline is not None]
     prices = sorted({one.credits for one in registry if one.credits})
     about = f"{len(registry)} typed tools over MCP, REST and function calling."
@@ -39,15 +39,15 @@ def home(
         prices=prices,
         credits_per_usd=CREDITS_PER_USD,
         example=example,
-        answer=_answer(example, examples),
+        answer=_read_example_answer(example, examples),
         shown=shown,
         links=[snippet for snippet in snippets if snippet.link],
         hosts=[(host, list(listed)) for host, listed in groupby(snippets, key=lambda snippet: snippet.host)],
-        tiers=_tiers(registry),
+        tiers=_group_by_tier(registry),
     )
 
 
-def _example(registry: Registry) -> Operation | None:
+def _find_example_call(registry: Registry) -> Operation | None:
     """Return the call to copy: the first tool that needs no argument and no token, if possible from the core set."""
     easy = [operation for operation in registry if is_easy(operation)]
     live = [operation for operation in easy if operation.sources and operation.toolset == "core"]
@@ -55,13 +55,13 @@ def _example(registry: Registry) -> Operation | None:
     return next(iter(small or live or easy), None)
 
 
-def _answer(example: Operation | None, examples: Mapping[str, Any]) -> str:
+def _read_example_answer(example: Operation | None, examples: Mapping[str, Any]) -> str:
     """Return an example answer of that call, or an empty string."""
     answer = examples.get(example.name) if example else None
     return json.dumps(answer, indent=2, ensure_ascii=False) if answer else ""
 
 
-def _tiers(registry: Registry) -> list[tuple[str, list[Operation]]]:
+def _group_by_tier(registry: Registry) -> list[tuple[str, list[Operation]]]:
     """Return the tools below the headings of their tiers, without empty tiers."""
     listed = {heading: [o for o in registry if o.tier is tier] for tier, heading in TIER_HEADINGS.items()}
     return [(heading, operations) for heading, operations in listed.items() if operations]

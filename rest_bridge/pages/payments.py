@@ -66,7 +66,7 @@ def _write_text(registry: Registry, facts: SiteFacts, licences: LicenceTable) ->
         credits_per_usd=CREDITS_PER_USD,
         usdc=USDC,
         no_charge=NO_CHARGE,
-        refusals=_refusals(facts.sales),
+        refusals=_list_refusals(facts.sales),
         quote_limits=_quote_limits(registry.get("payment_buy_credits"), facts),
         premium_licence=PREMIUM_LICENCE,
         licence_policy=facts.licence_policy,
@@ -74,7 +74,7 @@ def _write_text(registry: Registry, facts: SiteFacts, licences: LicenceTable) ->
     )
 
 
-def _refusals(sales: Sales | None) -> list[ErrorCode]:
+def _list_refusals(sales: Sales | None) -> list[ErrorCode]:
     """Return the error codes that a buyer may get: those of paid calls, then of purchases, then of x402."""
     topics = ["paid_call"]
     if sales is not None:

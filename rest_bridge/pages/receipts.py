@@ -104,19 +104,19 @@ class _Pages:
 
     async def key_set(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Return every key that has ever signed a receipt."""
-        return _keys(self._evidence.key_set(), request)
+        return _reply_keys(self._evidence.key_set(), request)
 
     async def key(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Return the key in use."""
-        return _keys(self._evidence.key_in_use(), request)
+        return _reply_keys(self._evidence.key_in_use(), request)
 
     async def verify(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Return the verdict on a stored receipt, by `?id=`, without its contents."""
         await self._count(scope, request)
-        verdict = await self._evidence.verify_stored(_id(from_query(scope["query_string"]).get("id", "")))
+        verdict = await self._evidence.verify_stored(_read_id(from_query(scope["query_string"]).get("id", "")))
         if verdict is None:
-            raise _nothing()
-        return _json(verdict, h.NO_STORE)
+            raise _make_not_found()
+        return _reply_json(verdict, h.NO_STORE)
 
     async def receipt(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Return a stored receipt to the holder of the token that paid, even if the token has since expired.
@@ -133,8 +133,8 @@ class _Pages:
         if receipt is None:
             if self._check_token is not None:
                 await self._check_token(token)
-            raise _nothing()
-        return _json(receipt, h.PRIVATE)
+            raise _make_not_found()
+        return _reply_json(receipt, h.PRIVATE)
 
     async def checkpoint(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Return the signed state of the log."""
@@ -151,15 +151,15 @@ class _Pages:
 
     async def inclusion(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Return the proof that the log contains a leaf at a given size."""
-        index, size = _numbers(scope, "index", "size")
+        index, size = _read_numbers(scope, "index", "size")
         path = await self._evidence.log.inclusion(index, size)
-        return _proof({"index": index, "size": size}, path)
+        return _reply_proof({"index": index, "size": size}, path)
 
     async def consistency(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Return the proof that the log at one size is a prefix of the log at another."""
-        first, second = _numbers(scope, "first", "second")
+        first, second = _read_numbers(scope, "first", "second")
         path = await self._evidence.log.consistency(first, second)
-        return _proof({"first": first, "second": second}, path)
+        return _reply_proof({"first": first, "second": second}, path)
 
     async def bucket(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Return the proof that the log contains the bucket that a receipt names, and the receipt if its hash is given.
@@ -168,67 +168,67 @@ class _Pages:
         """
         await self._count(scope, request)
         query, log = from_query(scope["query_string"]), self._evidence.log
-        hour, key, receipt = read_hour(query.get("hour", "")), _hash(query, "key"), None
+        hour, key, receipt = read_hour(query.get("hour", "")), _read_hash(query, "key"), None
         if hour is None:
             if re.fullmatch(HOUR_SHAPE, query.get("hour", "")):  # 30 February, for example
                 raise NotFound("That hour does not exist in the calendar.")
-            raise _invalid("hour", "must be an hour in UTC, such as 2027-01-15T08:00:00Z")
+            raise _make_refusal("hour", "must be an hour in UTC, such as 2027-01-15T08:00:00Z")
         if "receipt" in query:
-            receipt = _hash(query, "receipt")
+            receipt = _read_hash(query, "receipt")
         proof = await log.prove_bucket(hour, key, receipt)
         if proof is not None:
-            return _json(proof, h.NO_STORE)
+            return _reply_json(proof, h.NO_STORE)
         seconds = await log.due_in(hour)
         if seconds is None:
             raise NotFound("The log has no such bucket, or the bucket does not contain that receipt.")
         raise NotFound("That hour is not in the log yet.", headers={"Retry-After": str(math.ceil(seconds))})
 
 
-def _keys(document: Mapping[str, Any], request: ParsedRequest) -> PlainReply:
-    body = _body(document)
+def _reply_keys(document: Mapping[str, Any], request: ParsedRequest) -> PlainReply:
+    body = _write_body(document)
     tag = etag_of(hashlib.sha256(body).hexdigest()[:32], None)
     headers = [h.JSON_TYPE, (b"cache-control", _KEYS_FOR), (b"etag", tag)]
     same = request.if_none_match is not None and holds_etag(request.if_none_match, tag)
     return PlainReply(304, b"", headers) if same else PlainReply(200, body, headers)
 
 
-def _proof(about: Mapping[str, int], path: list[bytes] | None) -> PlainReply:
+def _reply_proof(about: Mapping[str, int], path: list[bytes] | None) -> PlainReply:
     if path is None:
         raise NotFound("The log has no such state.")
-    return _json({**about, "path": [step.hex() for step in path]}, (b"cache-control", _FOREVER))
+    return _reply_json({**about, "path": [step.hex() for step in path]}, (b"cache-control", _FOREVER))
 
 
-def _json(value: Mapping[str, Any], caching: Header) -> PlainReply:
-    return PlainReply(200, _body(value), [h.JSON_TYPE, caching])
+def _reply_json(value: Mapping[str, Any], caching: Header) -> PlainReply:
+    return PlainReply(200, _write_body(value), [h.JSON_TYPE, caching])
 
 
-def _body(value: Mapping[str, Any]) -> bytes:
+def _write_body(value: Mapping[str, Any]) -> bytes:
     return json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def _id(text: str) -> str:
+def _read_id(text: str) -> str:
     if not _ID.fullmatch(text):
-        raise _invalid("id", "must be `rcpt_` followed by 32 hexadecimal digits")
+        raise _make_refusal("id", "must be `rcpt_` followed by 32 hexadecimal digits")
     return text
 
 
-def _hash(query: Mapping[str, str], name: str) -> bytes:
+def _read_hash(query: Mapping[str, str], name: str) -> bytes:
     if not _HASH.fullmatch(query.get(name, "")):
-        raise _invalid(name, "must be 64 hexadecimal digits")
+        raise _make_refusal(name, "must be 64 hexadecimal digits")
     return bytes.fromhex(query[name])
 
 
-def _numbers(scope: Scope, *names: str) -> list[int]:
+def _read_numbers(scope: Scope, *names: str) -> list[int]:
     query = from_query(scope["query_string"])
     for name in names:
         if not _NUMBER.fullmatch(query.get(name, "")):
-            raise _invalid(name, "must be a whole number")
+            raise _make_refusal(name, "must be a whole number")
     return [int(query[name]) for name in names]
 
 
-def _invalid(name: str, what: str) -> InvalidArguments:
+def _make_refusal(name: str, what: str) -> InvalidArguments:
     return InvalidArguments(f"{name}: {what}", errors=[{"loc": name, "msg": what, "type": "value_error"}])
 
 
-def _nothing() -> NotFound:
+def _make_not_found() -> NotFound:
     return NotFound("There is no such receipt, or another token paid for it.")

@@ -53,7 +53,7 @@ def render_page(
     `page.js`. `structured` is its schema.org description.
     """
     body = (
-        _environment()
+        _make_environment()
         .get_template(template)
         .render(
             registry=registry,
@@ -73,7 +73,7 @@ def render_page(
 
 def render_text(template: str, **values: Any) -> str:
     """Return the text of a template without the surrounding page."""
-    return _environment().get_template(template).render(**values)
+    return _make_environment().get_template(template).render(**values)
 
 
 def markdown_to_html(source: str, fold: "Callable[[Sequence[Token]], list[Token]]" = list) -> Markup:
@@ -105,7 +105,7 @@ def is_easy(operation: Operation) -> bool:
 
 
 @functools.cache
-def _environment() -> "Environment":
+def _make_environment() -> "Environment":
     from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
 
     environment = Environment(

@@ -46,7 +46,7 @@ def tool_page(
         example_text=json.dumps(example, indent=2, ensure_ascii=False) if example else "",
         has_series=bool(operation.headline) or any(picture.kind == "series" for picture in operation.pictures),
         fields=form_fields(operation),
-        curl=_curl(operation, facts),
+        curl=_write_curl(operation, facts),
         arguments=rows(operation.input_schema),
         answer_fields=payload_rows(operation),
         many=MANY,
@@ -86,7 +86,7 @@ def _describe_form(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
     }
 
 
-def _curl(operation: Operation, facts: SiteFacts) -> str:
+def _write_curl(operation: Operation, facts: SiteFacts) -> str:
     """Return the shortest call, for readers without JavaScript."""
     required, example = operation.input_schema.get("required", ()), example_call(operation)["arguments"]
     arguments, places = {name: example[name] for name in required}, place_arguments(operation)
@@ -111,7 +111,7 @@ def _describe(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
         "url": facts.url(tool_path(operation)),
         "license": facts.url("/docs#licence"),
         "isAccessibleForFree": not operation.credits,
-        "creator": [{"@type": "Organization", "name": name} for name in _creators(operation)],
+        "creator": [{"@type": "Organization", "name": name} for name in _list_creators(operation)],
         "distribution": {
             "@type": "DataDownload",
             "encodingFormat": "application/json",
@@ -120,5 +120,5 @@ def _describe(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
     }
 
 
-def _creators(operation: Operation) -> list[str]:
+def _list_creators(operation: Operation) -> list[str]:
     return list(dict.fromkeys(source.licence.attribution for source in operation.sources))

@@ -31,20 +31,20 @@ def form_fields(operation: Operation) -> list[FormField]:
     """Return the fields in the order of the signature."""
     schema = operation.input_schema
     required = schema.get("required", ())
-    return [_field(name, described, name in required) for name, described in schema["properties"].items()]
+    return [_make_field(name, described, name in required) for name, described in schema["properties"].items()]
 
 
-def _field(name: str, schema: Schema, required: bool) -> FormField:
-    kind = _kind(schema)
+def _make_field(name: str, schema: Schema, required: bool) -> FormField:
+    kind = _choose_kind(schema)
     default = schema.get("default")
-    example = _example(schema) if required or "examples" in schema else default
+    example = _find_example(schema) if required or "examples" in schema else default
     return FormField(
         name=name,
         kind=kind,
         description=schema.get("description", ""),
         required=required,
-        initial=_written(example) if required and example != UNKNOWN else "",
-        hint=_written(default if default is not None else example),
+        initial=_write_value(example) if required and example != UNKNOWN else "",
+        hint=_write_value(default if default is not None else example),
         choices=tuple("true false".split() if kind == "flag" else map(str, schema.get("enum", ()))),
         minimum=schema.get("minimum"),
         maximum=schema.get("maximum"),
@@ -52,14 +52,14 @@ def _field(name: str, schema: Schema, required: bool) -> FormField:
     )
 
 
-def _kind(schema: Schema) -> FieldKind:
+def _choose_kind(schema: Schema) -> FieldKind:
     if "enum" in schema:
         return "choice"
     kinds: dict[str, FieldKind] = {"boolean": "flag", "integer": "number", "number": "number", "string": "text"}
     return kinds.get(schema.get("type", ""), "json")
 
 
-def _example(schema: Schema) -> Any:
+def _find_example(schema: Schema) -> Any:
     """Return the first example, choice or bound, or a placeholder if there is none."""
     for value in (*schema.get("examples", ()), *schema.get("enum", ())):
         return value
@@ -68,7 +68,7 @@ def _example(schema: Schema) -> Any:
     return {"array": [], "object": {}}.get(schema.get("type", ""), UNKNOWN)
 
 
-def _written(value: Any) -> str:
+def _write_value(value: Any) -> str:
     if value is None:
         return ""
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
