@@ -15,6 +15,7 @@ from toolserver.core.caller import Addresses
 from toolserver.errors import InvalidArguments
 from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.money.purchases.credit_sales import CreditSales
+from toolserver.money.purchases.demo import pay_by_demo_wallet
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import ACCOUNT, BUY, DEMO_PAY, PAYMENTS, QR, RECEIPTS, WATCH, Document, SiteFacts
 
@@ -65,8 +66,6 @@ def mount_buying(
     if facts.sales is not None and facts.sales.sees_payments:
         apps[WATCH] = payment_watch(payments, facts, limits, addresses)
     if facts.sales is not None and facts.sales.demo_wallet and world_url is not None:
-        from toolserver.money.purchases.demo import pay_by_demo_wallet
-
         apps[DEMO_PAY] = demo_wallet(partial(pay_by_demo_wallet, world_url), facts)
     return apps
 
