@@ -13,8 +13,10 @@ from toolserver.mcp.messages import (
     MODERN,
     NEWEST_LEGACY,
     VERSION_KEY,
+    MessageRefusal,
     fixed_result,
     is_modern_message,
+    parse_message,
     read_message,
 )
 
@@ -157,3 +159,28 @@ def test_each_protocol_has_its_own_fixed_results():
     assert json.loads(fixed_result(read("server/discover"), modern=True) + b"}")["supportedVersions"] == [MODERN]
     assert fixed_result(read("server/discover"), modern=False) is None
     assert fixed_result(read("tools/list"), modern=False) is None
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "words"),
+    [
+        ('"ping"', 400, "not a JSON-RPC message"),
+        ('{"jsonrpc": "1.0", "id": 1, "method": "ping"}', 400, "not a JSON-RPC message"),
+        ('{"jsonrpc": "2.0", "id": 1}', 400, "is not a response"),
+        (
+            '{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "x", "arguments": []}}',
+            200,
+            "object",
+        ),
+    ],
+)
+def test_what_is_no_message_is_refused_with_its_reason(body, status, words):
+    with pytest.raises(MessageRefusal, match=words) as refusal:
+        parse_message(body.encode())
+    assert refusal.value.status == status
+
+
+@pytest.mark.parametrize("arguments", ["", ', "arguments": null', ', "arguments": {"a": 1}'])
+def test_a_call_may_leave_its_arguments_out(arguments):
+    body = f'{{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {{"name": "x"{arguments}}}}}'
+    assert parse_message(body.encode())["params"]["name"] == "x"

@@ -1,8 +1,11 @@
 """The words of documents."""
 
+from dataclasses import replace
+
 import pytest
 
-from toolserver.registry.site_facts import duration
+from tests.catalog.tiny import TINY
+from toolserver.registry.site_facts import duration, price
 
 
 @pytest.mark.parametrize(
@@ -10,3 +13,8 @@ from toolserver.registry.site_facts import duration
 )
 def test_durations_use_the_largest_unit_that_fits(seconds, words):
     assert duration(seconds) == words
+
+
+@pytest.mark.parametrize(("credits", "words"), [(0, "free"), (1, "1 credit"), (2, "2 credits")])
+def test_a_price_is_in_credits_or_it_is_free(credits, words):
+    assert price(replace(TINY["digest"], credits=credits)) == words

@@ -306,6 +306,23 @@ async def test_our_own_fault_is_a_500_with_nothing_but_an_id():
     assert "secret" not in broken.text
 
 
+async def test_a_fault_outside_of_any_tool_is_a_500_too():
+    sent = []
+
+    async def send(message):
+        sent.append(message)
+        if len(sent) == 1:
+            raise RuntimeError("secret")
+
+    headers = [(b"x-request-id", b"trace-1234567")]
+    scope = {"type": "http", "method": "GET", "path": "/docs", "query_string": b"", "headers": headers}
+    async with engine(REGISTRY) as e:
+        await e.service.web_app()({**scope, "client": ("192.0.2.1", 1)}, None, send)
+    _, start, body = sent
+    assert (start["status"], dict(start["headers"])[b"x-request-id"]) == (500, b"trace-1234567")
+    assert b"secret" not in body["body"]
+
+
 async def test_a_header_that_must_be_single_is_refused_when_repeated():
     async with face() as (client, _):
         twice = [("authorization", f"Bearer {RICH}"), ("authorization", "Bearer x")]

@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
-from rest_bridge.routes import RouteTable
+from rest_bridge.routes import Endpoint, PathTemplates, RouteTable
 from tests.catalog.tiny import TINY
+
+TEMPLATES = PathTemplates(["/a/{id}", "/a/{id}/b", "/a", "/x.y/{one}/{two}"])
 
 
 async def page(scope, found):
@@ -99,3 +101,36 @@ def test_an_operation_at_the_path_of_a_page_leaves_the_page_where_it_is():
     routes = RouteTable(TINY, {"/api/digest": page, "/api/*": under}, {})
     assert routes.page("/api/digest") is page
     assert routes.methods("/api/digest") == ["GET", "HEAD", "OPTIONS"]
+
+
+def test_a_path_that_fits_a_template_is_looked_up_by_it_with_its_arguments():
+    assert TEMPLATES.match("/a/1") == ("/a/{id}", {"id": "1"})
+    assert TEMPLATES.match("/a/1/b") == ("/a/{id}/b", {"id": "1"})
+    assert TEMPLATES.match("/x.y/1/2") == ("/x.y/{one}/{two}", {"one": "1", "two": "2"})
+
+
+def test_every_other_path_stands_for_itself():
+    for path in ("/a", "/a/", "/a/1/c", "/xzy/1/2", "/a//b", "/a/{id}/c", "/"):
+        assert TEMPLATES.match(path) == (path, {})
+
+
+def test_an_argument_in_a_path_is_decoded_and_never_empty_or_of_two_parts():
+    assert TEMPLATES.match("/a/1%202%2Fb") == ("/a/{id}", {"id": "1 2/b"})
+    assert TEMPLATES.match("/x.y/%61/{one}").arguments == {"one": "a", "two": "{one}"}
+    assert TEMPLATES.match("/x.y//2") == ("/x.y//2", {})
+    assert TEMPLATES.match("/x.y/1") == ("/x.y/1", {})
+
+
+def test_the_key_of_the_default_answer_is_there_only_where_no_argument_is_needed():
+    keys = {operation.name: Endpoint(operation).default_key is not None for operation in TINY}
+    assert keys["digest"]
+    assert not keys["sights"]
+
+
+def test_only_answers_that_are_kept_and_need_no_argument_are_found_without_reading_one():
+    assert {operation.name for operation in TINY if Endpoint(operation).default_key is not None} == {
+        *("digest", "premium_deep")
+    }
+    for operation in TINY:
+        endpoint = Endpoint(operation)
+        assert (endpoint.arguments is None) == (endpoint.default_key is None)

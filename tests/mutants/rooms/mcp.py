@@ -10,4 +10,18 @@ FAULTS = (
         "if other != token]",
         "tests/mcp/test_credentials.py",
     ),
+    fault(
+        "toolserver/mcp/messages.py",
+        "an object of another version of JSON-RPC is a message",
+        'if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":',
+        "if not isinstance(message, dict):",
+        "tests/mcp/test_messages.py",
+    ),
+    fault(
+        "toolserver/mcp/messages.py",
+        "arguments that are no object reach the tool",
+        'if not isinstance(params.get("arguments"), dict | None):',
+        "if False:",
+        "tests/mcp/test_messages.py",
+    ),
 )

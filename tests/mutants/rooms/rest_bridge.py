@@ -31,4 +31,25 @@ FAULTS = (
         "addresses.client(peer[0], forwarded)",
         "tests/rest_bridge/pages/test_buying.py",
     ),
+    fault(
+        "rest_bridge/headers.py",
+        "the parameters of a preference are part of its value",
+        'preference.partition(";")[0].partition("=")',
+        'preference.partition("=")',
+        "tests/rest_bridge/test_headers.py",
+    ),
+    fault(
+        "rest_bridge/headers.py",
+        "every payment is answered in both versions",
+        'if any(name == b"x-payment" for name, _ in lines):',
+        "if lines:",
+        "tests/rest_bridge/test_headers.py",
+    ),
+    fault(
+        "rest_bridge/headers.py",
+        "an empty request id is taken from its caller",
+        'if own and ids.sane(text := own.decode("latin-1")):',
+        'if not own or ids.sane(text := own.decode("latin-1")):',
+        "tests/rest_bridge/test_headers.py",
+    ),
 )

@@ -38,4 +38,18 @@ FAULTS = (
         "near_price = True",
         "tests/tools/shared/test_spot.py",
     ),
+    fault(
+        "tools/shared/indices.py",
+        "a price that nobody calls delayed is of this moment",
+        '"real_time" if quote.delayed is False else "delayed"',
+        '"real_time" if not quote.delayed else "delayed"',
+        "tests/tools/shared/test_indices.py",
+    ),
+    fault(
+        "tools/shared/headlines.py",
+        "a story without an article leads nowhere",
+        "(each.url or _talk(each), each.created_at)",
+        "(each.url, each.created_at)",
+        "tests/tools/shared/test_headlines.py",
+    ),
 )
