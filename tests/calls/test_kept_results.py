@@ -27,4 +27,4 @@ def test_shared_bytes_are_hashed_and_compressed_once():
 
 def test_a_key_that_is_taken_names_the_call_that_has_it():
     known = KeyedCall("r", "call_1")
-    assert (KeyTaken(known).known, str(KeyTaken(known))) == (known, "call_1")
+    assert (KeyTaken(known).earlier, str(KeyTaken(known))) == (known, "call_1")

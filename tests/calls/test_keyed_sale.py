@@ -62,8 +62,8 @@ async def test_a_key_that_is_taken_is_not_charged_and_names_the_call_that_has_it
     await sell(stand, first)
     with pytest.raises(KeyTaken) as taken:
         await sell(stand, request="another")
-    assert taken.value.known == await known(stand)
-    assert taken.value.known.call_id == first
+    assert taken.value.earlier == await known(stand)
+    assert taken.value.earlier.call_id == first
     assert await stand.ledger.balance(RICH) == 98
 
 

@@ -159,8 +159,8 @@ MUTANTS = (
     fault(
         "toolserver/calls/rate_limit.py",
         "clients are never forgotten",
-        "while len(kept) > self._keys:",
-        "while len(kept) < 0:",
+        "while len(clients) > self._keys:",
+        "while len(clients) < 0:",
     ),
     fault(
         "toolserver/calls/response.py",
@@ -171,7 +171,7 @@ MUTANTS = (
     fault(
         "toolserver/calls/idempotency.py",
         "a key serves another request",
-        "    if known != request:\n",
+        "    if first != request:\n",
         "    if False:\n",
     ),
     fault(

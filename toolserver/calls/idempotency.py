@@ -42,11 +42,11 @@ class KeyClaim(NamedTuple):
 
 
 class KeyTaken(Exception):
-    """The key belongs to an earlier call, `known`. Nothing was done."""
+    """The key belongs to an `earlier` call. Nothing was done."""
 
-    def __init__(self, known: KeyedCall) -> None:
-        super().__init__(known.call_id)
-        self.known = known
+    def __init__(self, earlier: KeyedCall) -> None:
+        super().__init__(earlier.call_id)
+        self.earlier = earlier
 
 
 class SharedBytes:
@@ -212,35 +212,35 @@ class Idempotency:
         unpack: Unpack[T],
         at_once: AtOnce[T] | None,
     ) -> T:
-        call_id, known = ids.call_id(), None
+        call_id, keyed = ids.call_id(), None
         if at_once is not None:
             try:
                 if (done := await at_once(call_id, claim)) is not None:
                     return done
             except KeyTaken as taken:
-                known = taken.known
-        known = known or await self._store.begin(claim.name, claim.request, call_id)
-        _check_same_request(known.request, claim.request)
-        if known.result is not None:
-            return unpack(known.call_id, known.result)
-        return await self._do(claim.name, known, work, pack, unpack)
+                keyed = taken.earlier
+        keyed = keyed or await self._store.begin(claim.name, claim.request, call_id)
+        _check_same_request(keyed.request, claim.request)
+        if keyed.result is not None:
+            return unpack(keyed.call_id, keyed.result)
+        return await self._do(claim.name, keyed, work, pack, unpack)
 
     async def _do(
-        self, name: KeyName, known: KeyedCall, work: Work[T], pack: Callable[[T], KeptResult], unpack: Unpack[T]
+        self, name: KeyName, keyed: KeyedCall, work: Work[T], pack: Callable[[T], KeptResult], unpack: Unpack[T]
     ) -> T:
         """Do the work of a call that is stored without a result, and store the result.
 
         If another instance did the same work and stored its result first, that result counts for both.
         """
         try:
-            result = await work(known.call_id)
+            result = await work(keyed.call_id)
         except BaseException:
             with anyio.CancelScope(shield=True):
-                await _log_failure(self._store.drop(name, known.call_id))
+                await _log_failure(self._store.drop(name, keyed.call_id))
             raise
         own = pack(result)
-        kept = await _log_failure(self._store.keep(name, own))
-        return result if kept is None or kept == own.whole else unpack(known.call_id, kept)
+        stored = await _log_failure(self._store.keep(name, own))
+        return result if stored is None or stored == own.whole else unpack(keyed.call_id, stored)
 
 
 async def _log_failure(write: Awaitable[T]) -> T | None:
@@ -252,7 +252,7 @@ async def _log_failure(write: Awaitable[T]) -> T | None:
         return None
 
 
-def _check_same_request(known: str, request: str) -> None:
+def _check_same_request(first: str, request: str) -> None:
     """Raise IdempotencyConflict if a key is used for another request."""
-    if known != request:
+    if first != request:
         raise IdempotencyConflict("This Idempotency-Key was already used with other arguments.")

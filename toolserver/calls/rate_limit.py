@@ -131,19 +131,19 @@ class Bucket:
 
     def _forget(self, now: float) -> None:
         """Drop the least recently seen clients: those with a full bucket, and another one if necessary."""
-        kept = self._full_at
-        if kept[next(iter(kept))] <= now:
+        clients = self._full_at
+        if clients[next(iter(clients))] <= now:
             self._drop_full(now)
-        while len(kept) > self._keys:
-            kept.popitem(last=False)
+        while len(clients) > self._keys:
+            clients.popitem(last=False)
             self.forgotten += 1
 
     def _drop_full(self, now: float) -> None:
-        kept = self._full_at
-        for _ in range(min(DROPPED, len(kept))):
-            if kept[next(iter(kept))] > now:
+        clients = self._full_at
+        for _ in range(min(DROPPED, len(clients))):
+            if clients[next(iter(clients))] > now:
                 break
-            kept.popitem(last=False)
+            clients.popitem(last=False)
 
 
 class ClientBuckets:
@@ -318,8 +318,8 @@ class FreeLimits:
         if spaced and spacing.find_wait(key, now):
             raise self._reject_spacing(endpoint, spacing.look(key), by_question=by_question)
         wide = self._check_wider(client, endpoint, spaced=spaced and not by_question) if client.endswith("/64") else []
-        asked = (endpoint, question) if spaced and by_question else None
-        values = self._count_distinct(distinct, asked) if distinct or asked else []
+        endpoint_question = (endpoint, question) if spaced and by_question else None
+        values = self._count_distinct(distinct, endpoint_question) if distinct or endpoint_question else []
         for quota, value in values:
             self.distinct.check(client, quota, value)
         if daily.find_wait(client, now):
@@ -346,18 +346,18 @@ class FreeLimits:
         return self.take(client, endpoint, question=question, spaced=spaced, distinct=distinct)
 
     def _count_distinct(
-        self, distinct: tuple[Quota, str] | None, asked: tuple[str, Hashable] | None
+        self, distinct: tuple[Quota, str] | None, endpoint_question: tuple[str, Hashable] | None
     ) -> list[tuple[Quota, str]]:
         """Return the quotas of different values that a call counts in: of arguments and of an endpoint's questions."""
-        found = [] if distinct is None else [distinct]
-        if asked is not None:
-            endpoint, question = asked
+        values = [] if distinct is None else [distinct]
+        if endpoint_question is not None:
+            endpoint, question = endpoint_question
             quota = self._questions.get(endpoint)
             if quota is None:
                 quota = Quota(f"questions {endpoint}", QUESTIONS, self.spacing.quota.window_s)
                 self._questions[endpoint] = quota
-            found.append((quota, repr(question)))
-        return found
+            values.append((quota, repr(question)))
+        return values
 
     def _is_spaced_by_question(self, client: str) -> bool:
         return self._by_question or client.startswith(TOKEN_CLIENT)

@@ -237,12 +237,12 @@ class SharedPersonalLimits(PersonalLimits):
         steps = [LimitStep(kind, bucket.quota, client) for bucket in self._buckets(tool, quotas)]
         divided = [(each.quota, each.window_s) for each in (share(s.quota, self._counter.instances) for s in steps[1:])]
         try:
-            found = await self._counter.count(steps)
+            outcome = await self._counter.count(steps)
         except SharedMemoryLost:
             (self._share.take if kind == "b" else self._share.check)(client, tool, divided)
             return
-        if isinstance(found, tuple):
-            raise make_rejection(found[0].quota, found[1])
+        if isinstance(outcome, tuple):
+            raise make_rejection(outcome[0].quota, outcome[1])
         if kind == "b":
             self._remember(client, tool, divided)
 
