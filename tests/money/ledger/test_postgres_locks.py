@@ -13,8 +13,8 @@ from toolserver.clock import ManualClock
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger import sql_tables
 from toolserver.money.ledger.operations import Charge, Mint
-from toolserver.money.ledger.protocol import CallReused, new_ref
-from toolserver.money.ledger.state import key_of
+from toolserver.money.ledger.protocol import CallReused
+from toolserver.money.ledger.state import key_of, new_ref
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.sql.errors import OutcomeUnknown
 from toolserver.sql.postgres_group_commit import open_postgres

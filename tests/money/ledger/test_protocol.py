@@ -17,8 +17,8 @@ from toolserver.money.ledger.protocol import (
     UnknownCall,
     fingerprint_of,
     milliseconds,
-    new_ref,
 )
+from toolserver.money.ledger.state import new_ref
 from toolserver.serving.background_tasks import repeat
 
 RICH, POOR, STRANGER = token(1), token(2), token(3)

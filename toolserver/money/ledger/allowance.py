@@ -131,9 +131,9 @@ class AllowanceTerms:
 
 
 class AllowanceChange(NamedTuple):
-    """New terms of an allowance: `given` names those that change, `terms` holds their values."""
+    """New terms of an allowance: `changed` names those that change, `terms` holds their values."""
 
-    given: frozenset[str]
+    changed: frozenset[str]
     terms: AllowanceTerms
 
 

@@ -19,7 +19,7 @@ from toolserver.money.ledger.operations import (
     find_owner,
     release_expired,
 )
-from toolserver.money.ledger.protocol import FINGERPRINT, OpenHold, fingerprint_of, milliseconds, new_ref, show_hold
+from toolserver.money.ledger.protocol import FINGERPRINT, OpenHold, fingerprint_of, milliseconds, show_hold
 from toolserver.money.ledger.state import (
     AccountStanding,
     Hold,
@@ -30,6 +30,7 @@ from toolserver.money.ledger.state import (
     Who,
     invalid_token,
     key_of,
+    new_ref,
     standing,
 )
 from toolserver.money.ledger.statements import StatementPage, StatementQuery, read_statement

@@ -464,7 +464,7 @@ class ChangeAllowance(LedgerOperation[Allowance]):
             raise AllowanceConflict("A revoked allowance cannot be changed. Create a new one.")
         if self.service is not None and self.service != allowance.service:
             raise AllowanceConflict("This allowance was made at another service. Change it there, or revoke it.")
-        for name in self.change.given:
+        for name in self.change.changed:
             value = getattr(self.change.terms, name)
             setattr(allowance, name, write_tools(value) if name == "tools" and value is not None else value)
         books.keep_allowance(allowance)

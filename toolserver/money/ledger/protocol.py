@@ -5,7 +5,6 @@ answer is charged in one step. Every step carries the caller's `call_id` and may
 states only move towards "not charged" (`operations`).
 """
 
-import secrets
 from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
@@ -189,11 +188,6 @@ class LedgerOwner(Ledger, AllowanceLedger, Protocol):
 def milliseconds(clock: Clock) -> Callable[[], int]:
     """Return a function that returns the clock's time as the ledger stores it: integer milliseconds since 1970."""
     return lambda: int(clock.time() * 1000)
-
-
-def new_ref() -> str:
-    """Return a random reference for a new account: `acct_` and 32 hex digits."""
-    return f"acct_{secrets.token_hex(16)}"
 
 
 def fingerprint_of(text: str) -> str:

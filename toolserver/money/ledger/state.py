@@ -1,5 +1,6 @@
 """Defines the state of the ledger: tokens, accounts, reservations, and the transfers between accounts."""
 
+import secrets
 from dataclasses import dataclass, field
 from typing import Literal, NamedTuple
 
@@ -95,6 +96,11 @@ def find_maker(call_id: str) -> str | None:
 
 def invalid_token() -> PaymentRequired:
     return InvalidToken("The token is malformed or unknown.")
+
+
+def new_ref() -> str:
+    """Return a random reference for a new account: `acct_` and 32 hex digits."""
+    return f"acct_{secrets.token_hex(16)}"
 
 
 class Token(NamedTuple):

@@ -23,7 +23,7 @@ from toolserver.money.ledger.operations import (
     RevokeAllowance,
     Settle,
 )
-from toolserver.money.ledger.protocol import OpenHold, fingerprint_of, milliseconds, new_ref, show_hold
+from toolserver.money.ledger.protocol import OpenHold, fingerprint_of, milliseconds, show_hold
 from toolserver.money.ledger.sql_invariants import Breach, LedgerTotals, find_breaches, read_totals
 from toolserver.money.ledger.sql_statements import read_statement
 from toolserver.money.ledger.sql_tables import (
@@ -38,7 +38,16 @@ from toolserver.money.ledger.sql_tables import (
     read_standing,
     void_expired,
 )
-from toolserver.money.ledger.state import AccountStanding, LedgerState, Minted, Reservation, Settlement, Who, key_of
+from toolserver.money.ledger.state import (
+    AccountStanding,
+    LedgerState,
+    Minted,
+    Reservation,
+    Settlement,
+    Who,
+    key_of,
+    new_ref,
+)
 from toolserver.money.ledger.statements import StatementPage, StatementQuery
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import OutcomeUnknown, StorageFailed

@@ -14,8 +14,8 @@ from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
 from toolserver.money.ledger.operations import Mint
-from toolserver.money.ledger.protocol import new_ref
 from toolserver.money.ledger.sql_tables import apply_operation
+from toolserver.money.ledger.state import new_ref
 from toolserver.money.purchases.listing import ListedPurchase, ReviewCase
 from toolserver.money.purchases.matching import UsdcTransfer, transfers
 from toolserver.money.purchases.records import (

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.operations import Mint
-from toolserver.money.ledger.protocol import new_ref
+from toolserver.money.ledger.state import new_ref
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.listing import CaseKind, ReviewCase, show_time, show_usd

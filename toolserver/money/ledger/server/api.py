@@ -142,7 +142,7 @@ class LedgerHandlers:
         if request.action == "revoke":
             return [await ledger.revoke_allowance(who, id)]
         if request.action == "change" and request.change is not None:
-            if not request.change.given <= TERMS:
+            if not request.change.changed <= TERMS:
                 raise ValueError("a change may name only terms of an allowance")
             return [await ledger.change_allowance(who, id, request.change, service=service)]
         if request.terms is None or request.hash is None or not _HASH.fullmatch(request.hash):
