@@ -1,11 +1,11 @@
 """Serves the pages of a service that keeps accounts: receipts, the log of uncharged calls, x402 terms."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from rest_bridge import x402
 from rest_bridge.pages.no_charge import no_charge_handler
 from rest_bridge.pages.qr import serve_qr
-from rest_bridge.pages.receipts import receipt_handlers
+from rest_bridge.pages.receipts import TokenCheck, receipt_handlers
 from rest_bridge.routes import Handler
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import Clock
@@ -18,48 +18,28 @@ if TYPE_CHECKING:
     from toolserver.money.x402.offers import X402Terms
 
 
-class TokenChecker(Protocol):
-    """A ledger that knows tokens."""
-
-    async def balance(self, token: str) -> object:
-        """Raise PaymentRequired for an unknown token."""
-        ...
-
-
-class TermsHolder(Protocol):
-    """A receiver of x402 payments."""
-
-    @property
-    def terms(self) -> "X402Terms": ...
-
-
-class KeptAccounts(Protocol):
-    """The accounts of a service. Without `evidence` there are no receipts."""
-
-    @property
-    def evidence(self) -> ReceiptService | None: ...
-    @property
-    def x402(self) -> TermsHolder | None: ...
-    @property
-    def ledger(self) -> TokenChecker: ...
-
-
 def money_pages(
     registry: Registry,
     facts: SiteFacts,
     clock: Clock,
-    money: KeptAccounts,
+    *,
+    evidence: ReceiptService | None,
+    x402_terms: "X402Terms | None",
+    check_token: TokenCheck,
     limits: PersonalLimits,
     addresses: Addresses,
 ) -> dict[str, Handler]:
-    """Return handlers by path. Reading receipts counts toward the limit of the payment tools."""
+    """Return handlers by path. Without `evidence` there are no receipts, without `x402_terms` no x402 payments.
+
+    Reading receipts counts toward the limit of the payment tools. `check_token` raises for an unknown one.
+    """
     handlers: dict[str, Handler] = {}
     if sells(registry):
-        handlers[NO_CHARGE] = no_charge_handler(money.evidence, clock, registry, facts)
+        handlers[NO_CHARGE] = no_charge_handler(evidence, clock, registry, facts)
     if facts.sales is not None and facts.sales.transfer:
         handlers[QR] = serve_qr
-    if money.evidence is not None:
-        handlers |= receipt_handlers(money.evidence, limits, addresses, money.ledger.balance)
-    if money.x402 is not None:
-        handlers |= x402.pages(money.x402.terms, registry)
+    if evidence is not None:
+        handlers |= receipt_handlers(evidence, limits, addresses, check_token)
+    if x402_terms is not None:
+        handlers |= x402.pages(x402_terms, registry)
     return handlers

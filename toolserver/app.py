@@ -538,8 +538,10 @@ def _page_handlers(service: Service) -> dict[str, Any]:
             registry,
             facts,
             service.clock,
-            service.money,
-            service.pipeline.personal,
-            service.addresses,
+            evidence=service.money.evidence,
+            x402_terms=None if service.money.x402 is None else service.money.x402.terms,
+            check_token=service.money.ledger.balance,
+            limits=service.pipeline.personal,
+            addresses=service.addresses,
         )
     )
