@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from typing import Any
 
 from rest_bridge import headers as h
-from rest_bridge.arguments import from_body, from_query, take_short_meta
 from rest_bridge.asgi import (
     Header,
     ParsedRequest,
@@ -14,8 +13,11 @@ from rest_bridge.asgi import (
     Scope,
     Send,
     body_of,
+    from_body,
+    from_query,
     parse_request,
     send,
+    take_short_meta,
 )
 from rest_bridge.pages.failure import failure_page, is_for_people
 from rest_bridge.routes import Endpoint, Handler, Mounted, RouteTable

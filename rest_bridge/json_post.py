@@ -5,8 +5,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from rest_bridge import headers as h
-from rest_bridge.arguments import from_body
-from rest_bridge.asgi import ParsedRequest, Receive, Scope, Send, body_of, parse_request, send
+from rest_bridge.asgi import ParsedRequest, Receive, Scope, Send, body_of, from_body, parse_request, send
 from rest_bridge.routes import Mounted
 from toolserver.calls.response import json_bytes
 from toolserver.core import ids

@@ -4,8 +4,7 @@ import hashlib
 from collections.abc import Awaitable, Callable, Mapping
 
 from rest_bridge import headers as h
-from rest_bridge.arguments import from_query
-from rest_bridge.asgi import Header, ParsedRequest, PlainReply, Scope
+from rest_bridge.asgi import Header, ParsedRequest, PlainReply, Scope, from_query
 from rest_bridge.etag import etag_of, holds_etag
 from rest_bridge.routes import Handler
 from toolserver.calls.response import compress

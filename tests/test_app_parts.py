@@ -30,8 +30,7 @@ from toolserver.serving.background_tasks import open_tasks
 from toolserver.serving.money import memory_money
 from toolserver.settings import LedgerSettings, LimitSettings, ProbeSettings, Settings, SourceSettings
 from toolserver.upstream.outlier_guard import EVERY_S, LEAST, SERIES, SizeGuard
-from toolserver.upstream.source import Licence
-from toolserver.upstream.source_errors import SourceExcluded
+from toolserver.upstream.source import Licence, SourceExcluded
 from toolserver.upstream.source_history import SourceHistory
 
 FACTS = SiteFacts("https://data.example", "data.example", contact="ops@data.example")

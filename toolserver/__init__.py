@@ -88,16 +88,16 @@ if TYPE_CHECKING:
     from toolserver.upstream.source import Post as Post
     from toolserver.upstream.source import Proof as Proof
     from toolserver.upstream.source import Source as Source
-    from toolserver.upstream.source_errors import SourceChanged as SourceChanged
-    from toolserver.upstream.source_errors import SourceDown as SourceDown
-    from toolserver.upstream.source_errors import SourceEmpty as SourceEmpty
-    from toolserver.upstream.source_errors import SourceError as SourceError
-    from toolserver.upstream.source_errors import SourceExcluded as SourceExcluded
-    from toolserver.upstream.source_errors import SourceFrozen as SourceFrozen
-    from toolserver.upstream.source_errors import SourceLimited as SourceLimited
-    from toolserver.upstream.source_errors import SourceRefused as SourceRefused
-    from toolserver.upstream.source_errors import SourceUnproved as SourceUnproved
-    from toolserver.upstream.source_errors import SourceUnusable as SourceUnusable
+    from toolserver.upstream.source import SourceChanged as SourceChanged
+    from toolserver.upstream.source import SourceDown as SourceDown
+    from toolserver.upstream.source import SourceEmpty as SourceEmpty
+    from toolserver.upstream.source import SourceError as SourceError
+    from toolserver.upstream.source import SourceExcluded as SourceExcluded
+    from toolserver.upstream.source import SourceFrozen as SourceFrozen
+    from toolserver.upstream.source import SourceLimited as SourceLimited
+    from toolserver.upstream.source import SourceRefused as SourceRefused
+    from toolserver.upstream.source import SourceUnproved as SourceUnproved
+    from toolserver.upstream.source import SourceUnusable as SourceUnusable
     from toolserver.webhooks.conditions import ConditionInput as ConditionInput
     from toolserver.webhooks.records import SubscriptionRequest as SubscriptionRequest
     from toolserver.webhooks.records import WebhookFire as WebhookFire

@@ -2,7 +2,7 @@
 
 `CallRejected` is raised for a call that gets no payload. Each subclass is one error code with its HTTP status and the
 text of its page, and `registry/error_codes` builds the table of all codes from them. Errors of upstreams are in
-`upstream/source_errors`.
+`upstream/source`.
 """
 
 from typing import Any, ClassVar, Literal

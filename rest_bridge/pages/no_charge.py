@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from datetime import date
 from typing import Any
 
-from rest_bridge.arguments import from_query
-from rest_bridge.asgi import ParsedRequest, PlainReply, Scope
+from rest_bridge.asgi import ParsedRequest, PlainReply, Scope, from_query
 from rest_bridge.pages.payments import NO_CHARGE as REASONS
 from rest_bridge.pages.render import render_page
 from rest_bridge.routes import Handler

@@ -5,8 +5,7 @@ import re
 
 from markupsafe import Markup
 
-from rest_bridge.arguments import from_query
-from rest_bridge.asgi import ParsedRequest, PlainReply, Scope
+from rest_bridge.asgi import ParsedRequest, PlainReply, Scope, from_query
 from rest_bridge.serving import ServedDocument
 from toolserver.errors import InvalidArguments
 from toolserver.registry.site_facts import Document

@@ -8,8 +8,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from rest_bridge import headers as h
-from rest_bridge.arguments import from_query
-from rest_bridge.asgi import Header, ParsedRequest, PlainReply, Scope
+from rest_bridge.asgi import Header, ParsedRequest, PlainReply, Scope, from_query
 from rest_bridge.etag import etag_of, holds_etag
 from rest_bridge.pages.render import render_page
 from rest_bridge.routes import Handler

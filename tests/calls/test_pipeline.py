@@ -22,7 +22,7 @@ from toolserver.errors import (
     UpstreamUnavailable,
 )
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
-from toolserver.upstream.source_errors import SourceDown
+from toolserver.upstream.source import SourceDown
 
 DOWN = httpx.Response(500)
 

@@ -10,7 +10,7 @@ from toolserver.context.context import via
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Caller
 from toolserver.errors import PaymentRequired
-from toolserver.upstream.source_errors import SourceDown, SourceExcluded, SourceUnproved, SourceUnusable
+from toolserver.upstream.source import SourceDown, SourceExcluded, SourceUnproved, SourceUnusable
 from toolserver.upstream.throttle import RequestWithheld
 
 

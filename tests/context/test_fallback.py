@@ -9,7 +9,7 @@ from tests.context.sources import NOW, A, Arranged, B, C, answer
 from tests.tools.faulty.skipping import SkippingLoop
 from toolserver.context.fallback import FallbackChain, FallbackReader, attempt, via
 from toolserver.context.provenance import SourceNote
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceError, SourceExcluded, SourceUnusable
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceError, SourceExcluded, SourceUnusable
 
 
 @pytest.fixture(scope="module")

@@ -8,7 +8,7 @@ from tests.tools.desk import NOW, SimDesk
 from tests.tools.faulty.skipping import SkippingLoop
 from toolserver.context.context import FallbackReader, ToolContext, read_sections
 from toolserver.context.fallback import convert_fallback, limit_time
-from toolserver.upstream.source_errors import SourceDown, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceDown, SourceEmpty, SourceError
 from toolserver.world.model import World
 
 SOURCE = number_source("Test.slow")

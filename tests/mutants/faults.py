@@ -265,7 +265,7 @@ MUTANTS = (
         "text + b'}],\"isError\":false'",
     ),
     fault(
-        "rest_bridge/arguments.py",
+        "rest_bridge/asgi.py",
         "a repeated parameter wins silently",
         "if len(found) < len(pairs):",
         "if False:",

@@ -24,7 +24,7 @@ from toolserver.serving.background_tasks import (
     repeat,
     start_composing,
 )
-from toolserver.upstream.source_errors import SourceDown
+from toolserver.upstream.source import SourceDown
 
 START = datetime(2027, 1, 15, tzinfo=UTC)
 

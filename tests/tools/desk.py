@@ -16,8 +16,16 @@ from toolserver.context.provenance import Provenance
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.registry.registry import operation_of
 from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source import Get, Post, Source
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceUnusable
+from toolserver.upstream.source import (
+    Get,
+    Post,
+    Source,
+    SourceChanged,
+    SourceDown,
+    SourceEmpty,
+    SourceError,
+    SourceUnusable,
+)
 from toolserver.world.model import ROUTES, Ask, Reply, World
 from toolserver.world.providers import load_providers
 

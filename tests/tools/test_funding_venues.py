@@ -16,7 +16,7 @@ from tests.tools.desk import NOW, ask, fetch
 from tools.parsing.funding import Funding, VenueFundings
 from tools.simulated.funding import perpetuals
 from tools.sources import binance_futures, bybit, dydx, hyperliquid, okx_funding
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
     SourceChanged,
     SourceDown,
     SourceEmpty,

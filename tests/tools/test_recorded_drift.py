@@ -6,7 +6,7 @@ from tests.tools.desk import fetch
 from tests.tools.test_samples import NOW, READ, REFUSED, asked, recorded
 from toolserver.upstream.decode import read_body
 from toolserver.upstream.drift import Drift, Question, find_drift
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import World
 from toolserver.world.providers import load_providers
 

@@ -22,8 +22,7 @@ from tools import sources
 from tools.sources.news_feeds import parse as headlines
 from toolserver.core.models import iso
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source import Get, Source
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import Get, Source, SourceError
 from toolserver.world.replay import shifted
 
 ROWS = (*exchanges.ROWS, *money.ROWS, *earth.ROWS, *services.ROWS, *unread.ROWS)

@@ -25,8 +25,10 @@ from toolserver.upstream.cache import (
 from toolserver.upstream.outlier_guard import EVERY_S, LEAST
 from toolserver.upstream.reading import NoStore, SourceAnswer, StoredBody
 from toolserver.upstream.shared_fetch import NotShared
-from toolserver.upstream.source import Gauge, Get, HostGroup
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
+    Gauge,
+    Get,
+    HostGroup,
     SourceChanged,
     SourceDown,
     SourceError,

@@ -27,8 +27,17 @@ from toolserver.upstream.decode import (
     read_rows,
     read_times,
 )
-from toolserver.upstream.source import Get, Licence, Proof, Source
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceFrozen, SourceLimited, SourceTooLarge
+from toolserver.upstream.source import (
+    Get,
+    Licence,
+    Proof,
+    Source,
+    SourceChanged,
+    SourceEmpty,
+    SourceFrozen,
+    SourceLimited,
+    SourceTooLarge,
+)
 
 URL = "https://test.example/"
 EMPTY = Proof.harmless("nobody reads what this says")

@@ -12,9 +12,14 @@ from tests.internet import Internet
 from toolserver.clock import ManualClock
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import HttpSender
-from toolserver.upstream.source import Get, HostGroup, Licence, Post, Proof, Source
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
+    Get,
+    HostGroup,
     HostRefused,
+    Licence,
+    Post,
+    Proof,
+    Source,
     SourceChanged,
     SourceDown,
     SourceError,

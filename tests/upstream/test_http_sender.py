@@ -36,9 +36,11 @@ from toolserver.upstream.http_sender import (
     retry_after,
 )
 from toolserver.upstream.large_bodies import LargeBodies, SendingTime
-from toolserver.upstream.source import Connect, Get, Post
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
+    Connect,
+    Get,
     HostRefused,
+    Post,
     SourceChanged,
     SourceDown,
     SourceLimited,

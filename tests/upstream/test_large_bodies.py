@@ -7,7 +7,7 @@ import pytest
 
 import toolserver.upstream.large_bodies as module
 from toolserver.upstream.large_bodies import PARSED_APART_FROM, STEPS, LargeBodies, SendingTime, TooManyBodies
-from toolserver.upstream.source_errors import SourceDown
+from toolserver.upstream.source import SourceDown
 
 
 async def pieces(*sizes):

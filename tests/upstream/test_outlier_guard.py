@@ -6,8 +6,7 @@ import pytest
 
 from tests.calls.parts import START, Number, number_source
 from toolserver.upstream.outlier_guard import AGREES, MEMORY_S, REPEAT_S, OutlierGuard
-from toolserver.upstream.source import Gauge
-from toolserver.upstream.source_errors import SourceImplausible
+from toolserver.upstream.source import Gauge, SourceImplausible
 
 GAUGE = Gauge(lambda n: {"BTC-USD": n.value}, 0.4)
 ONE = number_source("Test.one", gauge=GAUGE)

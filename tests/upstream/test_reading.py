@@ -7,8 +7,7 @@ import pytest
 
 from tests.calls.parts import START, number_source
 from toolserver.upstream.reading import CallReader, KeptReader, NoStore, SourceAnswer, StoredBody, describe
-from toolserver.upstream.source import Licence
-from toolserver.upstream.source_errors import SourceDown
+from toolserver.upstream.source import Licence, SourceDown
 
 
 def test_the_licence_block_names_class_and_attribution_and_the_terms_if_they_are_known():

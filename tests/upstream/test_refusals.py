@@ -4,7 +4,7 @@ import pytest
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
-from toolserver.upstream.source_errors import HostRefused
+from toolserver.upstream.source import HostRefused
 from toolserver.upstream.source_health import HostRefusals
 
 HOST, HOUR, DAY = "www.example", 3600, 86400

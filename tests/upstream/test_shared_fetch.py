@@ -25,8 +25,7 @@ from toolserver.upstream.shared_fetch import (
     write_failure,
     write_time,
 )
-from toolserver.upstream.source import HostGroup
-from toolserver.upstream.source_errors import HostRefused, SourceDown, SourceEmpty, SourceError, SourceLimited
+from toolserver.upstream.source import HostGroup, HostRefused, SourceDown, SourceEmpty, SourceError, SourceLimited
 from toolserver.upstream.throttle import RequestWithheld
 
 SOURCE = number_source(conditional=True)

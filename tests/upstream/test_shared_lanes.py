@@ -10,8 +10,7 @@ from tests.calls.parts import START
 from tests.redis_server import LostMemory, memory_in
 from toolserver.clock import ManualClock, SystemClock
 from toolserver.upstream import throttle as throttle_module
-from toolserver.upstream.source import HostGroup
-from toolserver.upstream.source_errors import SourceLimited
+from toolserver.upstream.source import HostGroup, SourceLimited
 from toolserver.upstream.throttle import RequestWithheld, SharedLanes, Throttle
 
 HOST = "api.test.example"

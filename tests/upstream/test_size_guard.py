@@ -19,7 +19,7 @@ from toolserver.upstream.outlier_guard import (
     SHARE,
     SizeGuard,
 )
-from toolserver.upstream.source_errors import SourceUnproved
+from toolserver.upstream.source import SourceUnproved
 
 START = datetime(2027, 1, 15, 8, tzinfo=UTC)
 ONE, TWO = number_source("Test.one", lists="fires"), number_source("Test.two", lists="fires")

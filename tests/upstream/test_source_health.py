@@ -5,7 +5,7 @@ from msgspec import msgpack
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
     HostRefused,
     SourceChanged,
     SourceDown,

@@ -7,8 +7,7 @@ import toolserver.upstream.throttle as throttle_module
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
 from toolserver.core.shared_memory import SharedMemoryLost
-from toolserver.upstream.source import HostGroup
-from toolserver.upstream.source_errors import SourceLimited
+from toolserver.upstream.source import HostGroup, SourceLimited
 from toolserver.upstream.throttle import LONGEST_QUEUE, LaneVerdict, Throttle
 
 HOST = "api.test.example"

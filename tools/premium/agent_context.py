@@ -11,9 +11,9 @@ from tools.shared import bets, context_shown, front_page, fx, large_quakes
 from tools.shared import launches as flights
 from tools.shared.context_parts import AgentWorld, ContextMarkets, ForexNow, WorldEvents
 from tools.shared.context_prompt import Remarks, prompt
-from tools.shared.indices import VIX_SOURCES, vix_fallbacks
 from tools.shared.large_quakes import LargeQuakes
 from tools.shared.macro import INDICATORS, new_york_date
+from tools.shared.markets import VIX_SOURCES, vix_fallbacks
 from tools.shared.mood import FEAR_GREED_SOURCES, fear_greed_fallbacks
 from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks
 from tools.shared.status import MAJOR_SOURCES, MAJORS, check_pages

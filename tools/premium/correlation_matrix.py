@@ -9,10 +9,9 @@ from pydantic import Field
 
 from tools.parsing.series import Series
 from tools.shared import correlation
-from tools.shared.commodities import OIL_SERIES_SOURCES, oil_series_fallbacks
 from tools.shared.correlation import LEAST, RETURNS, Direction, Relationship, Step, difference, simple_return
-from tools.shared.indices import DOLLAR_SOURCES, dollar_index_fallbacks
 from tools.shared.macro import INDICATORS, Fallbacks, Sourced, new_york_date
+from tools.shared.markets import DOLLAR_SOURCES, OIL_SERIES_SOURCES, dollar_index_fallbacks, oil_series_fallbacks
 from tools.sources.treasury import PAR_YIELDS
 from toolserver import FREE_SIBLING, Payload, Picture, Tier, ToolContext, TopLevel, read_sections, tool
 

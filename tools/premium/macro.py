@@ -8,12 +8,11 @@ from pydantic import Field
 
 from tools.parsing.fields import price, significant
 from tools.parsing.series import Series, newest
-from tools.shared import commodities, fx, indices
+from tools.shared import fx, markets
 from tools.shared import macro as indicators
-from tools.shared.commodities import Gold, Kind, Priced
 from tools.shared.fx import FxRates
-from tools.shared.indices import Freshness, IndexQuote
 from tools.shared.macro import INDICATORS, Sourced, new_york_date
+from tools.shared.markets import Freshness, Gold, IndexQuote, Kind, Priced
 from tools.sources.freddiemac import PMMS_30Y
 from toolserver import (
     FREE_SIBLING,
@@ -123,10 +122,10 @@ SOURCES = tuple(
         for source in (
             *indicators.SOURCES,
             *fx.SOURCES,
-            *commodities.GOLD_SOURCES,
-            *commodities.OIL_SOURCES,
-            *commodities.GAS_SOURCES,
-            *indices.VIX_SOURCES,
+            *markets.GOLD_SOURCES,
+            *markets.OIL_SOURCES,
+            *markets.GAS_SOURCES,
+            *markets.VIX_SOURCES,
         )
         if source is not PMMS_30Y
     )
@@ -203,10 +202,10 @@ def _chains(now: dt.datetime) -> dict[str, tuple[Fallback[Any], ...]]:
     return {
         **{f"economic.{name}": INDICATORS[name].fallbacks(today) for name in FREQUENCIES},
         "forex": tuple(convert_fallback(fallback, four) for fallback in fx.usd_fallbacks(now.date())),
-        "commodities.gold": commodities.gold_fallbacks(),
-        "commodities.oil": commodities.oil_fallbacks(today),
-        "commodities.nat_gas": commodities.gas_fallbacks(today),
-        **{f"markets.{name}": indices.market_fallbacks(symbol) for name, symbol in FUNDS.items()},
+        "commodities.gold": markets.gold_fallbacks(),
+        "commodities.oil": markets.oil_fallbacks(today),
+        "commodities.nat_gas": markets.gas_fallbacks(today),
+        **{f"markets.{name}": markets.market_fallbacks(symbol) for name, symbol in FUNDS.items()},
     }
 
 

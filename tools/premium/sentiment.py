@@ -9,7 +9,7 @@ from tools.parsing.prediction_markets import Bet
 from tools.shared import bets, headlines
 from tools.shared import sentiment as said
 from tools.shared.headlines import Collected, Item
-from tools.shared.indices import VIX_SOURCES, IndexQuote, vix_fallbacks
+from tools.shared.markets import VIX_SOURCES, IndexQuote, vix_fallbacks
 from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, Mood, fear_greed_fallbacks
 from tools.shared.sentiment import BY_SYMBOL, AssetClass, Confidence, Label, Mention, Signal, Talk, VixLabel
 from tools.sources import reddit

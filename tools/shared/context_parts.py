@@ -7,7 +7,7 @@ from pydantic import Field
 from typing_extensions import TypeAliasType
 
 from tools.parsing.spaceflight import Precision
-from tools.shared.indices import Freshness
+from tools.shared.markets import Freshness
 from tools.shared.mood import IndexName
 from toolserver import Payload, Timestamp
 

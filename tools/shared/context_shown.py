@@ -24,9 +24,9 @@ from tools.shared.context_parts import (
 )
 from tools.shared.front_page import StoryItem
 from tools.shared.fx import FxRates
-from tools.shared.indices import IndexQuote
 from tools.shared.large_quakes import LargeQuakes
 from tools.shared.macro import Sourced
+from tools.shared.markets import IndexQuote
 from tools.shared.mood import Mood
 from tools.shared.spot import Spot
 from tools.shared.status import MAJORS, ServiceItem, Status

@@ -35,7 +35,7 @@ from toolserver.core.single_flight import SingleFlight
 from toolserver.errors import CallRejected
 from toolserver.registry.registry import Operation, Tier
 from toolserver.upstream.reading import CallReader, KeptReader, SourceReader
-from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceDown, SourceError, first_source_error
+from toolserver.upstream.source import UNREADABLE, SourceChanged, SourceDown, SourceError, first_source_error
 from toolserver.upstream.throttle import HOLD_S
 
 log = logging.getLogger(__name__)

@@ -35,7 +35,7 @@ from toolserver.settings import Settings
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import HttpSender
-from toolserver.upstream.source_errors import SourceExcluded
+from toolserver.upstream.source import SourceExcluded
 from toolserver.world.model import ROUTES, Ask, World
 from toolserver.world.providers import load_providers
 

@@ -26,8 +26,7 @@ from toolserver.settings import KEYS
 from toolserver.upstream.drift import Drift, Question, find_drift
 from toolserver.upstream.fetcher import Fetched
 from toolserver.upstream.secret_removal import SecretRemover
-from toolserver.upstream.source import Connect, Keys, Plan, Request, Source
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import Connect, Keys, Plan, Request, Source, SourceError
 from toolserver.world.model import ROUTES, Ask, World
 from toolserver.world.providers import load_providers
 

@@ -30,8 +30,7 @@ from toolserver.core.caller import Caller
 from toolserver.core.models import iso
 from toolserver.errors import InvalidArguments, MissingToken
 from toolserver.upstream.reading import SourceReader
-from toolserver.upstream.source import Source
-from toolserver.upstream.source_errors import SourceError, SourceUnproved
+from toolserver.upstream.source import Source, SourceError, SourceUnproved
 from toolserver.upstream.throttle import RequestWithheld
 
 T = TypeVar("T")

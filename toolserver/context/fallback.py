@@ -15,9 +15,9 @@ import anyio
 from toolserver.context.provenance import SourceNote, Status
 from toolserver.upstream.freshness import judge
 from toolserver.upstream.reading import SourceAnswer, SourceReader
-from toolserver.upstream.source import Source
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
     UNREADABLE,
+    Source,
     SourceChanged,
     SourceDown,
     SourceError,

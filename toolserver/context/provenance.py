@@ -6,8 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from toolserver.core.models import iso_or_none
-from toolserver.upstream.source import Source
-from toolserver.upstream.source_errors import SourceExcluded
+from toolserver.upstream.source import Source, SourceExcluded
 from toolserver.upstream.throttle import RequestWithheld
 
 Status = Literal["live", "cached", "fallback", "stale", "error"]

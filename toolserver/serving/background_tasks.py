@@ -19,7 +19,7 @@ from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost
 from toolserver.registry.registry import Registry
 from toolserver.sql.persistent_cache import PersistentCache
 from toolserver.upstream.cache import SourceCache
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 
 log = logging.getLogger(__name__)
 

@@ -21,8 +21,7 @@ from toolserver.upstream.freshness import StillnessGuard, judge, judge_order
 from toolserver.upstream.outlier_guard import OutlierGuard, SizeGuard
 from toolserver.upstream.reading import BodyStore, NoStore, SourceAnswer, StoredBody
 from toolserver.upstream.shared_fetch import NotShared, SharedFetch
-from toolserver.upstream.source import Source
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import Source, SourceError
 from toolserver.upstream.throttle import RequestWithheld
 
 log = logging.getLogger(__name__)

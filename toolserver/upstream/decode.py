@@ -18,8 +18,16 @@ from typing import Any, TypeVar
 import msgspec
 
 from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source import USUAL_SHARE, Get, Source
-from toolserver.upstream.source_errors import UNREADABLE, SourceChanged, SourceEmpty, SourceError, SourceTooLarge
+from toolserver.upstream.source import (
+    UNREADABLE,
+    USUAL_SHARE,
+    Get,
+    Source,
+    SourceChanged,
+    SourceEmpty,
+    SourceError,
+    SourceTooLarge,
+)
 
 T = TypeVar("T")
 R = TypeVar("R")

@@ -21,8 +21,7 @@ from xml.etree.ElementTree import Element, ParseError, SubElement, tostring
 
 from toolserver.core.plain_xml import read_xml
 from toolserver.upstream.decode import ParsedBody, read_body
-from toolserver.upstream.source import Request, Source
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import Request, Source, SourceError
 
 BodyKind = Literal["json", "xml", "table"]
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

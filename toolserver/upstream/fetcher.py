@@ -22,9 +22,12 @@ from toolserver.upstream.freshness import judge_times
 from toolserver.upstream.http_sender import HttpSender, Raw, judge_status
 from toolserver.upstream.large_bodies import BodyPlace, LargeBodies, SendingTime
 from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source import Get, Keys, Request, Source
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
+    Get,
     HostRefused,
+    Keys,
+    Request,
+    Source,
     SourceDown,
     SourceError,
     SourceExcluded,

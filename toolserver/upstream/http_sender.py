@@ -25,9 +25,13 @@ from toolserver.clock import Clock
 from toolserver.core.http_body import BodyUnreadable, read_prefix
 from toolserver.core.recorded_exchange import RecordedExchange
 from toolserver.upstream.large_bodies import BodyPlace
-from toolserver.upstream.source import Connect, Keys, Post, Request, Source
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
+    Connect,
     HostRefused,
+    Keys,
+    Post,
+    Request,
+    Source,
     SourceChanged,
     SourceDown,
     SourceLimited,

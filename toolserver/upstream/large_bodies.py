@@ -15,8 +15,7 @@ from typing import TypeVar
 import anyio
 import anyio.to_thread
 
-from toolserver.upstream.source import MIB
-from toolserver.upstream.source_errors import SourceDown, SourceLimited
+from toolserver.upstream.source import MIB, SourceDown, SourceLimited
 
 R = TypeVar("R")
 

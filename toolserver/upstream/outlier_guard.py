@@ -18,8 +18,7 @@ from typing import Any
 from cachetools import LRUCache
 
 from toolserver.core.models import DataPoint
-from toolserver.upstream.source import Gauge, Source, count_listed
-from toolserver.upstream.source_errors import SourceImplausible, SourceUnproved
+from toolserver.upstream.source import Gauge, Source, SourceImplausible, SourceUnproved, count_listed
 
 MEMORY_S = 24 * 3600.0  # seconds; older good values are no longer used for comparison
 REPEAT_S = 600.0

@@ -4,8 +4,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Generic, Protocol, TypeVar
 
-from toolserver.upstream.source import Source
-from toolserver.upstream.source_errors import SourceDown, SourceError
+from toolserver.upstream.source import Source, SourceDown, SourceError
 
 Q = TypeVar("Q")
 R = TypeVar("R")

@@ -18,12 +18,11 @@ import msgspec
 
 from toolserver.core.packing import PackingDamaged, pack, run_apart, unpack
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
-from toolserver.upstream import source_errors
+from toolserver.upstream import source as source_module
 from toolserver.upstream.fetcher import Fetched
 from toolserver.upstream.reading import StoredBody
 from toolserver.upstream.secret_removal import SecretRemover
-from toolserver.upstream.source import MIB, Source
-from toolserver.upstream.source_errors import HostRefused, SourceDown, SourceError
+from toolserver.upstream.source import MIB, HostRefused, Source, SourceDown, SourceError
 from toolserver.upstream.throttle import RequestWithheld
 
 log = logging.getLogger(__name__)
@@ -39,7 +38,7 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _ERRORS: dict[str, type[SourceError]] = {
     each.__name__: each
-    for each in (*vars(source_errors).values(), RequestWithheld)
+    for each in (*vars(source_module).values(), RequestWithheld)
     if isinstance(each, type) and issubclass(each, SourceError) and each is not HostRefused
 }
 

@@ -20,7 +20,7 @@ from toolserver.clock import Clock
 from toolserver.core.circuit_breaker import BreakerPolicy, CircuitBreaker, State
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
 from toolserver.upstream.shared_clock import AHEAD, READ_NOW, SharedClock
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
     HostRefused,
     SourceDown,
     SourceEmpty,

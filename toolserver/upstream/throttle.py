@@ -21,8 +21,7 @@ from msgspec.msgpack import encode
 from toolserver.clock import Clock
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
 from toolserver.upstream.shared_clock import AHEAD, READ_NOW, SharedClock
-from toolserver.upstream.source import HostGroup, Keys
-from toolserver.upstream.source_errors import SourceLimited
+from toolserver.upstream.source import HostGroup, Keys, SourceLimited
 
 SHORTEST_CLOSURE_S, LONGEST_CLOSURE_S = 30.0, 3600.0
 BUSY_S = 0.1  # how often to check whether other instances have freed a seat

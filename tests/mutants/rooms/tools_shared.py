@@ -39,11 +39,11 @@ FAULTS = (
         "tests/tools/shared/test_spot.py",
     ),
     fault(
-        "tools/shared/indices.py",
+        "tools/shared/markets.py",
         "a price that nobody calls delayed is of this moment",
         '"real_time" if quote.delayed is False else "delayed"',
         '"real_time" if not quote.delayed else "delayed"',
-        "tests/tools/shared/test_indices.py",
+        "tests/tools/shared/test_markets.py",
     ),
     fault(
         "tools/shared/headlines.py",

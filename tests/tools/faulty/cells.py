@@ -19,8 +19,7 @@ from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Operation, Registry
 from toolserver.settings import KEYS, Settings, SourceSettings, UpstreamSettings
 from toolserver.upstream.cache import SourceCache
-from toolserver.upstream.source import Source
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import Source, SourceError
 
 T1 = 1_800_000_000  # a whole step of the world
 SIM_KEYS = {name: "sim-key" for name in KEYS if not name.endswith("_URL")}

@@ -10,7 +10,7 @@ from tools.free.air_quality import air_quality, aqi_band, nearest
 from tools.parsing.places import Place
 from tools.sources.airnow import Area
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceEmpty, SourceError
+from toolserver.upstream.source import SourceEmpty, SourceError
 from toolserver.world.model import ROUTES, World
 
 TYLER = Area("Tyler", "TX", 32.35, -95.3, 61, "OZONE", None)

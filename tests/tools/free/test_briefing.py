@@ -33,7 +33,7 @@ from tools.shared.spot import BTC_SPOT_SOURCES
 from tools.shared.status import MAJOR_SOURCES, ServiceItem
 from tools.simulated.incidents import incidents
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, World
 
 CHAINS = {

@@ -17,7 +17,7 @@ from tools.parsing.candles import Candle
 from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks, close_a_day_ago, from_coins, from_okx
 from tools.simulated import market
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 WORLD = World(1, NOW)

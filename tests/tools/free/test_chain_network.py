@@ -20,7 +20,7 @@ from tools.sources.solana import (
 from toolserver.context.context import ToolContext
 from toolserver.registry.registry import operation_of
 from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
     SourceChanged,
     SourceDown,
     SourceEmpty,

@@ -11,7 +11,7 @@ from tests.tools.desk import NOW, ask
 from tools.free.climate_earthquakes import check_window, climate_earthquakes
 from tools.sources.usgs import QUAKES, QuakeQuery, defined, parse
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceChanged, SourceError
+from toolserver.upstream.source import SourceChanged, SourceError
 from toolserver.world.model import Edits, World
 
 TIME = datetime.fromtimestamp(NOW, UTC)

@@ -9,7 +9,7 @@ from tools.free.climate_weather_alerts import AREAS, climate_weather_alerts
 from tools.sources.nws import ALL
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, World
 
 NWS = "NWS.alerts_active"

@@ -17,7 +17,7 @@ from tests.truth.stage import simulated_time
 from tools.free.code_host_trending import age_days, code_host_trending, most_starred
 from tools.sources.github import ACTIVE_LLM, NEW, REPOSITORIES, RepoList, RepoQuery
 from toolserver.settings import UpstreamSettings
-from toolserver.upstream.source_errors import SourceEmpty, SourceError
+from toolserver.upstream.source import SourceEmpty, SourceError
 from toolserver.world.model import ROUTES, World
 
 SEARCH, RSS = "GitHub.search_repositories", "GitHubTrending.rss"

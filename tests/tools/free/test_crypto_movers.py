@@ -8,7 +8,7 @@ import tools.simulated.coinpaprika  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW
 from tools.free.crypto_movers import crypto_movers
 from tools.parsing.coins import Coin, by_symbol, movers
-from toolserver.upstream.source_errors import SourceChanged, SourceError
+from toolserver.upstream.source import SourceChanged, SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 

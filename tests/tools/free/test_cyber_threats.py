@@ -19,7 +19,7 @@ from tools.simulated.openphish import phishing_urls
 from tools.simulated.threatfox import indicators
 from tools.simulated.urlhaus import urls
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import World
 
 FEEDS = {

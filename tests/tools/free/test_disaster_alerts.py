@@ -17,7 +17,7 @@ from tools.simulated.eonet import only_here
 from tools.sources.eonet import NaturalEvent
 from tools.sources.gdacs import Disaster
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import Edits, World
 
 AT = datetime(2027, 1, 15, 8, tzinfo=UTC)

@@ -10,7 +10,7 @@ from tests.tools.desk import NOW, ask
 from tools.free.earthquake import earthquakes
 from tools.sources.emsc import QUAKES_QUERY, EmscQuery
 from tools.sources.usgs import QUAKES_DAY, QuakeQuery, parse, request
-from toolserver.upstream.source_errors import SourceEmpty, SourceError
+from toolserver.upstream.source import SourceEmpty, SourceError
 from toolserver.world.model import ROUTES, World
 
 DAY = QuakeQuery("2.5", "day")

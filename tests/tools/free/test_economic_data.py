@@ -13,7 +13,7 @@ import tools.simulated.treasury  # noqa: F401 - serves
 from tests.tools.desk import NOW
 from tools.free.economic_data import economic_data
 from tools.shared.macro import INDICATORS
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, World
 
 PUBLISHERS = {

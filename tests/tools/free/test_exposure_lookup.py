@@ -14,7 +14,7 @@ from tools.free.exposure_lookup import CURATED, cut_lists, exposure_lookup, publ
 from tools.simulated.internetdb import record
 from tools.sources.internetdb import HostExposure
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import World
 
 PRIVATE = [

@@ -10,7 +10,7 @@ import tools.simulated.coinmarketcap  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
 from tools.free.fear_greed import fear_greed
 from tools.sources import alternative_me, coinmarketcap
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
     SourceChanged,
     SourceDown,
     SourceEmpty,

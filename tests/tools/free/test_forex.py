@@ -11,7 +11,7 @@ from tests.tools.desk import NOW
 from tools.free.forex import forex
 from tools.parsing.exchange_rates import CODES
 from tools.shared.fx import weekday_before
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, World
 
 FRANKFURTER, ECB, MID = "Frankfurter.usd_timeseries", "ECB.reference_rates_90d", "CurrencyApi.usd_rates"

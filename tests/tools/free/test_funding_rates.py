@@ -11,7 +11,7 @@ from tests.tools.desk import NOW
 from tools.free.funding_rates import funding_rates
 from tools.parsing.funding import Funding, VenueFundings, largest
 from tools.simulated.funding import perpetuals
-from toolserver.upstream.source_errors import SourceEmpty
+from toolserver.upstream.source import SourceEmpty
 from toolserver.world.model import ROUTES, Edits, World
 
 WORLD = World(1, NOW)

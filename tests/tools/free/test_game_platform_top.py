@@ -5,7 +5,7 @@ import pytest
 from tests.tools.desk import NOW
 from tools.free.game_platform_top import game_platform_top
 from tools.simulated.steam import UNLISTED, app_id
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, World
 
 STEAM, STORE, SPY = "Steam.concurrent_players", "Steam.store_items", "SteamSpy.top100_2weeks"

@@ -15,7 +15,7 @@ from tools.free.gas import gas, gwei
 from tools.shared.gas import GasPrice, from_history, sound
 from tools.sources import blockscout, etherscan
 from tools.sources.ethereum import FeeHistory
-from toolserver.upstream.source_errors import SourceChanged, SourceError, SourceLimited, SourceRefused, SourceUnusable
+from toolserver.upstream.source import SourceChanged, SourceError, SourceLimited, SourceRefused, SourceUnusable
 from toolserver.world.model import ROUTES, Edits, World
 
 AT = datetime.fromtimestamp(NOW, UTC)

@@ -9,7 +9,7 @@ from tools.free.humans_in_space import humans_in_space
 from tools.shared.crew import Person, aboard, station_name
 from tools.simulated.spaceflight import humans
 from tools.sources.launch_library import Expedition
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 ROSTER, CREWS, LIST = (

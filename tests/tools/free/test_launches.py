@@ -13,7 +13,7 @@ from tools.shared.launches import FLOWN, upcoming
 from tools.shared.launches import launches as fallbacks_of_launches
 from tools.simulated.spaceflight import launches as planned
 from tools.sources.launch_library import LAUNCHES
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, World
 
 LL2, RLL = "LaunchLibrary.upcoming_launches", "RocketLaunchLive.next_launches"

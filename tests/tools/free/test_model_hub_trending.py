@@ -8,7 +8,7 @@ from tests.tools.desk import NOW
 from tests.tools.faulty.skipping import SkippingLoop
 from tests.truth.stage import Case, Fault, Stage, simulated_time
 from tools.free.model_hub_trending import model_hub_trending
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, World
 
 HUB = "HuggingFace.models_liked_7d"

@@ -8,7 +8,7 @@ from tests.tools.desk import NOW
 from tools.free.predictions import predictions
 from tools.parsing.prediction_markets import Bet
 from tools.shared.bets import by_volume, counts, show_bet
-from toolserver.upstream.source_errors import SourceEmpty, SourceError
+from toolserver.upstream.source import SourceEmpty, SourceError
 from toolserver.world.model import ROUTES, World
 
 POLYMARKET, KALSHI = "Polymarket.markets_by_volume", "Kalshi.open_events"

@@ -13,7 +13,7 @@ from tools.free.service_status import service_status
 from tools.shared.status import MAJOR_SOURCES, MAJORS, PAGES, STATUS_SOURCES, UNREACHABLE, soon
 from tools.simulated.incidents import SERVICES, incidents
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceDown, SourceError
+from toolserver.upstream.source import SourceDown, SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 

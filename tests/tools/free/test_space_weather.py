@@ -12,7 +12,7 @@ from tests.tools.desk import NOW
 from tools.free.space_weather import flare_class, flare_letter, in_force, space_weather, storm_level
 from tools.simulated.sun import bulletins
 from tools.sources.swpc import Bulletin
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 T = datetime.fromtimestamp(NOW, UTC)

@@ -13,7 +13,7 @@ from tools.free.stocks import SHARES, QuoteBoard, canonical, stocks
 from tools.parsing.stock_quotes import StockQuote
 from tools.simulated import stocks as truth
 from tools.sources.cnbc import INDICES
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 CNBC, YAHOO, CBOE, FINNHUB = "CNBC.quotes", "Yahoo.spark", "Cboe.delayed_quote", "Finnhub.quote"

@@ -8,7 +8,7 @@ from tools.free.tech_news import tech_news
 from tools.parsing.stories import Story
 from tools.shared.front_page import is_behind, item_by_item, ranked, require_given
 from toolserver.context.context import FallbackReader
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty, SourceError
 from toolserver.world.model import ROUTES, World
 
 ALGOLIA, IDS, ITEM = "HackerNewsAlgolia.front_page", "HackerNews.top_ids", "HackerNews.item"

@@ -17,7 +17,7 @@ from tools.simulated.volcanoes import RAISED, VOLCANOES, published_at
 from tools.sources import smithsonian, usgs_volcanoes
 from tools.sources.smithsonian import WEEKLY_REPORT
 from tools.sources.usgs_volcanoes import ELEVATED_VOLCANOES
-from toolserver.upstream.source_errors import SourceChanged, SourceError
+from toolserver.upstream.source import SourceChanged, SourceError
 from toolserver.world.model import ROUTES, World
 
 FALLBACKS = {"NASA.eonet_events", "GDACS.event_list", "GDACS.rss"}

@@ -14,7 +14,7 @@ from tools.sources.met_norway import Step
 from tools.sources.open_meteo import Conditions, Forecast, Hour
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceChanged, SourceError, SourceFrozen
+from toolserver.upstream.source import SourceChanged, SourceError, SourceFrozen
 from toolserver.world.model import ROUTES, World
 
 T = datetime.fromtimestamp(NOW, UTC)

@@ -12,7 +12,7 @@ from tests.tools.desk import NOW, SimDesk
 from tools.free.wildfires import BOXES, SAME_KM, SAME_TIME, distinct, recent, state_of, wildfires
 from tools.parsing.places import distance_km
 from tools.sources.firms import Detection, FireFile
-from toolserver.upstream.source_errors import SourceDown, SourceError
+from toolserver.upstream.source import SourceDown, SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 T = datetime.fromtimestamp(NOW, UTC)

@@ -18,7 +18,7 @@ from tools.parsing.series import (
     table,
     year_over_year_percent,
 )
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import SourceChanged, SourceEmpty
 
 days = st.dates(date(1950, 1, 1), date(2090, 1, 1))
 

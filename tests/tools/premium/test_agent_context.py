@@ -27,15 +27,15 @@ from tests.tools.selling import sell
 from tools.parsing.token_count import estimate_tokens
 from tools.premium.agent_context import premium_agent_context
 from tools.shared import bets, front_page, fx, launches
-from tools.shared.indices import VIX_SOURCES
 from tools.shared.large_quakes import SOURCES as QUAKE_SOURCES
+from tools.shared.markets import VIX_SOURCES
 from tools.shared.mood import FEAR_GREED_SOURCES
 from tools.shared.spot import BTC_SPOT_SOURCES
 from tools.shared.status import MAJOR_SOURCES
 from tools.simulated.incidents import incidents
 from toolserver.errors import UpstreamUnavailable
 from toolserver.registry.registry import Tier, operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, World
 
 WORLD = World(1, NOW)

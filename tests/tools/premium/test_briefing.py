@@ -25,7 +25,7 @@ from tools.shared.quakes import QUAKE_SOURCES
 from tools.shared.spot import BTC_SPOT_SOURCES
 from toolserver.errors import InvalidArguments, UpstreamUnavailable
 from toolserver.registry.registry import Tier, operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 CHAINS = {

@@ -15,7 +15,7 @@ from toolserver.context.context import ToolContext
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.errors import UpstreamUnavailable
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceDown, SourceError
+from toolserver.upstream.source import SourceDown, SourceError
 from toolserver.world.model import World
 
 WORLD = World(1, NOW)

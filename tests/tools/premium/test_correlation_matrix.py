@@ -18,7 +18,7 @@ from tools.premium.correlation_matrix import ASSETS, METHOD, matrix, premium_cor
 from tools.simulated import datahub, federal_reserve, fred, macro
 from toolserver.errors import UpstreamUnavailable
 from toolserver.registry.registry import Tier, operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 WORLD = World(1, NOW)

@@ -34,7 +34,7 @@ from tools.simulated import market
 from toolserver.errors import UpstreamUnavailable
 from toolserver.registry.json_schema import input_schema
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceEmpty, SourceError
+from toolserver.upstream.source import SourceEmpty, SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 WORLD = World(1, NOW)

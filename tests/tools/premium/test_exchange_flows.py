@@ -22,7 +22,7 @@ from tools.sources.ethereum import Block, EtherTransfer
 from toolserver.context.context import ToolContext
 from toolserver.errors import UpstreamUnavailable
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 WORLD = World(1, NOW)

@@ -25,7 +25,7 @@ from tools.premium.macro import CODES, FREQUENCIES, SOURCES, premium_macro
 from tools.simulated import macro
 from toolserver.errors import InvalidArguments, UpstreamUnavailable
 from toolserver.registry.registry import Tier, operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, World
 
 WORLD = World(1, NOW)

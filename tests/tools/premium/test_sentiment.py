@@ -22,7 +22,7 @@ from tests.tools.selling import sell
 from tools.premium.sentiment import premium_sentiment
 from tools.shared import bets, headlines
 from tools.shared.headlines import Item, canonical, folded, of_the_day, without_publisher
-from tools.shared.indices import VIX_SOURCES
+from tools.shared.markets import VIX_SOURCES
 from tools.shared.mood import FEAR_GREED_SOURCES
 from tools.shared.sentiment import (
     CONTEXT,
@@ -41,7 +41,7 @@ from tools.simulated.headlines import BOARDS
 from tools.simulated.headlines import headlines as told
 from toolserver.errors import UpstreamUnavailable
 from toolserver.registry.registry import Tier, operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 WORLD = World(1, NOW)

@@ -30,7 +30,7 @@ from toolserver.context.context import FallbackReader, ToolContext
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.errors import UpstreamUnavailable
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source_errors import SourceDown, SourceError
+from toolserver.upstream.source import SourceDown, SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 WORLD = World(1, NOW)

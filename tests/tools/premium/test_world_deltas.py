@@ -27,7 +27,7 @@ from tools.simulated.usgs import _blast
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.errors import InvalidArguments, UpstreamUnavailable
 from toolserver.registry.registry import Tier, operation_of
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import Edits, World
 
 WORLD = World(1, NOW)

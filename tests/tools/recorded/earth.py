@@ -17,7 +17,7 @@ from tools.sources import (
     usgs,
     usgs_volcanoes,
 )
-from toolserver.upstream.source_errors import SourceChanged, SourceLimited, SourceRefused
+from toolserver.upstream.source import SourceChanged, SourceLimited, SourceRefused
 
 EVERY = nws.ALL
 GRAVE = gdacs.EventQuery("EQ;TC;FL;VO;WF;DR", "Orange;Red", date(2026, 7, 1), date(2026, 7, 31))

@@ -16,7 +16,7 @@ from tools.sources import (
     okx_funding,
     polymarket,
 )
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
 
 HOURLY = binance.KlineQuery("1h")
 MINUTES = coinbase.CandleQuery(60)

@@ -18,7 +18,7 @@ from tools.sources import (
     solana,
     yahoo,
 )
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceRefused
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceRefused
 
 FX = frankfurter.FxWindow(date(2024, 1, 1), date(2024, 1, 5))
 APPLE = Symbols(("AAPL",))

@@ -3,8 +3,7 @@
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from toolserver.upstream.source import Source
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import Source, SourceError
 
 
 class Read(NamedTuple):

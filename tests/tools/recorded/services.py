@@ -26,7 +26,7 @@ from tools.sources import (
     threatfox,
     urlhaus,
 )
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
 
 CALM = {"indicator": "none", "description": "All Systems Operational"}
 WEEK = github.RepoQuery(github.NEW, date(2026, 7, 1))

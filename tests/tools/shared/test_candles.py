@@ -16,7 +16,7 @@ from tools.shared.candles import DAY, HOUR, btc_days, btc_hours, completed
 from tools.simulated import market
 from toolserver.context.context import ToolContext
 from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import World
 
 AT = datetime(2027, 1, 15, 8, 30, tzinfo=UTC)

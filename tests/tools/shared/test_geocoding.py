@@ -9,7 +9,7 @@ from tools.free.weather import weather
 from tools.shared import geocoding
 from tools.shared.geocoding import fold
 from toolserver.errors import InvalidArguments
-from toolserver.upstream.source_errors import SourceError, SourceUnproved
+from toolserver.upstream.source import SourceError, SourceUnproved
 
 
 def codes(made):

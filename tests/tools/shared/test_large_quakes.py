@@ -9,7 +9,7 @@ from tests.tools.desk import NOW, SimDesk
 from tools.premium.agent_context import premium_agent_context
 from tools.shared.large_quakes import large_quake_fallbacks
 from toolserver.context.context import ToolContext
-from toolserver.upstream.source_errors import SourceUnproved
+from toolserver.upstream.source import SourceUnproved
 from toolserver.world.model import Edits, World
 
 OTHERS = {

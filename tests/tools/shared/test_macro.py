@@ -28,7 +28,7 @@ from tools.sources.frankfurter import USD_TIMESERIES, FxWindow
 from tools.sources.freddiemac import PMMS_30Y
 from tools.sources.nyfed import EFFR
 from tools.sources.treasury import PAR_YIELDS, YieldYear
-from toolserver.upstream.source_errors import SourceFrozen
+from toolserver.upstream.source import SourceFrozen
 from toolserver.world.model import Edits, World
 
 days = st.dates(date(2026, 1, 1), date(2030, 12, 31))  # late in 2025 the figures really were late

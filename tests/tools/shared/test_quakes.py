@@ -7,7 +7,7 @@ import pytest
 from tests.tools.desk import NOW
 from tools.parsing.earthquakes import Quake, QuakeList
 from tools.shared.quakes import LEAST_A_DAY, living_day, whole_day
-from toolserver.upstream.source_errors import SourceUnproved
+from toolserver.upstream.source import SourceUnproved
 from toolserver.world.model import World
 
 AT = World(1, NOW).time

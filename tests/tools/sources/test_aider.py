@@ -12,7 +12,7 @@ from tests.tools.desk import NOW, ask, fetch
 from tools.simulated.benchmarks import polyglot
 from tools.sources.aider import POLYGLOT, PolyglotRun, newest, parse
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceError
 from toolserver.world.model import World
 
 ROW = "- model: {model}\n  edit_format: diff\n  pass_rate_2: {score}\n  date: 2027-01-01\n"

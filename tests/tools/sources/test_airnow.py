@@ -14,7 +14,7 @@ from tools.simulated.airnow import areas
 from tools.simulated.sky import air
 from tools.sources.airnow import REPORTING_AREAS, Area, newest, offset, parse
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceError
 from toolserver.world.model import World
 
 ROW = "01/15/27|01/15/27|{time}|{zone}|0|{kind}|N|{name}|TX|32.3500|-95.3000|{pollutant}|{aqi}|Good|No||Texas"

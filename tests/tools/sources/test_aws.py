@@ -12,7 +12,7 @@ from tests.tools.desk import NOW, ask, fetch
 from tools.shared.status import from_aws
 from tools.simulated.incidents import incidents
 from tools.sources.aws import AWS_EVENTS, parse
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import World
 
 PLAIN = "aws-health/currentevents-2026-09-trimmed.json"

@@ -12,7 +12,7 @@ from tools.parsing.xml import xml_root
 from tools.shared.status import from_azure
 from tools.simulated.incidents import incidents
 from tools.sources.azure import AZURE_STATUS, newest, parse
-from toolserver.upstream.source_errors import SourceChanged
+from toolserver.upstream.source import SourceChanged
 from toolserver.world.model import World
 
 BUILT = "<lastBuildDate>Fri, 31 Jul 2026 00:12:00 Z</lastBuildDate>"

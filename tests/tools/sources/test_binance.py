@@ -22,7 +22,7 @@ from tools.sources.binance import (
     parse_klines,
     request,
 )
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceLimited, SourceRefused
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty, SourceLimited, SourceRefused
 from toolserver.world.model import World
 
 HOUR = KlineQuery("1h")

@@ -11,7 +11,7 @@ import tools.simulated.blockchain_info  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
 from tools.simulated import bitcoin
 from tools.sources.blockchain_info import STATS, UNCONFIRMED_TXS, Output, parse_stats, parse_unconfirmed
-from toolserver.upstream.source_errors import SourceDown
+from toolserver.upstream.source import SourceDown
 from toolserver.world.model import Edits, World
 
 WORLD = World(1, NOW)

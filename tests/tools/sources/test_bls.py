@@ -10,7 +10,7 @@ from tests.tools.desk import NOW, ask
 from tools.simulated import macro
 from tools.sources.bls import TIMESERIES, Years, parse, request
 from toolserver.upstream.decode import count_rows
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceLimited, SourceRefused
 from toolserver.world.model import World
 
 YEARS = Years(2024, 2027)

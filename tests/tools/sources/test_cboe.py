@@ -9,7 +9,7 @@ import tools.simulated.cboe  # noqa: F401 - serves
 from tests.tools.desk import NOW, ask
 from tools.simulated import stocks
 from tools.sources.cboe import DELAYED_QUOTE, VIX_HISTORY, parse_history, parse_quote, quote_request
-from toolserver.upstream.source_errors import SourceChanged
+from toolserver.upstream.source import SourceChanged
 from toolserver.world.model import World
 
 OPEN = World(1, datetime(2027, 1, 14, 18, tzinfo=UTC).timestamp())

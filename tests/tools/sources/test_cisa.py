@@ -13,7 +13,7 @@ from tools.simulated.cisa import catalogue
 from tools.sources.cisa import KNOWN_EXPLOITED, KNOWN_EXPLOITED_COPY, dated, newest, parse
 from toolserver.upstream.decode import parse_body
 from toolserver.upstream.freshness import judge_times
-from toolserver.upstream.source_errors import SourceDown, SourceEmpty, SourceError, SourceFrozen
+from toolserver.upstream.source import SourceDown, SourceEmpty, SourceError, SourceFrozen
 from toolserver.world.model import World
 
 ENTRY = {

@@ -10,7 +10,7 @@ from tools.free.stocks import DEFAULTS
 from tools.parsing.stock_quotes import Symbols
 from tools.simulated import stocks
 from tools.sources.cnbc import QUOTES, QUOTES_ON_DEMAND, parse, request
-from toolserver.upstream.source_errors import SourceEmpty
+from toolserver.upstream.source import SourceEmpty
 from toolserver.world.model import World
 
 OPEN = World(1, datetime(2027, 1, 14, 18, tzinfo=UTC).timestamp())

@@ -24,7 +24,7 @@ from tools.sources.coinbase import (
     spot_request,
     stats_request,
 )
-from toolserver.upstream.source_errors import SourceDown, SourceEmpty
+from toolserver.upstream.source import SourceDown, SourceEmpty
 from toolserver.world.model import World
 
 STATS = {

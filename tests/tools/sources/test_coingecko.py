@@ -12,7 +12,7 @@ from tests.tools.desk import NOW, ask, fetch
 from tools.parsing.coins import by_symbol
 from tools.simulated.market import DAY, change_percent, coins, price
 from tools.sources.coingecko import COINS_MARKETS, parse, request
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceLimited
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceLimited
 from toolserver.world.model import World
 
 BITCOIN = {"symbol": "btc", "name": "Bitcoin", "current_price": 97000}

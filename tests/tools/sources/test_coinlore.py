@@ -12,7 +12,7 @@ from tests.tools.desk import NOW, ask, fetch
 from tools.parsing.coins import by_symbol
 from tools.simulated.market import DAY, change_percent, coins, price
 from tools.sources.coinlore import TICKERS, parse
-from toolserver.upstream.source_errors import SourceEmpty, SourceError
+from toolserver.upstream.source import SourceEmpty, SourceError
 from toolserver.world.model import World
 
 BITCOIN = {"symbol": "BTC", "name": "Bitcoin", "price_usd": "97000.00"}

@@ -9,7 +9,7 @@ from tests.tools.desk import NOW, ask
 from tools.parsing.coins import by_symbol
 from tools.simulated.market import DAY, change_percent, coins, price
 from tools.sources.coinpaprika import TICKERS, parse
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceError
 from toolserver.world.model import World
 
 

@@ -10,7 +10,7 @@ import tools.simulated.corquaid  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
 from tools.simulated.spaceflight import ISS, humans
 from tools.sources.corquaid import LONGEST_S, PEOPLE, newest, parse
-from toolserver.upstream.source_errors import SourceChanged
+from toolserver.upstream.source import SourceChanged
 from toolserver.world.model import World
 
 PERSON = {

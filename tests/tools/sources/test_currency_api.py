@@ -9,7 +9,7 @@ from tests.tools.desk import ask
 from tools.parsing.exchange_rates import CODES
 from tools.simulated import macro
 from tools.sources.currency_api import USD_RATES, judged, parse, request
-from toolserver.upstream.source_errors import SourceDown, SourceEmpty
+from toolserver.upstream.source import SourceDown, SourceEmpty
 from toolserver.world.model import World
 
 

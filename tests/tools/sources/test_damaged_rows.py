@@ -25,8 +25,7 @@ from tools.sources.github import NEW, RepoQuery
 from tools.sources.hackernews_algolia import Recent
 from toolserver.registry.registry import Registry
 from toolserver.upstream.decode import ALWAYS_ALLOWED, count_rows, parse_body
-from toolserver.upstream.source import Connect, Get, Source
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import Connect, Get, Source, SourceError
 from toolserver.world.model import World
 from toolserver.world.providers import load_providers
 

@@ -12,8 +12,7 @@ from tests.tools.desk import NOW, ask
 from tools.simulated import macro
 from tools.sources.datahub import HENRY_HUB_DAILY, RECENT, WTI_DAILY, parse
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source import Get
-from toolserver.upstream.source_errors import SourceChanged, SourceDown
+from toolserver.upstream.source import Get, SourceChanged, SourceDown
 from toolserver.world.model import World
 
 FILE = "Date,Price\n2020-04-17,18.31\n2020-04-20,-36.98\n2020-04-21,8.91\n"

@@ -8,7 +8,7 @@ import tools.simulated.dbnomics  # noqa: F401 - serves
 from tests.tools.desk import NOW, ask
 from tools.simulated import macro
 from tools.sources.dbnomics import REAL_GDP_GROWTH, parse, quarter
-from toolserver.upstream.source_errors import SourceEmpty
+from toolserver.upstream.source import SourceEmpty
 from toolserver.world.model import World
 
 

@@ -10,7 +10,7 @@ from tests.tools.desk import ask
 from tools.parsing.exchange_rates import CODES
 from tools.sources.ecb import REFERENCE_RATES_90D, parse
 from tools.sources.frankfurter import USD_TIMESERIES, FxWindow
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import SourceChanged, SourceEmpty
 
 HEAD = (
     '<?xml version="1.0" encoding="UTF-8"?><gesmes:Envelope xmlns:gesmes="http://www.gesmes.org/xml/2002-08-01" '

@@ -11,7 +11,7 @@ import tools.simulated.eonet  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
 from tools.simulated.eonet import only_here
 from tools.sources.eonet import EVENTS, newest, parse
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import World
 
 SEEN = {"date": "2026-07-20T06:00:00Z", "type": "Point", "coordinates": [10.0, 20.0]}

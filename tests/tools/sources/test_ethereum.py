@@ -26,8 +26,7 @@ from tools.sources.ethereum import (
     parse_fees,
     parse_number,
 )
-from toolserver.upstream.source import Post
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceLimited, SourceRefused
+from toolserver.upstream.source import Post, SourceChanged, SourceDown, SourceEmpty, SourceLimited, SourceRefused
 from toolserver.world.model import Edits, World
 
 WORLD = World(1, NOW)

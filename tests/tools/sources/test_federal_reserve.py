@@ -12,7 +12,7 @@ from tests.tools.desk import NOW, ask, fetch
 from tools.simulated import macro
 from tools.sources.federal_reserve import BROAD_DOLLAR_INDEX, parse
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import SourceChanged, SourceEmpty
 from toolserver.world.model import World
 
 ROWS = (

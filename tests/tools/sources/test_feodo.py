@@ -11,7 +11,7 @@ import tools.simulated.feodo  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
 from tools.simulated.feodo import SERVERS, server
 from tools.sources.feodo import COMMAND_SERVERS, newest, parse
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import World
 
 ROW = {

@@ -9,7 +9,7 @@ import tools.simulated.finnhub  # noqa: F401 - serves
 from tests.tools.desk import ask
 from tools.simulated import stocks
 from tools.sources.finnhub import QUOTE, parse, request
-from toolserver.upstream.source_errors import SourceDown, SourceRefused, SourceUnusable
+from toolserver.upstream.source import SourceDown, SourceRefused, SourceUnusable
 from toolserver.world.model import World
 
 KEYS = {"FINNHUB_API_KEY": "sim-1"}

@@ -23,7 +23,7 @@ from tools.sources.firms import (
     request_file,
 )
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import (
+from toolserver.upstream.source import (
     SourceChanged,
     SourceDown,
     SourceEmpty,

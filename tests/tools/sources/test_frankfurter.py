@@ -12,7 +12,7 @@ from tests.tools.desk import NOW, ask
 from tools.parsing.exchange_rates import CODES, choose_rates
 from tools.simulated import macro
 from tools.sources.frankfurter import USD_TIMESERIES, FxWindow, parse, request
-from toolserver.upstream.source_errors import SourceDown, SourceEmpty
+from toolserver.upstream.source import SourceDown, SourceEmpty
 from toolserver.world.model import World
 
 WINDOW = FxWindow(date(2026, 11, 26), date(2027, 1, 15))

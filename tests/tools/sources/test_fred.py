@@ -20,7 +20,7 @@ from tools.sources.fred import (
     parse_graph,
     parse_observations,
 )
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceRefused, SourceUnusable
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty, SourceRefused, SourceUnusable
 from toolserver.world.model import World
 
 KEYS = {"FRED_API_KEY": "sim-1"}

@@ -8,7 +8,7 @@ import tools.simulated.freddiemac  # noqa: F401 - serves
 from tests.tools.desk import NOW, ask
 from tools.simulated import macro
 from tools.sources.freddiemac import PMMS_30Y, parse
-from toolserver.upstream.source_errors import SourceChanged
+from toolserver.upstream.source import SourceChanged
 from toolserver.world.model import World
 
 FILE = "date,pmms30,pmms30p,pmms15\r\n4/2/1971,7.33, , \r\n1/7/2027,6.25,,5.4\r\n1/14/2027,6.23,,5.4\r\n"

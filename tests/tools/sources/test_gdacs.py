@@ -11,7 +11,7 @@ import tools.simulated.gdacs  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
 from tools.simulated.disasters import disasters
 from tools.sources.gdacs import EVENT_LIST, RSS, EventQuery, newest, parse, parse_rss, request
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceError
 from toolserver.world.model import World
 
 TODAY = date(2027, 1, 15)

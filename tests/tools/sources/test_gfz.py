@@ -12,7 +12,7 @@ from tools.parsing.kp_index import KpReading
 from tools.simulated.sun import kp
 from tools.sources.gfz import KP_INDEX, KpWindow, parse, request
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceError
 from toolserver.world import answers
 from toolserver.world.model import World
 

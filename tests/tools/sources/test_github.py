@@ -13,7 +13,7 @@ from tools.simulated.repositories import DAY, about_llms, created_since
 from tools.sources import github_trending
 from tools.sources.github import ACTIVE_LLM, NEW, REPOSITORIES, RepoQuery, newest, parse, request
 from tools.sources.github_trending import TRENDING
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceLimited, SourceRefused
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty, SourceLimited, SourceRefused
 from toolserver.world.model import World
 
 TODAY = datetime.fromtimestamp(NOW, UTC).date()

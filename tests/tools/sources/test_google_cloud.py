@@ -13,7 +13,7 @@ from tools.shared.status import from_google_cloud
 from tools.simulated.incidents import incidents
 from tools.sources.google_cloud import GOOGLE_CLOUD_INCIDENTS, newest, parse
 from toolserver import SourceUnproved
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import Edits, World
 
 SAMPLE = "google-cloud-status/incidents-2026-07.json"

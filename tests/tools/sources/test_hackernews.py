@@ -13,7 +13,7 @@ from tools.simulated.stories import by_id, front_page, points, rank_stories
 from tools.sources import hackernews_algolia as algolia
 from tools.sources.hackernews import ITEM, TOP_IDS, parse_ids, parse_item
 from tools.sources.hackernews_algolia import FRONT_PAGE, STORIES_24H, Recent
-from toolserver.upstream.source_errors import SourceChanged
+from toolserver.upstream.source import SourceChanged
 from toolserver.world.model import Edits, World
 
 TIME = datetime.fromtimestamp(NOW, UTC)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.tools.desk import NOW, ask, decoded, fetch
 from tools.simulated.huggingface import models
 from tools.sources.huggingface import LAST_CHANGE, MODELS_LIKED_7D, newest, parse, parse_last_change
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty
 from toolserver.world.model import World
 
 ROW = {"id": "ada/tiny-7B", "author": "ada", "likes": 3, "downloads": 9, "lastModified": "2026-06-13T06:42:57.000Z"}

@@ -10,7 +10,7 @@ import tools.simulated.internetdb  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
 from tools.simulated.internetdb import record
 from tools.sources.internetdb import ASKED_HOST, LISTED_HOST, HostExposure, parse, request
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceError
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceError
 from toolserver.world.model import World
 
 EMPTY = {"ip": "1.1.1.1", "ports": [], "vulns": [], "hostnames": [], "tags": [], "cpes": []}

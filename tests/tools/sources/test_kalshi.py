@@ -11,8 +11,7 @@ from tests.tools.desk import NOW, ask, decoded, fetch
 from tools.simulated.bets import bets
 from tools.simulated.kalshi import yes_price
 from tools.sources.kalshi import EVENTS, parse
-from toolserver.upstream.source import Get
-from toolserver.upstream.source_errors import SourceChanged
+from toolserver.upstream.source import Get, SourceChanged
 from toolserver.world.model import World
 
 MARKET = {

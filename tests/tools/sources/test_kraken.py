@@ -24,7 +24,7 @@ from tools.sources.kraken import (
     parse_pairs,
     request,
 )
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceLimited, SourceRefused
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty, SourceLimited, SourceRefused
 from toolserver.world.model import World
 
 HOUR = OhlcQuery(60)

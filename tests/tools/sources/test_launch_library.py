@@ -21,7 +21,7 @@ from tools.sources.launch_library import (
     parse_expeditions,
     parse_launches,
 )
-from toolserver.upstream.source_errors import SourceChanged, SourceDown
+from toolserver.upstream.source import SourceChanged, SourceDown
 from toolserver.world.model import Edits, World
 
 LAUNCH = {

@@ -22,7 +22,7 @@ from tools.parsing.bitcoin import (
 )
 from tools.simulated import bitcoin
 from tools.sources import blockstream, mempool
-from toolserver.upstream.source_errors import SourceDown, SourceEmpty
+from toolserver.upstream.source import SourceDown, SourceEmpty
 from toolserver.world.model import Edits, World
 
 WORLD = World(1, NOW)

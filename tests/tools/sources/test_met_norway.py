@@ -10,7 +10,7 @@ from tools.parsing.places import Place
 from tools.simulated.sky import sky
 from tools.sources.met_norway import LOCATION_FORECAST, Step, parse, request
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty, SourceError
 from toolserver.world import answers
 from toolserver.world.model import World
 

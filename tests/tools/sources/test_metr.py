@@ -12,7 +12,7 @@ from tools.simulated.benchmarks import MODELS, minutes
 from tools.simulated.metr import key_of
 from tools.sources.metr import TIME_HORIZONS, TimeHorizon, newest, parse
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceError
 from toolserver.world import answers
 from toolserver.world.model import World
 

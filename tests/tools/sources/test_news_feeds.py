@@ -11,7 +11,7 @@ from tools.parsing.feeds import Headline
 from tools.shared.headlines import NEWS
 from tools.simulated.headlines import headlines
 from tools.sources import news_feeds, reddit
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceUnusable
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceUnusable
 from toolserver.world.model import World
 
 WORLD = World(1, NOW)

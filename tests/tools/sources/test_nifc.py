@@ -11,7 +11,7 @@ from tests.tools.desk import NOW, ask, fetch
 from tools.simulated.fires import incidents
 from tools.sources.nifc import INCIDENTS, Incident, parse
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceError, SourceLimited
+from toolserver.upstream.source import SourceChanged, SourceError, SourceLimited
 from toolserver.world import answers
 from toolserver.world.model import Edits, World
 

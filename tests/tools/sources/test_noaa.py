@@ -10,8 +10,7 @@ import tools.simulated.noaa  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask, fetch
 from tools.simulated.alerts import in_force
 from tools.sources.noaa import WATCH_WARNING_MAP, newest, parse
-from toolserver.upstream.source import Get
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty
+from toolserver.upstream.source import Get, SourceChanged, SourceDown, SourceEmpty
 from toolserver.world.model import World
 
 TIME = datetime.fromtimestamp(NOW, UTC)

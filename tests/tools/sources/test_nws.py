@@ -12,7 +12,7 @@ import tools.simulated.nws  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask, fetch
 from tools.simulated.alerts import PREFIX, alerts, in_force
 from tools.sources.nws import ALERTS, ALL, FILTERED_ALERTS, AlertQuery, newest, parse, request
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty
 from toolserver.world.model import Edits, World
 from toolserver.world.replay import shifted
 

@@ -8,7 +8,7 @@ import tools.simulated.nyfed  # noqa: F401 - serves
 from tests.tools.desk import NOW, ask
 from tools.simulated import macro
 from tools.sources.nyfed import EFFR, parse
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import SourceChanged, SourceEmpty
 from toolserver.world.model import World
 
 BODY = {

@@ -11,7 +11,7 @@ import tools.simulated.okx  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask, fetch
 from tools.simulated import market
 from tools.sources.okx import SPOT_TICKERS, parse
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceLimited, SourceRefused
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceLimited, SourceRefused
 from toolserver.world.model import World
 
 ROW = {

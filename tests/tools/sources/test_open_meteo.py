@@ -20,7 +20,7 @@ from tools.sources.open_meteo import (
     request_forecast,
 )
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceLimited
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceLimited
 from toolserver.world import answers
 from toolserver.world.model import World
 

@@ -5,7 +5,7 @@ import pytest
 import tools.simulated.open_meteo_geocoding  # noqa: F401 - it serves
 from tests.tools.desk import ask
 from tools.sources.open_meteo_geocoding import GEOCODING, parse, request
-from toolserver.upstream.source_errors import SourceChanged
+from toolserver.upstream.source import SourceChanged
 
 ROW = {"name": "Paris", "latitude": 48.85341, "longitude": 2.3488, "country": "France", "country_code": "FR"}
 

@@ -9,7 +9,7 @@ from tests.tools.desk import NOW, ask, fetch
 from tools.simulated.openphish import phishing_urls
 from tools.sources.openphish import PHISHING_URLS, parse
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import SourceChanged, SourceEmpty
 from toolserver.world.model import World
 
 

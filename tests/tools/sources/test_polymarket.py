@@ -14,7 +14,7 @@ from tools.simulated.bets import bets, price, price_change, volume
 from tools.simulated.polymarket import is_reticent
 from tools.sources.polymarket import MARKETS, parse
 from toolserver.upstream.decode import count_rows
-from toolserver.upstream.source_errors import SourceChanged, SourceDown
+from toolserver.upstream.source import SourceChanged, SourceDown
 from toolserver.world.model import Edits, World
 
 ROW = {

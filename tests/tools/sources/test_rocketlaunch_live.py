@@ -12,7 +12,7 @@ from tests.tools.desk import NOW, ask
 from tools.shared.launches import flown, has_failed
 from tools.simulated.spaceflight import launches
 from tools.sources.rocketlaunch_live import NEXT_LAUNCHES, newest, parse
-from toolserver.upstream.source_errors import SourceChanged
+from toolserver.upstream.source import SourceChanged
 from toolserver.world.model import World
 
 LAUNCH = {"id": 7, "name": "CAPSTONE", "result": -1}

@@ -9,7 +9,7 @@ from tests.tools.desk import NOW, ask
 from tools.shared.status import PageReading, from_slack
 from tools.simulated.incidents import incidents
 from tools.sources.slack import SLACK_STATUS, SlackIncident, SlackStatus, parse
-from toolserver.upstream.source_errors import SourceChanged, SourceError
+from toolserver.upstream.source import SourceChanged, SourceError
 from toolserver.world.model import Edits, World
 
 

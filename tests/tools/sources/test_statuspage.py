@@ -11,8 +11,7 @@ from tools.shared.status import from_statuspage
 from tools.simulated.incidents import SERVICES, current, incidents
 from tools.simulated.statuspages import FORMER
 from tools.sources.statuspage import HOSTS, STATUSPAGES, PageSummary, parse
-from toolserver.upstream.source import Get
-from toolserver.upstream.source_errors import SourceChanged, SourceError
+from toolserver.upstream.source import Get, SourceChanged, SourceError
 from toolserver.world.model import World
 
 OK = {"page": {"id": "x"}, "status": {"indicator": "none", "description": "All Systems Operational"}}

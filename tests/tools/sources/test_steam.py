@@ -12,7 +12,7 @@ from tools.simulated.steam import UNLISTED, app_id, chart, name, peak, players
 from tools.sources import steamspy
 from tools.sources.steam import PLAYERS, STORE_ITEMS, names_request, parse_names, parse_players
 from tools.sources.steamspy import TOP100
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty
+from toolserver.upstream.source import SourceChanged, SourceEmpty
 from toolserver.world.model import World
 
 RANK = {"rank": 1, "appid": 730, "concurrent_in_game": 900_000, "peak_in_game": 1_200_000}

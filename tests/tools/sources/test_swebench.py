@@ -12,7 +12,7 @@ from tests.tools.desk import NOW, ask, fetch
 from tools.simulated.benchmarks import MINI, swe_bench
 from tools.sources.swebench import LEADERBOARDS, Submission, newest, parse
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceError
 from toolserver.world import answers
 from toolserver.world.model import World
 

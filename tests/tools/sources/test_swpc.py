@@ -27,7 +27,7 @@ from tools.sources.swpc import (
     request_xray,
 )
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty, SourceError
 from toolserver.world import answers
 from toolserver.world.model import Edits, World
 

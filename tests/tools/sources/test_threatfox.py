@@ -11,8 +11,7 @@ import tools.simulated.threatfox  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
 from tools.simulated.threatfox import indicators
 from tools.sources.threatfox import API, EXPORT, INDICATORS, newest, parse, request
-from toolserver.upstream.source import Post
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceRefused
+from toolserver.upstream.source import Post, SourceChanged, SourceDown, SourceEmpty, SourceError, SourceRefused
 from toolserver.world.model import World
 
 KEY = {"ABUSE_CH_AUTH_KEY": "sim-1"}

@@ -8,7 +8,7 @@ import pytest
 import tools.simulated.treasury  # noqa: F401 - serves
 from tests.tools.desk import NOW, ask
 from tools.sources.treasury import PAR_YIELDS, YieldYear, judged, parse, request
-from toolserver.upstream.source_errors import SourceChanged
+from toolserver.upstream.source import SourceChanged
 from toolserver.world.model import World
 
 THIS_YEAR, LAST_YEAR = YieldYear(2027), YieldYear(2026, past=True)

@@ -12,7 +12,7 @@ from tests.tools.desk import NOW, ask, fetch
 from tools.simulated.urlhaus import KEPT_S, urls
 from tools.sources.urlhaus import API, EXPORT, MALWARE_URLS, newest, parse, request
 from toolserver.upstream.decode import parse_body
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceRefused
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty, SourceError, SourceRefused
 from toolserver.world.model import World
 
 KEY = {"ABUSE_CH_AUTH_KEY": "sim-1"}

@@ -13,7 +13,7 @@ from tools.parsing.stock_quotes import Symbols
 from tools.simulated import stocks
 from tools.sources.cnbc import INDICES
 from tools.sources.yahoo import CHART, SPARK, chart_request, parse_chart, parse_spark, spark_request
-from toolserver.upstream.source_errors import SourceChanged, SourceDown, SourceEmpty, SourceRefused
+from toolserver.upstream.source import SourceChanged, SourceDown, SourceEmpty, SourceRefused
 from toolserver.world.model import World
 
 OPEN = World(1, datetime(2027, 1, 14, 18, tzinfo=UTC).timestamp())

@@ -16,18 +16,22 @@ import tools.simulated.yahoo  # noqa: F401 - they serve
 from tests.tools.desk import NOW, SimDesk
 from tools.parsing.series import series
 from tools.parsing.stock_quotes import StockQuote
-from tools.shared.commodities import daily_chart, gas_fallbacks, gold_fallbacks, oil_fallbacks, oil_series_fallbacks
-from tools.shared.indices import (
+from tools.shared.markets import (
     IndexQuote,
+    daily_chart,
     dollar_index_fallbacks,
     from_closes,
     from_quote,
+    gas_fallbacks,
+    gold_fallbacks,
     market_fallbacks,
+    oil_fallbacks,
+    oil_series_fallbacks,
     vix_fallbacks,
 )
 from tools.simulated import datahub, gold_api, macro, market, stocks
 from toolserver.context.context import ToolContext
-from toolserver.upstream.source_errors import SourceError
+from toolserver.upstream.source import SourceError
 from toolserver.world.model import Edits, World
 
 WORLD = World(1, NOW)
@@ -193,3 +197,13 @@ def test_a_single_close_has_no_change():
 
 def test_an_unchanged_price_has_a_change_of_zero():
     assert from_quote(StockQuote("SPY", 690.0, 690.0), "x") == IndexQuote(690.0, 0.0, 0.0, None, "x", "delayed")
+
+
+@pytest.mark.parametrize(("delayed", "freshness"), [(False, "real_time"), (True, "delayed"), (None, "delayed")])
+def test_a_price_is_of_this_moment_only_where_the_provider_says_so(delayed, freshness):
+    assert from_quote(StockQuote("SPX", 5000.0, 4990.0, delayed=delayed), "yahoo").freshness == freshness
+
+
+def test_the_change_is_computed_from_the_prices_in_hundredths():
+    quote = from_quote(StockQuote("SPX", 5000.126, 4990.0), "yahoo")
+    assert (quote.change, quote.change_percent) == (10.13, 0.2)

@@ -1,17 +1,22 @@
-"""Price gold, crude oil and natural gas in dollars: the chains of providers, and what each of them measures."""
+"""Price gold, oil, gas, the index funds, the VIX and the dollar: the chains of providers, and what each measures."""
 
 import datetime as dt
 from typing import Literal, NamedTuple
 
-from tools.parsing.fields import within
-from tools.parsing.market_hours import to_new_york
-from tools.parsing.series import Series, newest
+from tools.parsing.fields import change_percent, price, within
+from tools.parsing.market_hours import CLOSES, from_new_york, to_new_york
+from tools.parsing.series import Series, newest, previous
+from tools.parsing.stock_quotes import StockQuote, Symbols
 from tools.shared.macro import Sourced, name_source, require_young
-from tools.sources import kraken, yahoo
+from tools.sources import cboe, kraken, yahoo
+from tools.sources.cboe import DELAYED_QUOTE, VIX_HISTORY
 from tools.sources.chainlink import GOLD_FEED, Round
+from tools.sources.cnbc import QUOTES
 from tools.sources.datahub import HENRY_HUB_DAILY, WTI_DAILY
+from tools.sources.federal_reserve import BROAD_DOLLAR_INDEX
 from tools.sources.fred import GRAPH_CSV, OBSERVATIONS, Charts, GraphQuery, ObservationsQuery
 from tools.sources.gold_api import XAU_SPOT, GoldPrice
+from tools.sources.yahoo import SPARK
 from toolserver import Fallback, FallbackReader, Source, convert_fallback, via
 
 GOLD_SOURCES = (XAU_SPOT, kraken.TICKER, GOLD_FEED, yahoo.CHART)
@@ -23,6 +28,14 @@ Kind = Literal["spot", "token", "futures"]
 DAILY_IDS = ("DCOILWTICO", "DHHNGSP", "DTWEXBGS")  # one chart for all daily series that are not rates
 SINCE, OLDEST = dt.timedelta(days=120), dt.timedelta(days=16)
 GOLD_RANGE, OIL_RANGE, GAS_RANGE = (500, 20_000), (-50, 500), (0, 200)
+
+MARKET_SOURCES = (QUOTES, SPARK, DELAYED_QUOTE)
+VIX_SOURCES = (*MARKET_SOURCES, VIX_HISTORY)
+DOLLAR_SOURCES = (OBSERVATIONS, GRAPH_CSV, BROAD_DOLLAR_INDEX)
+
+Freshness = Literal["delayed", "real_time", "previous_close"]
+MARKET = Symbols(("SPY", "DIA", "QQQ", "VIX"))  # one request for all of them
+VIX_RANGE = (5, 200)
 
 
 class Gold(NamedTuple):
@@ -130,3 +143,76 @@ def _future(symbol: str, plausible: tuple[float, float]) -> Fallback[Priced]:
         return Priced(within(chart.price, *plausible), to_new_york(chart.at).date(), f"yahoo:{symbol}", "futures")
 
     return via(yahoo.CHART, symbol, last)
+
+
+class IndexQuote(NamedTuple):
+    """A last price and its change from the previous close. `as_of` is None where the provider does not state it."""
+
+    price: float
+    change: float
+    change_percent: float
+    as_of: dt.datetime | None
+    source: str
+    freshness: Freshness
+
+
+def market_fallbacks(symbol: str) -> tuple[Fallback[IndexQuote], ...]:
+    """Return the fallbacks for one of the four symbols of MARKET; for the VIX, the published closes come last.
+
+    Yahoo is the last one with current prices: it often refuses clients that are not browsers.
+    """
+    fallbacks = (
+        via(QUOTES, MARKET, lambda quotes: from_quote(quotes[symbol], f"cnbc:{symbol}")),
+        via(DELAYED_QUOTE, symbol, lambda quote: _from_cboe(quote, symbol)),
+        via(SPARK, MARKET, lambda quotes: from_quote(quotes[symbol], f"yahoo:{yahoo.to_yahoo_symbol(symbol)}")),
+    )
+    return (*fallbacks, via(VIX_HISTORY, None, from_closes)) if symbol == "VIX" else fallbacks
+
+
+def vix_fallbacks() -> tuple[Fallback[IndexQuote], ...]:
+    return market_fallbacks("VIX")
+
+
+def from_quote(quote: StockQuote, source: str) -> IndexQuote:
+    """Return a quote with a computed change: the change that providers publish sometimes contradicts their prices."""
+    if quote.symbol == "VIX":
+        within(quote.price, *VIX_RANGE)
+    return IndexQuote(
+        price=price(quote.price),
+        change=round(quote.price - quote.previous_close, 2) + 0.0,
+        change_percent=change_percent(quote.price, quote.previous_close),
+        as_of=quote.as_of,
+        source=source,
+        freshness="real_time" if quote.delayed is False else "delayed",
+    )
+
+
+def _from_cboe(quote: StockQuote | None, symbol: str) -> IndexQuote:
+    if quote is None:
+        raise LookupError(symbol)
+    return from_quote(quote, f"cboe:{cboe.INDICES.get(symbol, (symbol,))[0]}")
+
+
+def from_closes(closes: Series) -> IndexQuote:
+    """Compare the newest close with the one before. Raises LookupError without both."""
+    last, before = newest(closes), previous(closes)
+    if before is None:
+        raise LookupError("a single close")
+    return IndexQuote(
+        price=price(within(last.value, *VIX_RANGE)),
+        change=round(last.value - before.value, 2) + 0.0,
+        change_percent=change_percent(last.value, before.value),
+        as_of=from_new_york(dt.datetime.combine(last.date, CLOSES)),
+        source="cboe:VIX_History",
+        freshness="previous_close",
+    )
+
+
+def dollar_index_fallbacks(today: dt.date) -> tuple[Fallback[Sourced], ...]:
+    """Return the fallbacks for the trade-weighted index against a broad group of currencies: daily values, published
+    weekly.
+    """
+    release = via(
+        BROAD_DOLLAR_INDEX, None, lambda observations: name_source(observations, "federalreserve:H10/JRXWTFB_N.B")
+    )
+    return *fred_daily("DTWEXBGS", today), release
