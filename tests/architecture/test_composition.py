@@ -6,6 +6,7 @@ from pathlib import Path
 from tests.architecture.code import ROOT
 
 PARTS = {"Pipeline", "McpEndpoint", "Face"}
+ALONE = {"tests/calls/test_sent_payments.py"}  # a pipeline with a seller of tickets, which no service has
 
 
 def made_by_hand(text: str) -> list[str]:
@@ -30,7 +31,7 @@ def test_no_test_wires_a_service_by_hand():
     texts = {path.relative_to(ROOT).as_posix(): path.read_text(encoding="utf-8") for path in python_files()}
     found = {name: parts for name, text in texts.items() if (parts := made_by_hand(text))}
 
-    assert found == {}, "use arrange_service of tests.arranged, or engine of tests.calls.parts"
+    assert found.keys() == ALONE, "use arrange_service of tests.arranged, or engine of tests.calls.parts"
 
 
 def test_a_part_made_by_hand_is_seen():
