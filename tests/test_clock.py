@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import anyio
 import pytest
 
-from toolserver.clock import ManualClock, SystemClock
+from toolserver.clock import ManualClock, SystemClock, milliseconds
 
 START = datetime(2027, 1, 15, 8, tzinfo=UTC)
 
@@ -20,6 +20,13 @@ async def test_a_manual_clock_moves_all_its_times_together_and_sleeping_takes_no
     assert clock.now().isoformat() == "2027-01-15T09:00:01.500000+00:00"
     assert clock.time() == START.timestamp() + 3601.5
     assert clock.monotonic() - before == 3601.5
+
+
+def test_times_are_stored_as_whole_milliseconds():
+    clock = ManualClock(START)
+    read = milliseconds(clock)
+    clock.advance(1.2345)
+    assert read() == int(START.timestamp() * 1000) + 1234
 
 
 async def test_sleeping_by_a_manual_clock_lets_others_run():

@@ -1,6 +1,7 @@
 """Provides time as an object, so that tests, the demo and the simulated world can move it."""
 
 import time
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
@@ -26,6 +27,11 @@ class Clock(Protocol):
     async def sleep(self, seconds: float) -> None:
         """Wait `seconds` by this clock."""
         ...
+
+
+def milliseconds(clock: Clock) -> Callable[[], int]:
+    """Return a function that returns the clock's time as it is stored: integer milliseconds since 1970."""
+    return lambda: int(clock.time() * 1000)
 
 
 class SystemClock:

@@ -29,10 +29,10 @@ from tests.money.x402.parts import Script
 from tools.simulated.base_chain import BLOCK_S
 from toolserver.clock import ManualClock
 from toolserver.errors import PaymentPending, SalesCeilingReached, SettlementPending
-from toolserver.money.purchases.ceilings import Ceilings
 from toolserver.money.purchases.chain.node import ChainNode
 from toolserver.money.purchases.chain.reorg_watch import COMPARE_S, MISSING_S, AgreementWatch
 from toolserver.money.purchases.credit_price import ATOMIC
+from toolserver.money.purchases.quotes import Ceilings
 from toolserver.money.purchases.store import read_review_cases
 from toolserver.money.purchases.units import NETWORK, USDC
 from toolserver.money.x402 import wire

@@ -11,8 +11,7 @@ from functools import partial
 from typing import Any
 
 from toolserver.calls.idempotency import KeptResult, KeyedCall, KeyName, NewKeyedCall, SharedBytes, join_result
-from toolserver.clock import Clock
-from toolserver.money.ledger.protocol import milliseconds
+from toolserver.clock import Clock, milliseconds
 from toolserver.money.receipts.sign import receipt_id
 from toolserver.money.receipts.sql_store import find_receipts
 from toolserver.sql.connection import SqlConnection, in_order, insert, pairs

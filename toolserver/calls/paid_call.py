@@ -9,8 +9,7 @@ states of a sale.
 """
 
 import logging
-from collections.abc import Awaitable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -37,7 +36,6 @@ from toolserver.core import ids
 from toolserver.core.caller import Caller, token_hash
 from toolserver.core.metrics import Metrics
 from toolserver.errors import (
-    BillingUnavailable,
     CallRejected,
     InternalError,
     InvalidArguments,
@@ -481,14 +479,3 @@ def unpack_sale(stored: bytes) -> PaidCallResult:
     rendered = RenderedResponse(payload, **msgspec.json.decode(facts))
     charged, remaining, reason, receipt_id = about
     return PaidCallResult(rendered, charged, remaining, reason, receipt_id, receipt.decode() or None)
-
-
-@contextmanager
-def name_storage_failure() -> Iterator[None]:
-    """Raise the StorageFailed behind a BillingUnavailable, so that the caller learns that the storage failed."""
-    try:
-        yield
-    except BillingUnavailable as refusal:
-        if isinstance(refusal.__cause__, StorageFailed):
-            raise refusal.__cause__ from None
-        raise

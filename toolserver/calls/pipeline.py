@@ -42,7 +42,8 @@ settled, and one payment gets one answer (`toolserver.money.x402.exact`).
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -56,7 +57,6 @@ from toolserver.calls.paid_call import (
     CallMoney,
     PaidCallResult,
     PaidCallRunner,
-    name_storage_failure,
     show_answer,
 )
 from toolserver.calls.rate_limit import KEYS, TOKEN_CLIENT, Bucket, CallLimits, LimitState, Quota, find_distinct_quota
@@ -65,6 +65,7 @@ from toolserver.calls.response_cache import ResponseCache
 from toolserver.core.caller import Caller, token_hash, well_formed
 from toolserver.core.metrics import Metrics, Usage
 from toolserver.errors import (
+    BillingUnavailable,
     CallRejected,
     InsufficientCredits,
     InternalError,
@@ -77,6 +78,7 @@ from toolserver.errors import (
 )
 from toolserver.money.ledger.protocol import Ledger
 from toolserver.registry.registry import Operation, Tier
+from toolserver.sql.errors import StorageFailed
 
 log = logging.getLogger(__name__)
 
@@ -434,3 +436,14 @@ class Pipeline:
         if caller.limited:
             await self.premium.count(f"token {token_hash(token).hex()}", operation.name)
         return token
+
+
+@contextmanager
+def name_storage_failure() -> Iterator[None]:
+    """Raise the StorageFailed behind a BillingUnavailable, so that the caller learns that the storage failed."""
+    try:
+        yield
+    except BillingUnavailable as refusal:
+        if isinstance(refusal.__cause__, StorageFailed):
+            raise refusal.__cause__ from None
+        raise

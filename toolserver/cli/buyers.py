@@ -11,8 +11,7 @@ import anyio
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.find_ledger import find_ledger
 from toolserver.cli.load_settings import settings_from
-from toolserver.clock import SystemClock
-from toolserver.money.ledger.protocol import milliseconds
+from toolserver.clock import SystemClock, milliseconds
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.chain.rpc_pool import RpcPool, make_rpc_pool
 from toolserver.settings import Settings

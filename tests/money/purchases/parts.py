@@ -14,7 +14,6 @@ from tests.money.purchases.wallet import XPUB
 from toolserver.clock import ManualClock
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.store import SqlLedger
-from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.money.purchases.chain.reorg_watch import ReorgWatch
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.credit_price import ATOMIC
@@ -29,7 +28,7 @@ from toolserver.money.purchases.matching import (
     Transaction,
     transfers,
 )
-from toolserver.money.purchases.quotes import Quotes, QuoteTerms
+from toolserver.money.purchases.quotes import Ceilings, Quotes, QuoteTerms, SalesCeilings
 from toolserver.money.purchases.service import Confirmations, Rules
 from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.purchases.units import USDC

@@ -15,15 +15,16 @@ from tests.money.purchases.wallet import address
 from tests.requirements import proves
 from tests.work import counted
 from toolserver.errors import ChainUnavailable, InvalidArguments, RateLimited
-from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.quotes import (
     BLOCK,
     DAY_S,
     MEMO,
+    Ceilings,
     Quotes,
     QuoteTerms,
+    SalesCeilings,
     challenge_of,
     new_memo,
     put_old_quotes_aside,

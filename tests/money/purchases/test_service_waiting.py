@@ -39,7 +39,7 @@ async def test_a_claim_waits_some_seconds_for_its_blocks(tmp_path, server):
             return seen and seen._replace(latest=98 + self.asked)
 
     growing = Growing()
-    async with desk(tmp_path, [growing], rules=Rules(wait_s=10, poll_s=1.5)) as d:
+    async with desk(tmp_path, [growing], rules=Rules(wait_s=10)) as d:
         quote = await d.quote()
         growing.sees(paid(address_of(quote), 5))
         before = d.clock.monotonic()
@@ -48,7 +48,7 @@ async def test_a_claim_waits_some_seconds_for_its_blocks(tmp_path, server):
 
 
 async def test_a_claim_does_not_wait_for_ever(tmp_path, server):
-    async with desk(tmp_path, [server], rules=Rules(wait_s=10, poll_s=1.5)) as d:
+    async with desk(tmp_path, [server], rules=Rules(wait_s=10)) as d:
         quote = await d.quote()
         server.sees(paid(address_of(quote), 5, latest=101))
         before = d.clock.monotonic()
@@ -63,7 +63,7 @@ async def test_a_claim_does_not_wait_for_ever(tmp_path, server):
 
 
 async def test_what_waiting_does_not_mend_is_said_at_once(tmp_path, server):
-    async with desk(tmp_path, [server], rules=Rules(wait_s=10, poll_s=1.5)) as d:
+    async with desk(tmp_path, [server], rules=Rules(wait_s=10)) as d:
         quote = await d.quote()
         server.sees(observed(receipt()))
         before = d.clock.monotonic()

@@ -26,11 +26,11 @@ from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
 from toolserver.money.ledger.store import SqlLedger
-from toolserver.money.purchases.ceilings import Ceilings, SalesCeilings
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.matching import Policy
+from toolserver.money.purchases.quotes import Ceilings, SalesCeilings
 from toolserver.money.purchases.service import ClosedPurchases
 from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.purchases.units import NETWORK, USDC

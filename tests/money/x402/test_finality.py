@@ -8,10 +8,10 @@ from tests.money.purchases.parts import Server, block_hash, observed, receipt, w
 from tests.money.x402.parts import PAY_TO, PAYER, desk, payload
 from toolserver.errors import AlreadyCredited, PaymentRequired, SalesCeilingReached, SettlementPending
 from toolserver.money.ledger.protocol import AccountRef
-from toolserver.money.purchases.ceilings import Ceilings
 from toolserver.money.purchases.chain.reorg_watch import COMPARE_S
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, TRANSFER, Log, Policy
+from toolserver.money.purchases.quotes import Ceilings
 from toolserver.money.purchases.units import USDC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.settlement import SettlementSweep

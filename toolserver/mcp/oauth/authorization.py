@@ -16,7 +16,7 @@ import anyio.to_thread
 
 from toolserver.calls.rate_limit import ClientBuckets, Quota
 from toolserver.calls.response import Disconnected, run_unless_disconnected
-from toolserver.clock import Clock
+from toolserver.clock import Clock, milliseconds
 from toolserver.core.caller import Caller, crowd_of
 from toolserver.core.consent_page import ConsentView, DrawConsent
 from toolserver.errors import ToolserverError
@@ -36,7 +36,6 @@ from toolserver.mcp.oauth.http import (
 from toolserver.mcp.oauth.metadata import RESOURCE, is_ours
 from toolserver.mcp.oauth.redirects import add_answer, describe_redirect, is_registered
 from toolserver.mcp.oauth.store import HOUR_MS, ConsentRequest, OAuthClient, OAuthStore, hash_secret
-from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.site_facts import SiteFacts
 
 LIFE_MS = 2 * HOUR_MS  # long enough to buy credits and to wait for the chain

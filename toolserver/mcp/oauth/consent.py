@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from toolserver.calls.pipeline import Pipeline
+from toolserver.clock import milliseconds
 from toolserver.core.caller import Caller
 from toolserver.core.consent_page import ConsentPayment, ConsentStep, ConsentView
 from toolserver.errors import CallRejected, ChainUnavailable, InvalidArguments, NotFound, PaymentPending, RateLimited
@@ -24,7 +25,6 @@ from toolserver.mcp.oauth.grants import OAuthGrants
 from toolserver.mcp.oauth.metadata import CONSENT, RESOURCE
 from toolserver.mcp.oauth.redirects import add_answer, describe_redirect
 from toolserver.mcp.oauth.store import ConsentRequest, OAuthStore, hash_secret, seal_under, unseal_with
-from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 

@@ -15,7 +15,7 @@ import msgspec
 from cachetools import LRUCache
 
 from toolserver.calls.rate_limit import ClientBuckets, Quota
-from toolserver.clock import Clock
+from toolserver.clock import Clock, milliseconds
 from toolserver.core import ids
 from toolserver.core.caller import bearer
 from toolserver.errors import BillingUnavailable
@@ -26,7 +26,6 @@ from toolserver.mcp.oauth.grants import GrantEnded, OAuthGrants, OpenedAccess
 from toolserver.mcp.oauth.http import OAuthReplies, Visitors
 from toolserver.mcp.oauth.metadata import RESOURCE_WELL_KNOWN, well_known_url
 from toolserver.mcp.oauth.store import hash_secret
-from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.site_facts import SiteFacts
 
 UNKNOWN = Quota("unknown access tokens", 60, 60)

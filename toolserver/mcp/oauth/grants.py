@@ -9,7 +9,7 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-from toolserver.clock import Clock
+from toolserver.clock import Clock, milliseconds
 from toolserver.core.caller import token_hash
 from toolserver.errors import PaymentRequired, ToolserverError
 from toolserver.mcp.oauth.store import (
@@ -24,7 +24,6 @@ from toolserver.mcp.oauth.store import (
     make_secret,
     unseal_with,
 )
-from toolserver.money.ledger.protocol import milliseconds
 
 log = logging.getLogger(__name__)
 

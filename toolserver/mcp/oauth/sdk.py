@@ -31,7 +31,7 @@ from pydantic import AnyUrl, Field
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from toolserver.clock import Clock
+from toolserver.clock import Clock, milliseconds
 from toolserver.core.caller import crowd_of
 from toolserver.mcp.asgi import Receive, Scope, replay_body
 from toolserver.mcp.oauth.clients import MOST_NAME, READING_LIMITS, ClientDirectory, ClientDocumentsBusy, clean_name
@@ -47,7 +47,6 @@ from toolserver.mcp.oauth.http import (
 from toolserver.mcp.oauth.metadata import is_ours
 from toolserver.mcp.oauth.redirects import MOST_URIS, RedirectRefused, check_redirect_uri
 from toolserver.mcp.oauth.store import OAuthClient, OAuthStoreFull, hash_secret
-from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.site_facts import SiteFacts
 
 NEVER = float("inf")

@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from toolserver.calls.pipeline import Pipeline
+from toolserver.clock import milliseconds
 from toolserver.core.caller import Addresses
 from toolserver.core.consent_page import DrawConsent
 from toolserver.mcp.asgi import Receive, Scope, Send
@@ -31,7 +32,6 @@ from toolserver.mcp.oauth.metadata import (
     well_known_path,
 )
 from toolserver.mcp.oauth.store import MemoryOAuthStore, OAuthStore, SqlOAuthStore
-from toolserver.money.ledger.protocol import milliseconds
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.settings import Settings, is_loopback

@@ -3,7 +3,7 @@
 from dataclasses import replace
 from typing import TypeVar
 
-from toolserver.clock import Clock, SystemClock
+from toolserver.clock import Clock, SystemClock, milliseconds
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.allowance import SHOWN_ENDED, Allowance, AllowanceChange, AllowanceTerms, draft_allowance
 from toolserver.money.ledger.operations import (
@@ -19,7 +19,7 @@ from toolserver.money.ledger.operations import (
     find_owner,
     release_expired,
 )
-from toolserver.money.ledger.protocol import FINGERPRINT, OpenHold, fingerprint_of, milliseconds, show_hold
+from toolserver.money.ledger.protocol import FINGERPRINT, OpenHold, fingerprint_of, show_hold
 from toolserver.money.ledger.state import (
     AccountStanding,
     Hold,

@@ -5,10 +5,8 @@ answer is charged in one step. Every step carries the caller's `call_id` and may
 states only move towards "not charged" (`operations`).
 """
 
-from collections.abc import Callable
 from typing import NamedTuple, Protocol
 
-from toolserver.clock import Clock
 from toolserver.money.ledger.allowance import Allowance, AllowanceChange, AllowanceTerms
 from toolserver.money.ledger.operations import CallReused, CauseReused, UnknownCall
 from toolserver.money.ledger.state import (
@@ -183,11 +181,6 @@ class LedgerOwner(Ledger, AllowanceLedger, Protocol):
     async def sweep(self) -> int:
         """Void every expired reservation, so that its credits can be spent again, and return how many there were."""
         ...
-
-
-def milliseconds(clock: Clock) -> Callable[[], int]:
-    """Return a function that returns the clock's time as the ledger stores it: integer milliseconds since 1970."""
-    return lambda: int(clock.time() * 1000)
 
 
 def fingerprint_of(text: str) -> str:

@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from cachetools import TTLCache
 
-from toolserver.clock import Clock, SystemClock
+from toolserver.clock import Clock, SystemClock, milliseconds
 from toolserver.errors import BillingUnavailable, PaymentRequired
 from toolserver.money.ledger.allowance import Allowance, AllowanceChange, AllowanceTerms, draft_allowance
 from toolserver.money.ledger.operations import (
@@ -23,7 +23,7 @@ from toolserver.money.ledger.operations import (
     RevokeAllowance,
     Settle,
 )
-from toolserver.money.ledger.protocol import OpenHold, fingerprint_of, milliseconds, show_hold
+from toolserver.money.ledger.protocol import OpenHold, fingerprint_of, show_hold
 from toolserver.money.ledger.sql_invariants import Breach, LedgerTotals, find_breaches, read_totals
 from toolserver.money.ledger.sql_statements import read_statement
 from toolserver.money.ledger.sql_tables import (

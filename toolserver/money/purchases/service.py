@@ -35,7 +35,6 @@ from toolserver.errors import (
     RevokedToken,
 )
 from toolserver.money.ledger.operations import AccountStanding, Who
-from toolserver.money.purchases.ceilings import SalesCeilings, make_ceilings
 from toolserver.money.purchases.chain.ethereum import message_digest, message_signer, tx_hash_of
 from toolserver.money.purchases.chain.reorg_watch import AgreementWatch, ReorgWatch
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool, make_rpc_pool
@@ -63,7 +62,16 @@ from toolserver.money.purchases.matching import (
     says_memo,
     transfers,
 )
-from toolserver.money.purchases.quotes import MEMO, Quotes, QuoteTerms, challenge_of, commitment, invalid
+from toolserver.money.purchases.quotes import (
+    MEMO,
+    Quotes,
+    QuoteTerms,
+    SalesCeilings,
+    challenge_of,
+    commitment,
+    invalid,
+    make_ceilings,
+)
 from toolserver.money.purchases.records import (
     NotCreditable,
     Purchase,
@@ -86,6 +94,7 @@ log = logging.getLogger(__name__)
 ASK_AGAIN_S, RETRY_S = 15 * 60, 3
 WINDOW_S = 30 * 86_400
 LOOK_S = 30.0
+POLL_S = 1.5  # between two looks at the chain for a claim that waits
 _SIGNATURE = re.compile(r"0x(?:[0-9a-fA-F]{2}){65,2048}")
 
 
@@ -102,7 +111,6 @@ class Rules:
     grace_s: int = 600
     credit_late: bool = True
     wait_s: float = 10.0
-    poll_s: float = 1.5
     answer_s: float = 4.0
 
 
@@ -176,9 +184,9 @@ class Confirmations:
         rules = self._rules
         last: _SightedPayment | ChainDown | None = ChainDown("no answer in time")
         with anyio.move_on_after(rules.wait_s + rules.answer_s):
-            for turn in range(1 + int(rules.wait_s / rules.poll_s)):
+            for turn in range(1 + int(rules.wait_s / POLL_S)):
                 if turn:
-                    await self._clock.sleep(rules.poll_s)
+                    await self._clock.sleep(POLL_S)
                 try:
                     last = await self._look(case)
                 except ChainDown as down:

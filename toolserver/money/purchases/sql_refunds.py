@@ -4,10 +4,9 @@ transaction.
 
 from functools import partial
 
-from toolserver.clock import Clock
+from toolserver.clock import Clock, milliseconds
 from toolserver.errors import RevokedToken
 from toolserver.money.ledger.operations import Mint, ReplaceToken, WithdrawCredits
-from toolserver.money.ledger.protocol import milliseconds
 from toolserver.money.ledger.sql_tables import apply_operation, read_standing
 from toolserver.money.ledger.state import AccountStanding, new_ref
 from toolserver.money.purchases.buyer_proof import PaidTransfer, TokenPayments

@@ -13,10 +13,10 @@ from toolserver.calls.rate_limit import UnchargedLimit
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock
 from toolserver.core.metrics import Metrics
-from toolserver.money.purchases.ceilings import make_ceilings
 from toolserver.money.purchases.chain.rpc_pool import make_rpc_pool
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.matching import policy_of
+from toolserver.money.purchases.quotes import make_ceilings
 from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.x402.exact import ExactScheme

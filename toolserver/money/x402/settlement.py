@@ -21,8 +21,8 @@ from toolserver.errors import (
     SettlementPending,
     UnpaidCall,
 )
-from toolserver.money.purchases.ceilings import SalesCeilings
 from toolserver.money.purchases.credit_price import ATOMIC, credits_for
+from toolserver.money.purchases.quotes import SalesCeilings
 from toolserver.money.purchases.units import NETWORK
 from toolserver.money.x402 import wire
 from toolserver.money.x402.finality import PaymentFinality

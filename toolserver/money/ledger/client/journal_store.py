@@ -12,8 +12,7 @@ import json
 from collections.abc import Sequence
 from typing import Literal, NamedTuple
 
-from toolserver.clock import Clock
-from toolserver.money.ledger.protocol import milliseconds
+from toolserver.clock import Clock, milliseconds
 from toolserver.money.ledger.state import DIED
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.group_commit import GroupCommit

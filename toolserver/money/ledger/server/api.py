@@ -14,7 +14,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from toolserver.clock import Clock
+from toolserver.clock import Clock, milliseconds
 from toolserver.core import ids
 from toolserver.core.models import iso_ms
 from toolserver.errors import AllowanceConflict, NotFound, PaymentRequired
@@ -37,7 +37,7 @@ from toolserver.money.ledger.client.messages import (
     mac,
     signature,
 )
-from toolserver.money.ledger.protocol import CallReused, LedgerOwner, UnknownCall, milliseconds
+from toolserver.money.ledger.protocol import CallReused, LedgerOwner, UnknownCall
 from toolserver.money.ledger.state import AccountRef, Settlement, Who, name_call
 from toolserver.settings import LedgerSettings as Settings
 

@@ -5,8 +5,8 @@ import pytest
 from tests.money.purchases.parts import NOW, TX, TX2, Server, address_of, desk, paid
 from tests.postgres import POSTGRES
 from toolserver.errors import InvalidArguments, PaymentPending
-from toolserver.money.purchases.ceilings import HOUR_S, Ceilings
 from toolserver.money.purchases.credit_price import ATOMIC
+from toolserver.money.purchases.quotes import HOUR_S, Ceilings
 from toolserver.money.purchases.store import approve_transfer, read_review_cases
 
 USD = ATOMIC
