@@ -201,16 +201,15 @@ async def test_a_quote_is_made_with_little_work_and_quotes_of_one_moment_share_a
     assert max(commits) < 8, "those that wait for the next block of numbers share some"
 
 
-async def test_old_unpaid_quotes_are_put_aside_and_new_ones_are_not(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolserver.money.purchases.quotes.AT_ONCE", 2)
+async def test_old_unpaid_quotes_are_put_aside_and_new_ones_are_not(tmp_path):
     async with desk(tmp_path, [Server()]) as d:
         old = [await d.quote() for _ in range(3)]
         d.clock.advance(20 * DAY_S)
         await d.quote()
-        await put_old_quotes_aside(d.store, d.clock, 30)
+        await put_old_quotes_aside(d.store, d.clock, 30, at_once=2)
         assert len(await d.store.list_purchases("quoted", 99)) == 4
         d.clock.advance(11 * DAY_S)
-        await put_old_quotes_aside(d.store, d.clock, 30)
+        await put_old_quotes_aside(d.store, d.clock, 30, at_once=2)
         assert len(await d.store.list_purchases("quoted", 99)) == 1
         found = await d.store.find_purchase(memo_hash(old[0].memo))
     assert found is not None

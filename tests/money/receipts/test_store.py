@@ -184,17 +184,17 @@ async def test_a_checkpoint_is_the_head_until_the_next_one(store, event):
     assert await store.head() == (one, 1, HOUR)
 
 
-async def test_a_checkpoint_that_the_log_does_not_extend_is_refused_and_the_last_one_stays(store, event, monkeypatch):
+async def test_a_checkpoint_that_the_log_does_not_extend_is_refused_and_the_last_one_stays(store, event):
     await store.record(event())
     await append_hours(store, OVER)
     first = await store.sign_checkpoint(signing())
 
-    def refuse(*given):
-        raise LogForked("on purpose")
+    class Refused(SignCheckpoint):
+        def on(self, size, last, nodes):
+            raise LogForked("on purpose")
 
-    monkeypatch.setattr(SignCheckpoint, "on", refuse)
     with pytest.raises(LogForked):
-        await store.sign_checkpoint(signing())
+        await store.sign_checkpoint(Refused(ORIGIN, KEY, int(NOW * 1000)))
     assert await store.head() == (first, 1, HOUR)
 
 

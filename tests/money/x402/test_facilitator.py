@@ -30,13 +30,13 @@ async def settle(answer: httpx.Response | Exception, payer: str = PAYER) -> Sett
         await one.aclose()
 
 
-async def test_a_slow_facilitator_is_given_up_in_time(monkeypatch):
+async def test_a_slow_facilitator_is_given_up_in_time():
     async def never(request: httpx.Request) -> httpx.Response:
         await anyio.sleep(60)
         raise NotImplementedError
 
-    slow = Facilitator("https://pay.example", verify_s=0.01, settle_s=0.01, transport=httpx.MockTransport(never))
-    monkeypatch.setattr("toolserver.money.x402.facilitator.CONNECT_S", 0.01)
+    transport = httpx.MockTransport(never)
+    slow = Facilitator("https://pay.example", verify_s=0.01, settle_s=0.01, connect_s=0.01, transport=transport)
     with anyio.fail_after(20):
         with pytest.raises(FacilitatorDown):
             await slow.verify({}, {}, "0x")

@@ -154,9 +154,7 @@ async def test_a_payment_that_cannot_be_looked_at_keeps_no_other_one_waiting(tmp
         assert "could not be looked at" in caplog.text
 
 
-async def test_more_payments_than_one_page_holds_are_all_looked_at(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolserver.money.x402.store.MOST_LISTED", 2)
-    monkeypatch.setattr("toolserver.money.x402.store._list_unsettled.__defaults__", (2,))
+async def test_more_payments_than_one_page_holds_are_all_looked_at(tmp_path):
     async with desk(tmp_path) as d:
         for _ in range(5):
             await pending(d, signed(TWO), key=KEY)
@@ -167,7 +165,7 @@ async def test_more_payments_than_one_page_holds_are_all_looked_at(tmp_path, mon
                 looks.append(payment.id)
 
         d.clock.advance(90)
-        await SettlementSweep(d.settling, Counting()).look()
+        await SettlementSweep(d.settling, Counting(), at_once=2).look()
         assert len(set(looks)) == len(looks) == 5
 
 

@@ -221,12 +221,12 @@ class Quotes:
             return address
 
 
-async def put_old_quotes_aside(store: SqlPurchaseStore, clock: Clock, days: float) -> None:
-    """Archive the quotes that expired at least `days` days ago and were not paid, `AT_ONCE` in a transaction."""
+async def put_old_quotes_aside(store: SqlPurchaseStore, clock: Clock, days: float, *, at_once: int = AT_ONCE) -> None:
+    """Archive the quotes that expired at least `days` days ago and were not paid, `at_once` in a transaction."""
     before = int((clock.time() - days * DAY_S) * 1000)
     more = True
     while more:
-        more = await store.put_quotes_aside(before, AT_ONCE) == AT_ONCE
+        more = await store.put_quotes_aside(before, at_once) == at_once
         await anyio.sleep(PAUSE_S if more else 0)
 
 

@@ -61,13 +61,14 @@ class Facilitator:
         token: str | None = None,
         verify_s: float = 5,
         settle_s: float = 20,
+        connect_s: float = CONNECT_S,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
         self._client = httpx.AsyncClient(
             base_url=url, headers=headers, timeout=None, trust_env=False, follow_redirects=False, transport=transport
         )
-        self._verify_s, self._settle_s = verify_s, settle_s
+        self._verify_s, self._settle_s, self._connect_s = verify_s, settle_s, connect_s
 
     async def verify(self, payment: dict[str, Any], requirement: dict[str, Any], payer: str) -> str | None:
         """Return why a payment is not valid, as an x402 error code, or None if it is valid. Raises FacilitatorDown."""
@@ -105,14 +106,14 @@ class Facilitator:
         await self._client.aclose()
 
     async def _exchange(self, path: str, body: bytes | None, within_s: float) -> tuple[int, bytes]:
-        """Return status and body of the response, within CONNECT_S + `within_s` seconds.
+        """Return status and body of the response, within `connect_s` + `within_s` seconds.
 
         Raises FacilitatorDown if the request was not sent, and _Unheard if it was and no usable response came.
         """
         headers = {"content-type": "application/json"} if body else {}
         request = self._client.build_request("POST" if body else "GET", path, content=body, headers=headers)
         try:
-            with anyio.fail_after(CONNECT_S + within_s):
+            with anyio.fail_after(self._connect_s + within_s):
                 response = await self._client.send(request, stream=True)
                 try:
                     return response.status_code, await read_response(response, MOST_BYTES)

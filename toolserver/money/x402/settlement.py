@@ -29,6 +29,7 @@ from toolserver.money.x402.finality import PaymentFinality
 from toolserver.money.x402.offers import Offer, X402Terms, misfit
 from toolserver.money.x402.records import (
     FIRST,
+    MOST_LISTED,
     BegunPayment,
     NonceUsed,
     PaymentBacklog,
@@ -376,9 +377,15 @@ class SettlementSweep:
     """
 
     def __init__(
-        self, settling: SettlementService, lookup: AuthorisationLookup | None, turn: Turn | None = None
+        self,
+        settling: SettlementService,
+        lookup: AuthorisationLookup | None,
+        turn: Turn | None = None,
+        *,
+        at_once: int = MOST_LISTED,
     ) -> None:
-        self._settling, self._lookup, self._turn = settling, lookup, turn
+        """`at_once` payments are read from the store at a time."""
+        self._settling, self._lookup, self._turn, self._at_once = settling, lookup, turn, at_once
 
     async def run(self) -> None:
         """Look or count once a minute, until cancelled."""
@@ -393,8 +400,8 @@ class SettlementSweep:
         """Look once at all open payments that were handed on more than `OLD_S` ago, and delete old encrypted tokens."""
         store, now = self._settling.store, int(self._settling.clock.time() * 1000)
         await store.forget_old_tokens(now)
-        place = FIRST
-        while self._lookup is not None and (page := await store.list_unsettled(now - int(OLD_S * 1000), place)):
+        place, before = FIRST, now - int(OLD_S * 1000)
+        while self._lookup is not None and (page := await store.list_unsettled(before, place, self._at_once)):
             slots = anyio.CapacityLimiter(AT_ONCE)
             async with anyio.create_task_group() as tasks:
                 for row in page:

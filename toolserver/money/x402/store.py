@@ -109,12 +109,14 @@ class SqlPaymentStore:
         """Delete every encrypted token whose `sealed_until` has passed."""
         await self._write(partial(_forget_old_tokens, now))
 
-    async def list_unsettled(self, before: int, after: tuple[int, bytes] = FIRST) -> list[UnsettledPayment]:
-        """Return at most MOST_LISTED unsettled payments that were begun before a time (epoch ms), oldest first.
+    async def list_unsettled(
+        self, before: int, after: tuple[int, bytes] = FIRST, limit: int = MOST_LISTED
+    ) -> list[UnsettledPayment]:
+        """Return at most `limit` unsettled payments that were begun before a time (epoch ms), oldest first.
 
         `after` is the pair of `begun_at` and `payload` of the previous page's last payment.
         """
-        return await self._file.read(partial(_list_unsettled, before, after))
+        return await self._file.read(partial(_list_unsettled, before, after, limit))
 
     async def list_payment_cases(self, now: int) -> list[ReviewCase]:
         """Return the cases for a person, oldest first: see `toolserver.money.x402.records.judge_case`."""
@@ -152,7 +154,7 @@ class SqlPaymentStore:
 
 def read_pending(place: LedgerPlace) -> list[UnsettledPayment]:
     """Return every unsettled payment, oldest first, even while a service has the database open."""
-    return read_place(place, partial(_list_unsettled, _FAR, FIRST, limit=_FAR))
+    return read_place(place, partial(_list_unsettled, _FAR, FIRST, _FAR))
 
 
 def read_payment_cases(place: LedgerPlace, now: int) -> list[ReviewCase]:
@@ -235,9 +237,7 @@ def _forget_old_tokens(now: int, db: SqlConnection) -> None:
     db.execute(sql, (now,))
 
 
-def _list_unsettled(
-    before: int, after: tuple[int, bytes], db: SqlConnection, limit: int = MOST_LISTED
-) -> list[UnsettledPayment]:
+def _list_unsettled(before: int, after: tuple[int, bytes], limit: int, db: SqlConnection) -> list[UnsettledPayment]:
     columns = "payload, authorizer, nonce, amount, request, valid_before, begun_at, begun_block, tx_hash"
     where = "state='settling' AND begun_at<? AND (begun_at, payload)>(?,?) ORDER BY begun_at, payload LIMIT ?"
     rows = db.execute(f"SELECT {columns} FROM x402_payment WHERE {where}", (before, *after, limit))

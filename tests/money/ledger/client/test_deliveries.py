@@ -10,10 +10,21 @@ from toolserver.sql.errors import StorageFailed
 from toolserver.sql.sqlite import durable
 
 
+class FailingJournal(Journal):
+    """A journal that forgets no call while the disk is `full`."""
+
+    full = False
+
+    async def delivered(self, call_ids):
+        if self.full:
+            raise StorageFailed("disk full")
+        await super().delivered(call_ids)
+
+
 @pytest.fixture
 async def journal(tmp_path):
     async with durable(tmp_path / "ledger.sqlite3") as file:
-        yield Journal(file, ManualClock(START))
+        yield FailingJournal(file, ManualClock(START))
 
 
 @pytest.fixture
@@ -53,26 +64,20 @@ async def test_at_an_orderly_end_all_are_delivered_but_those_to_be_released(deli
     assert {release.call_id for release in await journal.due()} == {"c2", "c3"}
 
 
-async def test_what_the_journal_cannot_forget_is_tried_again(deliveries, journal, monkeypatch, caplog):
-    async def fail(call_ids):
-        raise StorageFailed("disk full")
-
+async def test_what_the_journal_cannot_forget_is_tried_again(deliveries, journal, caplog):
     await journal.note("c1", "committed")
     deliveries.begin("c1")
-    with monkeypatch.context() as broken:
-        broken.setattr(journal, "delivered", fail)
-        await deliveries.finish_all()
+    journal.full = True
+    await deliveries.finish_all()
     assert deliveries.under_way == {"c1"}
     assert "could not be removed" in caplog.text
+    journal.full = False
     await deliveries.finish_all()
     assert deliveries.under_way == set()
     assert await journal.recover() == []
 
 
-async def test_where_nothing_is_under_way_a_journal_that_fails_is_not_asked(deliveries, journal, monkeypatch, caplog):
-    async def fail(call_ids):
-        raise StorageFailed("disk full")
-
-    monkeypatch.setattr(journal, "delivered", fail)
+async def test_where_nothing_is_under_way_a_journal_that_fails_is_not_asked(deliveries, journal, caplog):
+    journal.full = True
     await deliveries.finish_all()
     assert caplog.text == ""

@@ -2,8 +2,10 @@
 
 import json
 from contextlib import suppress
+from functools import partial
 
 import anyio
+import anyio.lowlevel
 import httpx
 import pytest
 
@@ -22,6 +24,7 @@ from toolserver.money.ledger.client.http import (
     LedgerOwnerClient,
     OwnerRefusal,
     Unanswered,
+    choose_pause,
 )
 from toolserver.money.ledger.client.messages import (
     CANARY,
@@ -42,13 +45,13 @@ ASKED = Validate(cost=2, token="t", call_id="c1")
 
 
 @pytest.fixture
-async def owner(monkeypatch):
+async def owner():
     """A client, whose owner gives `client.answers` one after the other and keeps requests in `client.requests`."""
-    monkeypatch.setattr("toolserver.money.ledger.client.http.PAUSE_S", 0.0)
-    clock, answers, requests = ManualClock(START), [], []
+    clock, answers, requests, states = ManualClock(START), [], [], []
 
     def answer(request):
         requests.append(request)
+        states.append(client.rejected)
         found = answers.pop(0)
         if isinstance(found, Exception):
             raise found
@@ -61,9 +64,10 @@ async def owner(monkeypatch):
         secret="s" * 32,
         breaker=CircuitBreaker(clock, chance=lambda: 0.0),
         clock=clock,
-        chance=lambda: 0.0,
+        choose_pause=lambda: client.pause_s,
     )
-    client.answers, client.requests, client.clock = answers, requests, clock
+    client.answers, client.requests, client.states = answers, requests, states
+    client.clock, client.pause_s = clock, 0.0
     yield client
     await client.aclose()
 
@@ -184,9 +188,8 @@ def slept(owner, monkeypatch):
     return slept
 
 
-async def test_there_is_a_short_pause_before_the_second_try_and_none_before_the_first(owner, slept, monkeypatch):
-    monkeypatch.setattr("toolserver.money.ledger.client.http.PAUSE_S", PAUSE_S)
-    monkeypatch.setattr(owner, "_chance", lambda: 0.5)
+async def test_there_is_a_short_pause_before_the_second_try_and_none_before_the_first(owner, slept):
+    owner.pause_s = choose_pause(lambda: 0.5)
     owner.answers += [YES, DOWN, YES]
     await owner.ask(VALIDATE, ASKED, Validated)
     assert slept == []
@@ -213,26 +216,15 @@ async def test_while_the_circuit_is_open_the_owner_is_probed_after_each_wait_unt
     assert max(slept) == GLANCE_S == 1.0
 
 
-async def test_the_owner_is_asked_now_and_then_whether_it_accepts_our_requests(owner, monkeypatch, caplog):
-    monkeypatch.setattr("toolserver.money.ledger.client.http.CHECK_S", 0.0)
-    owner.answers += [NO, NO, YES, NO, YES]
-    states, over = [], anyio.Event()
-    check = owner.check
-
-    async def watched():
-        if not owner.answers:
-            over.set()
-            await anyio.sleep_forever()
-        await check()
-        states.append(owner.rejected)
-
-    monkeypatch.setattr(owner, "check", watched)
+async def test_the_owner_is_asked_now_and_then_whether_it_accepts_our_requests(owner, caplog):
+    owner.answers += [NO, NO, YES, NO, *[YES] * 50]
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(owner.look_after, lambda: None)
+        tasks.start_soon(partial(owner.look_after, lambda: None, check_s=0.0))
         with anyio.fail_after(10):
-            await over.wait()
+            while len(owner.requests) < 6:
+                await anyio.lowlevel.checkpoint()
         tasks.cancel_scope.cancel()
-    assert states == [401, 401, None, 401, None]
+    assert owner.states[:6] == [None, 401, 401, None, 401, None]  # before each request
     assert json.loads(owner.requests[0].content) == {"cost": 0, "account_ref": CANARY, "service": "b"}
     assert caplog.text.count("rejects our requests: HTTP 401") == 2  # once each time it begins
     assert CHECK_S == 30.0

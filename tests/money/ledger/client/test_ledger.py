@@ -16,14 +16,12 @@ from toolserver.core.http_client import MOST_BYTES, HttpClient, Unreachable
 from toolserver.errors import InsufficientCredits, NotSupported, PaymentRequired
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.client.codec import seconds
-from toolserver.money.ledger.client.journal_store import Journal
 from toolserver.money.ledger.client.ledger import open_ledger_client
 from toolserver.money.ledger.client.messages import COMMIT, VALIDATE
 from toolserver.money.ledger.protocol import CallReused, UnknownCall
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.settings import LedgerSettings as Settings
-from toolserver.sql.errors import StorageFailed
 
 RICH = token(1)
 DOWN, LOST = httpx.ConnectError("refused"), httpx.ReadTimeout("lost")
@@ -469,24 +467,6 @@ async def test_a_request_ends_in_time(tmp_path):
     with pytest.raises(Unreachable, match="TimeoutError"):
         await remote.ask("GET", "/", headers={}, within_s=0.05)
     await remote.aclose()
-
-
-async def test_an_outbox_that_cannot_be_read_is_tried_again(tmp_path, caplog, monkeypatch):
-    monkeypatch.setattr("toolserver.money.ledger.client.ledger.AGAIN_S", 0.01)
-    broken = [1]
-
-    class Broken(Journal):
-        async def due(self, limit=100):
-            if broken:
-                broken.pop()
-                raise StorageFailed("disk I/O error")
-            return await super().due(limit)
-
-    monkeypatch.setattr("toolserver.money.ledger.client.ledger.Journal", Broken)
-    async with both(tmp_path) as s:
-        await s.follower.journal.release("c1", "5xx")
-        await s.settled()
-    assert "the outbox of releases cannot be read" in caplog.text
 
 
 # --- allowances ---

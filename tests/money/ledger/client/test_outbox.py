@@ -11,6 +11,7 @@ from toolserver.money.ledger.client.journal_store import Journal
 from toolserver.money.ledger.client.ledger import AGAIN_S, LONGEST_S, Outbox
 from toolserver.money.ledger.client.messages import Committed
 from toolserver.money.ledger.protocol import CallReused
+from toolserver.sql.errors import StorageFailed
 from toolserver.sql.sqlite import durable
 
 DONE = Committed(ok=True, state="voided", credits_charged=0, balance_after=10)
@@ -134,3 +135,33 @@ async def test_a_new_release_wakes_the_outbox(owner, journal):
         with anyio.fail_after(5):
             await sent.wait()
         tasks.cancel_scope.cancel()
+
+
+class UnreadableJournal(Journal):
+    """A journal that cannot be read once. `emptied` is set when a release is done."""
+
+    def __init__(self, file, clock):
+        super().__init__(file, clock)
+        self.unreadable, self.emptied = True, anyio.Event()
+
+    async def done(self, call_id):
+        await super().done(call_id)
+        self.emptied.set()
+
+    async def due(self, limit=100):
+        if self.unreadable:
+            self.unreadable = False
+            raise StorageFailed("disk I/O error")
+        return await super().due(limit)
+
+
+async def test_an_outbox_that_cannot_be_read_is_tried_again(owner, clock, tmp_path, caplog):
+    async with durable(tmp_path / "broken.sqlite3") as file, anyio.create_task_group() as tasks:
+        journal = UnreadableJournal(file, clock)
+        await journal.release("c1", "5xx")
+        tasks.start_soon(Outbox(journal, owner, again_s=0.01).run)
+        with anyio.fail_after(10):
+            await journal.emptied.wait()
+        tasks.cancel_scope.cancel()
+    assert owner.asked == [("c1", "release", "5xx")]
+    assert "the outbox of releases cannot be read" in caplog.text

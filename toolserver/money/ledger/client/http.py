@@ -51,6 +51,11 @@ class Unanswered(ToolserverError):
         self.perhaps = perhaps
 
 
+def choose_pause(chance: Callable[[], float] = random.random) -> float:
+    """Return the seconds until a second try. They differ, so that callers do not all come back at once."""
+    return PAUSE_S + PAUSE_SPREAD_S * chance()
+
+
 class LedgerOwnerClient:
     """Sends requests to the service that keeps the ledger."""
 
@@ -63,10 +68,11 @@ class LedgerOwnerClient:
         service: str,
         breaker: CircuitBreaker,
         clock: Clock,
-        chance: Callable[[], float] = random.random,
+        choose_pause: Callable[[], float] = choose_pause,
     ) -> None:
+        """`choose_pause` returns the seconds until a second try."""
         self._remote, self._key_id, self._secret, self._service = remote, key_id, secret, service
-        self.breaker, self._clock, self._chance = breaker, clock, chance
+        self.breaker, self._clock, self._choose_pause = breaker, clock, choose_pause
         self.rejected: int | None = None  # 401 or 403 while the owner accepts no request: key, clock or service
 
     async def ask(self, path: str, request: msgspec.Struct, kind: type[T], *, tries: int = TRIES) -> T | OwnerRefusal:
@@ -80,7 +86,7 @@ class LedgerOwnerClient:
         with anyio.move_on_after(STEP_S):
             for attempt in range(tries):
                 if attempt:
-                    await anyio.sleep(PAUSE_S + PAUSE_SPREAD_S * self._chance())
+                    await anyio.sleep(self._choose_pause())
                 if not self.breaker.closed:
                     break
                 before, perhaps = perhaps, True
@@ -117,13 +123,13 @@ class LedgerOwnerClient:
         except Unanswered:
             pass  # the circuit has counted it, or `rejected` has the reason
 
-    async def look_after(self, back: Callable[[], None]) -> None:
-        """Check the owner now and then. While the circuit is open, probe it and call `back` when it answers again.
+    async def look_after(self, back: Callable[[], None], *, check_s: float = CHECK_S) -> None:
+        """Check the owner every `check_s` seconds. Probe it while the circuit is open, and call `back` when it answers.
 
         Runs until cancelled.
         """
         while True:
-            with anyio.move_on_after(CHECK_S):
+            with anyio.move_on_after(check_s):
                 await self.breaker.tripped.wait()
             if self.breaker.closed:
                 await self.check()

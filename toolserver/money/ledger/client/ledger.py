@@ -10,6 +10,7 @@ import math
 import random
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -32,7 +33,14 @@ from toolserver.money.ledger.client.codec import (
     reservation,
     settlement,
 )
-from toolserver.money.ledger.client.http import TRIES, LedgerOwnerClient, OwnerRefusal, Rejected, Unanswered
+from toolserver.money.ledger.client.http import (
+    TRIES,
+    LedgerOwnerClient,
+    OwnerRefusal,
+    Rejected,
+    Unanswered,
+    choose_pause,
+)
 from toolserver.money.ledger.client.journal_store import Journal, Release
 from toolserver.money.ledger.client.messages import (
     ALLOWANCES,
@@ -301,8 +309,8 @@ class HttpLedger:
 class Outbox:
     """Sends the releases of the journal. Every acknowledgement ends one, even if the owner does not know the call."""
 
-    def __init__(self, journal: Journal, owner: LedgerOwnerClient) -> None:
-        self._journal, self._owner = journal, owner
+    def __init__(self, journal: Journal, owner: LedgerOwnerClient, *, again_s: float = AGAIN_S) -> None:
+        self._journal, self._owner, self._again_s = journal, owner, again_s
         self._news = anyio.Event()
         self.size = 0  # the number of releases that were waiting at the last check
 
@@ -317,7 +325,7 @@ class Outbox:
                 wait = await self.send_due()
             except StorageFailed:
                 log.exception("the outbox of releases cannot be read")
-                wait = AGAIN_S
+                wait = self._again_s
             with anyio.move_on_after(wait):
                 await self._news.wait()
             self._news = anyio.Event()
@@ -493,6 +501,6 @@ def build_ledger_client(
         service=settings.service,
         breaker=CircuitBreaker(clock, chance=chance),
         clock=clock,
-        chance=chance,
+        choose_pause=partial(choose_pause, chance),
     )
     return HttpLedger(owner, Journal(file, clock), file, service=settings.service, clock=clock)
