@@ -210,13 +210,13 @@ async def test_an_instance_whose_clock_is_late_takes_what_another_one_composed_j
     assert (await shared.find("x", at=129.9, ttl_s=30)).payload == first.payload, "the next one is not given early"
 
 
-async def test_an_answer_that_would_be_over_before_it_begins_or_is_too_large_is_kept_to_oneself(instances, monkeypatch):
+async def test_an_answer_that_would_be_over_before_it_begins_or_is_too_large_is_kept_to_oneself(instances):
     one, *_ = await three_of(instances)
     shared = SharedResponses(one.service.memory)
     mine = RenderedResponse(b"{}", 100.0, 130.0, None)
     assert await shared.offer("x", mine, starts_at=130, now=100, ttl_s=30) is mine
-    monkeypatch.setattr("toolserver.calls.response_cache.MOST_SHARED_BYTES", 1)
-    assert await shared.offer("x", mine, starts_at=100, now=100, ttl_s=30) is mine
+    large = RenderedResponse(bytes(MOST_SHARED_BYTES + 1), 100.0, 130.0, None)
+    assert await shared.offer("x", large, starts_at=100, now=100, ttl_s=30) is large
     assert instances.keys("answer") == []
 
 

@@ -24,15 +24,15 @@ def test_a_point_is_found_near_an_instant_and_not_farther():
     assert kept.began("price") == START
 
 
-def test_what_is_too_old_is_forgotten_and_series_are_bounded(monkeypatch):
+def test_what_is_too_old_is_forgotten_and_series_are_bounded():
     kept = TimeSeriesStore()
     kept.note("price", "a", 1, START, keep_s=60)
     kept.note("price", "a", 2, minutes(2), keep_s=60)
     assert kept.first("price", "a").value == 2
-    monkeypatch.setattr(time_series, "KEYS", 3)
-    for key in "bcdef":
+    written = [f"b{number}" for number in range(time_series.KEYS + 2)]
+    for key in written:
         kept.note("price", key, 1, minutes(3), keep_s=60)
-    assert kept.keys("price") == ["d", "e", "f"]
+    assert kept.keys("price") == written[2:]
 
 
 def test_every_point_is_told_to_the_owner_once_and_can_be_restored():
@@ -75,12 +75,11 @@ def test_a_ring_is_the_same_one_for_everybody_who_names_it():
     assert kept.ring("other", keep_s=60, most=5).rows(START) == []
 
 
-def test_a_key_keeps_only_its_newest_points(monkeypatch):
-    monkeypatch.setattr(time_series, "POINTS", 3)
-    kept = TimeSeriesStore()
-    for n in range(5):
-        kept.note("price", "a", n, minutes(n), keep_s=86400)
-    assert (kept.first("price", "a").value, kept.last("price", "a").value) == (2, 4)
+def test_a_key_keeps_only_its_newest_points():
+    kept, points = TimeSeriesStore(), time_series.POINTS
+    for n in range(points + 2):
+        kept.note("price", "a", n, minutes(n), keep_s=864_000)
+    assert (kept.first("price", "a").value, kept.last("price", "a").value) == (2, points + 1)
 
 
 def test_a_point_at_the_very_edge_is_near_and_of_two_the_closer_one_is_given():

@@ -12,9 +12,8 @@ import pytest
 
 from tests.requirements import proves
 from toolserver.errors import ToolserverError
-from toolserver.sql import group_commit as module
 from toolserver.sql.errors import ConstraintViolated, ForeignDatabase, StorageClosed, StorageFailed
-from toolserver.sql.group_commit import WrongOutcomes
+from toolserver.sql.group_commit import RIDE_S, WrongOutcomes
 from toolserver.sql.sqlite import connect, durable, snapshot
 
 
@@ -303,12 +302,10 @@ async def test_what_rides_shares_the_next_commit_and_begins_none(file):
     assert groups == [("note", [1, 2]), ("write", [3])]
 
 
-async def test_what_rides_is_written_alone_when_nothing_else_is(file, monkeypatch):
-    monkeypatch.setattr(module, "RIDE_S", 0.02)
-    written = []
-    file.ride(lambda db, given: [written.append(each) for each in given], 1)
-    await anyio.sleep(0.3)
-    assert written == [1]
+async def test_what_rides_is_written_alone_when_nothing_else_is(file):
+    written = threading.Event()
+    file.ride(lambda db, given: [written.set() for _ in given], 1)
+    assert await anyio.to_thread.run_sync(written.wait, RIDE_S + 5)
 
 
 async def test_what_rides_is_written_before_the_file_is_closed(tmp_path):

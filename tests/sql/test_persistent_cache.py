@@ -105,11 +105,10 @@ async def until_written(store):
             await anyio.to_thread.run_sync(int)  # a turn for the writer, however busy the machine is
 
 
-async def test_the_oldest_answers_are_removed_when_the_file_is_too_large(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolserver.sql.persistent_cache.MEASURE_EVERY", 10)
+async def test_the_oldest_answers_are_removed_when_the_file_is_too_large(tmp_path):
     most = 400_000
     async with open_database(tmp_path / "answers.sqlite3", MIGRATIONS) as db:
-        store = PersistentCache(db, now=lambda: NOW, most_bytes=most)
+        store = PersistentCache(db, now=lambda: NOW, most_bytes=most, measure_every=10)
         async with anyio.create_task_group() as tasks:
             await tasks.start(store.run)
             for number in range(400):

@@ -130,20 +130,18 @@ class OftenLost(PostgresConnection):
             raise TransactionLost("40P01 deadlock detected")
 
 
-def test_a_migration_that_a_sale_has_ended_is_run_again_from_its_first_step(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolserver.sql.postgres_migrate.AGAIN_S", 0)
+def test_a_migration_that_a_sale_has_ended_is_run_again_from_its_first_step(tmp_path):
     with closing(OftenLost(terms_of(tmp_path))) as db:
         db.lost = TURNS - 1
-        assert migrate_server(db, SAME) == 2
+        assert migrate_server(db, SAME, again_s=0) == 2
         assert db.execute("SELECT number FROM migration ORDER BY number").fetchall() == [(1,), (2,)]
 
 
-def test_one_that_is_ended_again_and_again_says_so_and_leaves_nothing(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolserver.sql.postgres_migrate.AGAIN_S", 0)
+def test_one_that_is_ended_again_and_again_says_so_and_leaves_nothing(tmp_path):
     with closing(OftenLost(terms_of(tmp_path))) as db:
         db.lost = TURNS
         with pytest.raises(TransactionLost):
-            migrate_server(db, SAME)
+            migrate_server(db, SAME, again_s=0)
         assert db.execute("SELECT count(*) FROM pg_tables WHERE schemaname = current_schema()").fetchone() == (0,)
 
 

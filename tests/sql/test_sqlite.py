@@ -13,8 +13,8 @@ from toolserver.sql.persistent_cache import open_database
 STEPS = (Migration(1, "first", "CREATE TABLE a(x);\n"), Migration(2, "second", "ALTER TABLE a ADD COLUMN y;\n"))
 
 
-async def rows(path, steps=STEPS):
-    async with open_database(path, steps) as db, db.execute("SELECT * FROM a") as cursor:
+async def rows(path, steps=STEPS, **how):
+    async with open_database(path, steps, **how) as db, db.execute("SELECT * FROM a") as cursor:
         return [tuple(row) for row in await cursor.fetchall()]
 
 
@@ -51,12 +51,11 @@ async def test_a_database_of_another_form_is_set_aside(tmp_path, caplog):
     assert "set aside" in caplog.text
 
 
-async def test_a_file_that_is_busy_is_not_set_aside(tmp_path, monkeypatch):
+async def test_a_file_that_is_busy_is_not_set_aside(tmp_path):
     path = tmp_path / "x.sqlite3"
     await put(path, STEPS[:1])
-    monkeypatch.setattr("toolserver.sql.persistent_cache.BUSY_MS", 1)
     with closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         with pytest.raises(StorageFailed, match=r"another process is writing to it; wait for it, or stop it$"):
-            await rows(path)
+            await rows(path, busy_ms=1)
     assert [each.name for each in tmp_path.glob("*.damaged")] == []

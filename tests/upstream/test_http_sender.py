@@ -7,7 +7,6 @@ import threading
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
-from types import SimpleNamespace
 
 import anyio
 import httpx
@@ -367,22 +366,16 @@ def test_a_value_of_eight_characters_is_a_key_and_a_shorter_one_a_switch(key, is
         (None, "tcp://host.example", ("host.example", 443), b'{"unreachable": true}'),
     ],
 )
-async def test_a_connection_is_told_as_an_answer_with_the_time_it_took(monkeypatch, latency_ms, url, asked, body):
+async def test_a_connection_is_told_as_an_answer_with_the_time_it_took(latency_ms, url, asked, body):
     tried = []
 
     async def connect_ms(host, port):
         tried.append((host, port))
         return latency_ms
 
-    monkeypatch.setattr(http_sender, "connect_ms", connect_ms)
-    raw = await connect(Connect(url))
+    raw = await connect(Connect(url), measure=connect_ms)
     assert raw == Raw(200, httpx.Headers(), body, False, "host.example", latency_ms or 0)
     assert tried == [asked]
-
-
-@pytest.fixture(autouse=True)
-def no_pause(monkeypatch):
-    monkeypatch.setattr(http_sender, "GAP_S", 0)
 
 
 @pytest.fixture
@@ -398,28 +391,21 @@ async def port():
         tasks.cancel_scope.cancel()
 
 
-@pytest.fixture
-def taken(monkeypatch):
-    """Arranges how many seconds each connection takes by the clock."""
-
-    def arrange(*seconds):
-        ticks = iter([tick for each in seconds for tick in (100.0, 100.0 + each)])
-        monkeypatch.setattr(http_sender, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
-
-    return arrange
+def timer_of(*seconds):
+    """A timer by which the connections take so many seconds, one after the other."""
+    ticks = iter([tick for each in seconds for tick in (100.0, 100.0 + each)])
+    return lambda: next(ticks)
 
 
-async def test_the_median_of_three_tries_is_rounded_up_to_whole_milliseconds(port, taken):
-    taken(0.0101, 0.5, 0.0021)
-    assert await connect_ms("127.0.0.1", port) == 11
+async def test_the_median_of_three_tries_is_rounded_up_to_whole_milliseconds(port):
+    assert await connect_ms("127.0.0.1", port, gap_s=0, timer=timer_of(0.0101, 0.5, 0.0021)) == 11
 
 
-async def test_a_connection_takes_at_least_a_millisecond(port, taken):
-    taken(0.0, 0.0, 0.0)
-    assert await connect_ms("127.0.0.1", port) == 1
+async def test_a_connection_takes_at_least_a_millisecond(port):
+    assert await connect_ms("127.0.0.1", port, gap_s=0, timer=timer_of(0.0, 0.0, 0.0)) == 1
 
 
-async def test_a_try_that_fails_does_not_count(port, monkeypatch, taken):
+async def test_a_try_that_fails_does_not_count(port, monkeypatch):
     tries, connect_tcp = [], anyio.connect_tcp
 
     async def fail_first(address, number):
@@ -429,15 +415,15 @@ async def test_a_try_that_fails_does_not_count(port, monkeypatch, taken):
         return await connect_tcp(address, number)
 
     ticks = iter([1.0, 2.0, 2.004, 3.0, 3.006])
-    monkeypatch.setattr(http_sender, "time", SimpleNamespace(perf_counter=lambda: next(ticks)))
     monkeypatch.setattr(anyio, "connect_tcp", fail_first)
-    assert (await connect_ms("127.0.0.1", port), tries) == (5, ["127.0.0.1"] * 3)
+    measured = await connect_ms("127.0.0.1", port, gap_s=0, timer=lambda: next(ticks))
+    assert (measured, tries) == (5, ["127.0.0.1"] * 3)
 
 
 async def test_where_nobody_listens_there_is_no_time():
     with socket.socket() as bound:
         bound.bind(("127.0.0.1", 0))
-        assert await connect_ms("127.0.0.1", bound.getsockname()[1]) is None
+        assert await connect_ms("127.0.0.1", bound.getsockname()[1], gap_s=0) is None
 
 
 async def test_a_name_that_does_not_resolve_has_no_time(monkeypatch):

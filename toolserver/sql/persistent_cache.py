@@ -101,8 +101,16 @@ class StoredAnswer:
 class PersistentCache:
     """A write-behind store over one SQLite connection."""
 
-    def __init__(self, db: aiosqlite.Connection, *, now: Callable[[], datetime], most_bytes: int = MOST_BYTES) -> None:
-        self._db, self._now, self._most_bytes = db, now, most_bytes
+    def __init__(
+        self,
+        db: aiosqlite.Connection,
+        *,
+        now: Callable[[], datetime],
+        most_bytes: int = MOST_BYTES,
+        measure_every: int = MEASURE_EVERY,
+    ) -> None:
+        self._db, self._now = db, now
+        self._most_bytes, self._measure_every = most_bytes, measure_every
         self._waiting: dict[tuple[str, ...], _Write] = {}
         self._wake = anyio.Event()
         self.dropped = 0
@@ -246,7 +254,7 @@ class PersistentCache:
 
     async def _make_room(self) -> None:
         """Remove the oldest tenth of the bodies and answers if the file is too large. Free pages are reused."""
-        if self._unmeasured < MEASURE_EVERY:
+        if self._unmeasured < self._measure_every:
             return
         self._unmeasured = 0
         rows = await self._read(_USED, ())
@@ -280,10 +288,13 @@ def _packed(write: _Write) -> _Write:
 
 
 @asynccontextmanager
-async def open_database(path: Path, steps: Sequence[Migration]) -> AsyncIterator[aiosqlite.Connection]:
+async def open_database(
+    path: Path, steps: Sequence[Migration], *, busy_ms: int = BUSY_MS
+) -> AsyncIterator[aiosqlite.Connection]:
     """Open a file that the service can do without, and bring it up to date.
 
-    A damaged file, or one of another form, is renamed, and a new one is created.
+    A damaged file, or one of another form, is renamed, and a new one is created. Another process that writes to the
+    file is waited for, `busy_ms` at most.
 
     Raises:
         NewerDatabase, MigrationChanged: the file was written by other software and is left unchanged.
@@ -291,32 +302,32 @@ async def open_database(path: Path, steps: Sequence[Migration]) -> AsyncIterator
     """
     async with AsyncExitStack() as stack:
         try:
-            db = await stack.enter_async_context(_open(path, steps))
+            db = await stack.enter_async_context(_open(path, steps, busy_ms))
         except (aiosqlite.DatabaseError, ForeignDatabase) as error:
             if isinstance(error, aiosqlite.OperationalError):  # not the file's fault
                 raise StorageFailed(describe_disk_error(error, path, DATA_DIR)) from error
             await stack.aclose()
             log.warning("a damaged file was set aside", extra={"file": _set_aside(path), "error": str(error)})
-            db = await stack.enter_async_context(_open(path, steps))
+            db = await stack.enter_async_context(_open(path, steps, busy_ms))
         except OSError as error:
             raise StorageFailed(describe_disk_error(error, path, DATA_DIR)) from error
         yield db
 
 
 @asynccontextmanager
-async def _open(path: Path, steps: Sequence[Migration]) -> AsyncIterator[aiosqlite.Connection]:
-    await anyio.to_thread.run_sync(_prepare, path, steps)
+async def _open(path: Path, steps: Sequence[Migration], busy_ms: int) -> AsyncIterator[aiosqlite.Connection]:
+    await anyio.to_thread.run_sync(_prepare, path, steps, busy_ms)
     async with aiosqlite.connect(path, isolation_level=None) as db:
         await db.execute("PRAGMA synchronous=NORMAL")
-        await db.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+        await db.execute(f"PRAGMA busy_timeout={busy_ms}")
         yield db
 
 
-def _prepare(path: Path, steps: Sequence[Migration]) -> None:
+def _prepare(path: Path, steps: Sequence[Migration], busy_ms: int) -> None:
     """Create, check and migrate the file, in 5 ms for 10 MB. Raises aiosqlite.DatabaseError if a page is damaged."""
     private(path)
     with closing(sqlite3.connect(path, isolation_level=None)) as db:
-        db.execute(f"PRAGMA busy_timeout={BUSY_MS}")
+        db.execute(f"PRAGMA busy_timeout={busy_ms}")
         db.execute("PRAGMA journal_mode=WAL")
         row = db.execute("PRAGMA quick_check(1)").fetchone()
         if row is None or row[0] != "ok":

@@ -27,11 +27,13 @@ def server_migrations() -> tuple[Migration, ...]:
     return migrations(FOLDER / "postgres")
 
 
-def migrate_server(db: PostgresConnection, steps: Sequence[Migration] | None = None) -> int:
+def migrate_server(
+    db: PostgresConnection, steps: Sequence[Migration] | None = None, *, again_s: float = AGAIN_S
+) -> int:
     """Bring a database up to date and return the number of its steps. Instances that start at the same time wait here.
 
     All steps are in one transaction. If it deadlocks with a sale of a running instance, the server may end either of
-    them. The migration is then run again.
+    them. The migration is then run again, `again_s` later.
 
     Raises:
         NewerDatabase, ForeignDatabase, MigrationChanged: nothing was changed.
@@ -45,7 +47,7 @@ def migrate_server(db: PostgresConnection, steps: Sequence[Migration] | None = N
             raise
         except TransactionLost as lost:
             log.info("the migration of the database is run again", extra={"turn": turn, "reason": str(lost)})
-            time.sleep(AGAIN_S)
+            time.sleep(again_s)
     return _run_steps(db, steps)
 
 

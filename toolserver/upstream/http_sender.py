@@ -10,7 +10,7 @@ import math
 import socket
 import statistics
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime
@@ -251,22 +251,13 @@ class HttpSender:
         )
 
 
-async def connect(request: Connect) -> Raw:
-    """Open TCP connections and return the time taken, in the form of an HTTP response with a JSON body."""
-    import httpx
-
-    parts = urlsplit(request.url)
-    host = parts.hostname or ""
-    latency = await connect_ms(host, parts.port or 443)
-    result = {"unreachable": True} if latency is None else {"latency_ms": latency}
-    return Raw(200, httpx.Headers(), json.dumps(result).encode(), False, host, latency or 0)
-
-
-async def connect_ms(host: str, port: int) -> int | None:
+async def connect_ms(
+    host: str, port: int, *, gap_s: float = GAP_S, timer: Callable[[], float] = time.perf_counter
+) -> int | None:
     """Measure how long a TCP connection takes: the one exchange with an upstream that is not HTTP.
 
     Return the median of the successful tries in milliseconds, rounded up, at least 1; None if all fail. The name is
-    resolved before the clock starts.
+    resolved before `timer` is read. The tries are `gap_s` seconds apart.
     """
     try:
         with anyio.fail_after(TIMEOUT_S):
@@ -277,16 +268,27 @@ async def connect_ms(host: str, port: int) -> int | None:
     taken = []
     for number in range(TRIES):
         if number:
-            await anyio.sleep(GAP_S)
-        started = time.perf_counter()
+            await anyio.sleep(gap_s)
+        started = timer()
         try:
             with anyio.fail_after(TIMEOUT_S):
                 stream = await anyio.connect_tcp(address, port)
         except (OSError, TimeoutError):
             continue
-        taken.append(time.perf_counter() - started)
+        taken.append(timer() - started)
         await stream.aclose()
     return max(1, math.ceil(statistics.median(taken) * 1000)) if taken else None
+
+
+async def connect(request: Connect, measure: Callable[[str, int], Awaitable[int | None]] = connect_ms) -> Raw:
+    """Open TCP connections and return the time that `measure` says, as an HTTP response with a JSON body."""
+    import httpx
+
+    parts = urlsplit(request.url)
+    host = parts.hostname or ""
+    latency = await measure(host, parts.port or 443)
+    result = {"unreachable": True} if latency is None else {"latency_ms": latency}
+    return Raw(200, httpx.Headers(), json.dumps(result).encode(), False, host, latency or 0)
 
 
 async def read_source_body(
