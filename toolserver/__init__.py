@@ -9,7 +9,7 @@
 - Fallbacks: `via` makes a `Fallback` (one way to get a value) from a source. Your own fallback gets a
   `FallbackReader`; `read_all`, `read_any` and `read_beside` use it to read several sources. `convert_fallback`,
   `delay_second` and `limit_time` change fallbacks. `read_sections` reads `Sections` side by side. `SourceNote` is an
-  entry of `_meta.sources[]`.
+  entry of `_meta.sources[]`, with the `Coverage` of its read.
 - Memory: `ctx.history` is a `TimeSeriesStore`, which also has `Ring`s.
 - Sources: a `Source` has a request (`Get`, `Post` or `Connect`, or a function that gets the `Keys` that are set),
   a `Licence`, a `HostGroup`, optionally a `Gauge`, and a `Proof` of life if its answer may be empty; sizes are in
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from toolserver.context.fallback import read_all as read_all
     from toolserver.context.fallback import read_any as read_any
     from toolserver.context.fallback import read_beside as read_beside
+    from toolserver.context.provenance import Coverage as Coverage
     from toolserver.context.provenance import SourceNote as SourceNote
     from toolserver.context.time_series import Ring as Ring
     from toolserver.context.time_series import TimeSeriesStore as TimeSeriesStore

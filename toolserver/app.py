@@ -33,9 +33,11 @@ from toolserver.calls.live_values import LiveValues
 from toolserver.calls.paid_call import CallMoney
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import CallLimits, FreeLimits, PersonalLimits, UnchargedLimit
+from toolserver.calls.response import AnswerOrigin
 from toolserver.calls.response_cache import ResponseCache, SharedResponses, StoredResponses
 from toolserver.calls.shared_limits import SharedFreeLimits, SharedPersonalLimits, SharedUnchargedLimit
 from toolserver.clock import Clock, SystemClock
+from toolserver.context.context import Surroundings
 from toolserver.context.service_info import ServiceInfo
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Addresses
@@ -199,12 +201,9 @@ class Service:
                 parts.reader or cache,
                 clock=clock,
                 tasks=tasks,
-                source=facts.source,
-                simulated=facts.simulated,
-                sources_digest=digest_source_list(registry),
+                origin=AnswerOrigin(facts.source, facts.simulated, digest_source_list(registry)),
                 hedge_after_s=settings.upstream.hedge_after_s,
-                host=info,
-                history=history,
+                surroundings=Surroundings(info, history),
                 stored=StoredResponses(
                     f"{facts.source}|{'simulated' if facts.simulated else 'live'}",
                     disk=store,

@@ -12,19 +12,26 @@ FieldKind = Literal["choice", "flag", "number", "text", "json"]
 
 
 @dataclass(frozen=True, slots=True)
-class FormField:
-    """One argument. `initial` is the field's initial value, `hint` an example value."""
+class InputControl:
+    """What a visitor enters a value with, and what it accepts: one of the `choices`, or a number within bounds."""
 
-    name: str
     kind: FieldKind
-    description: str
-    required: bool
-    initial: str
-    hint: str
     choices: tuple[str, ...] = ()
     minimum: float | None = None
     maximum: float | None = None
     step: str = "any"
+
+
+@dataclass(frozen=True, slots=True)
+class FormField:
+    """One argument. `initial` is the field's initial value, `hint` an example value."""
+
+    name: str
+    description: str
+    required: bool
+    initial: str
+    hint: str
+    control: InputControl
 
 
 def form_fields(operation: Operation) -> list[FormField]:
@@ -35,16 +42,22 @@ def form_fields(operation: Operation) -> list[FormField]:
 
 
 def _make_field(name: str, schema: Schema, required: bool) -> FormField:
-    kind = _choose_kind(schema)
     default = schema.get("default")
     example = _find_example(schema) if required or "examples" in schema else default
     return FormField(
         name=name,
-        kind=kind,
         description=schema.get("description", ""),
         required=required,
         initial=_write_value(example) if required and example != UNKNOWN else "",
         hint=_write_value(default if default is not None else example),
+        control=_make_control(schema),
+    )
+
+
+def _make_control(schema: Schema) -> InputControl:
+    kind = _choose_kind(schema)
+    return InputControl(
+        kind,
         choices=tuple("true false".split() if kind == "flag" else map(str, schema.get("enum", ()))),
         minimum=schema.get("minimum"),
         maximum=schema.get("maximum"),

@@ -6,7 +6,7 @@ import pytest
 from tests.calls.parts import number_source
 from tests.context.sources import NOW, A, Arranged, B, C, answer, context_of
 from tests.tools.faulty.skipping import SkippingLoop
-from toolserver.context.context import via
+from toolserver.context.context import Surroundings, via
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Caller
 from toolserver.errors import PaymentRequired
@@ -235,8 +235,8 @@ async def test_without_a_limit_a_context_waits_for_as_long_as_its_source_takes()
 async def test_a_tool_has_its_own_history_or_the_one_that_it_is_given():
     kept = TimeSeriesStore()
     assert context_of(Arranged()).history.keys("x") == []
-    assert context_of(Arranged(), history=kept, host="the service").history is kept
-    assert context_of(Arranged(), host="the service").host == "the service"
+    assert context_of(Arranged(), surroundings=Surroundings(history=kept)).history is kept
+    assert context_of(Arranged(), surroundings=Surroundings("the service")).host == "the service"
 
 
 async def test_a_section_that_answers_is_its_value_and_needs_no_warning():

@@ -133,7 +133,7 @@ async def test_a_note_says_what_part_of_the_upstreams_list_was_read(value, part)
     paged = replace(A, covers=lambda value: f"{value} of many" if value else None)
     reading = reader_of(Arranged(A=value))
     await reading.read(paged)
-    assert [note.part for note in reading.notes] == [part]
+    assert [note.coverage.part for note in reading.notes] == [part]
 
 
 async def test_a_reader_of_kept_answers_asks_nobody():
@@ -258,7 +258,7 @@ async def test_without_a_limit_an_optional_source_is_waited_for():
 async def test_rows_that_were_left_out_are_noted():
     reading = reader_of(Arranged(A=replace(answer(1), dropped=3)))
     await reading.read(A)
-    assert reading.notes[0].dropped == 3
+    assert reading.notes[0].coverage.dropped == 3
 
 
 async def test_a_chain_starts_each_source_a_pause_after_the_one_before_it():

@@ -8,7 +8,7 @@ from typing import get_args
 import pytest
 
 from tests.context.sources import NOW, A, B, C
-from toolserver.context.provenance import Caveat, Code, Provenance, SourceNote
+from toolserver.context.provenance import Caveat, Code, Coverage, Provenance, SourceNote
 from toolserver.upstream.source import Licence
 
 
@@ -154,7 +154,12 @@ def test_the_time_of_the_oldest_is_the_answers_own_and_not_repeated():
 
 
 def test_rows_that_were_left_out_are_told_once_with_their_count_and_their_source():
-    found = kept(note(dropped=3), note(dropped=3), note(B, dropped=1, section="news"), note(C))
+    found = kept(
+        note(coverage=Coverage(dropped=3)),
+        note(coverage=Coverage(dropped=3)),
+        note(B, coverage=Coverage(dropped=1), section="news"),
+        note(C),
+    )
     assert [caveat.as_json() for caveat in found.caveats()] == [
         {
             "section": "data",
@@ -175,7 +180,11 @@ def test_rows_that_were_left_out_are_told_once_with_their_count_and_their_source
 
 
 def test_what_was_read_of_a_longer_list_is_told_where_it_is_used():
-    found = kept(note(part="the first page"), note(part="the first page"), replace(failure(), part="a page"))
+    found = kept(
+        note(coverage=Coverage("the first page")),
+        note(coverage=Coverage("the first page")),
+        replace(failure(), coverage=Coverage("a page")),
+    )
     assert [caveat.as_json() for caveat in found.caveats()] == [
         {"section": "data", "source": "Test.A", "code": "insufficient_sample", "message": "Read was the first page."}
     ]
@@ -183,7 +192,7 @@ def test_what_was_read_of_a_longer_list_is_told_where_it_is_used():
 
 
 def test_rows_of_a_source_whose_answer_is_not_used_are_not_told():
-    assert kept(replace(failure(), dropped=2)).caveats() == []
+    assert kept(replace(failure(), coverage=Coverage(dropped=2))).caveats() == []
 
 
 @pytest.mark.parametrize(
@@ -216,7 +225,7 @@ def test_of_two_reads_that_are_equally_heavy_the_first_gives_its_reason():
 
 def test_of_two_reads_the_larger_number_of_rows_left_out_is_noted():
     for order in ((1, 3), (3, 1)):
-        assert kept(*(note(dropped=number) for number in order)).sources[0].dropped == 3
+        assert kept(*(note(coverage=Coverage(dropped=number)) for number in order)).sources[0].coverage.dropped == 3
 
 
 def test_a_read_without_a_time_makes_nothing_older():
@@ -265,4 +274,5 @@ def test_only_warnings_that_end_with_an_upstreams_return_make_an_answer_degraded
 
 
 def test_thousands_of_rows_left_out_are_told_with_a_comma():
-    assert kept(note(dropped=1200)).warnings[0].message == "1,200 rows of Test.A could not be read and are left out."
+    warning = kept(note(coverage=Coverage(dropped=1200))).warnings[0]
+    assert warning.message == "1,200 rows of Test.A could not be read and are left out."

@@ -15,6 +15,7 @@ from tests.catalog.tiny import TINY, Sight
 from tests.json_schemas import validate
 from tests.size import a_share
 from tests.tools.desk import NOW, SimDesk
+from toolserver.calls.response import AnswerOrigin
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import ManualClock
 from toolserver.context.context import ToolContext
@@ -55,7 +56,8 @@ async def composed_with(operation, given, *, down=()):
     clock = ManualClock(datetime.fromtimestamp(NOW, UTC))
     arguments = operation.arguments.model_validate(given)
     async with anyio.create_task_group() as tasks:
-        answers = ResponseCache(SimDesk(World(1, NOW), set(down)), clock=clock, tasks=tasks, source="data.example")
+        desk, origin = SimDesk(World(1, NOW), set(down)), AnswerOrigin("data.example")
+        answers = ResponseCache(desk, clock=clock, tasks=tasks, origin=origin)
         rendered = await answers.compose(operation, arguments)
     return json.loads(rendered.payload)
 

@@ -11,7 +11,7 @@ from urllib.parse import urlencode, urlsplit
 from pydantic import BaseModel
 
 from tests.pages import PAGES
-from toolserver.context.context import ToolContext
+from toolserver.context.context import Surroundings, ToolContext
 from toolserver.context.provenance import Provenance
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.registry.registry import operation_of
@@ -151,8 +151,7 @@ async def compose(
         desk,
         now=lambda: datetime.fromtimestamp(world.now, UTC),
         sla_s=operation.sla_s or 60,
-        host=host,
-        history=history,
+        surroundings=Surroundings(host, history or TimeSeriesStore()),
     )
     checked = operation.arguments.model_validate(dict(arguments or {}))
     values = {name: getattr(checked, name) for name in operation.arguments.model_fields}

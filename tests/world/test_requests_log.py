@@ -1,10 +1,10 @@
 """The log of requests: newest kept, all counted, bounded."""
 
-from toolserver.world.requests_log import KEPT, UNMATCHED_KEPT, URL_KEPT, Entry, RequestLog
+from toolserver.world.requests_log import KEPT, UNMATCHED_KEPT, URL_KEPT, Entry, LoggedRequest, RequestLog
 
 
 def entry(t: float, source: str | None = "A", url: str = "https://a.example/") -> Entry:
-    return Entry(t, source, "GET", url)
+    return Entry(LoggedRequest(t, "GET", url), source)
 
 
 def test_entries_are_listed_by_source_and_time_oldest_first():
@@ -32,7 +32,7 @@ def test_the_log_and_its_texts_are_bounded_and_misses_are_counted_beyond_that():
     for t in range(KEPT + 5):
         log.add(entry(t, url="x" * (URL_KEPT + 10)))
     for t in range(UNMATCHED_KEPT + 5):
-        log.miss(t, "GET", "y" * (URL_KEPT + 10), "r" * 1000)
+        log.miss(LoggedRequest(t, "GET", "y" * (URL_KEPT + 10)), "r" * 1000)
 
     assert (len(log.entries()), log.entries()[0]["t"], log.served["A"]) == (KEPT, 5, KEPT + 5)
     assert len(log.entries()[0]["url"]) == URL_KEPT
@@ -43,7 +43,7 @@ def test_the_log_and_its_texts_are_bounded_and_misses_are_counted_beyond_that():
 def test_forgetting_requests_keeps_the_counts_and_clearing_does_not():
     log = RequestLog()
     log.add(entry(1))
-    log.miss(1, "GET", "u", "r")
+    log.miss(LoggedRequest(1, "GET", "u"), "r")
     log.forget()
     assert (log.entries(), log.served["A"], len(log.unmatched())) == ([], 1, 1)
 

@@ -13,7 +13,7 @@ from tools.free.earthquake import SHOWN
 from toolserver.world.clock import SimClock
 from toolserver.world.model import ROUTES, Ask, Reply, World
 from toolserver.world.rendering import Renderer
-from toolserver.world.requests_log import KEPT, Entry, RequestLog
+from toolserver.world.requests_log import KEPT, Entry, LoggedRequest, RequestLog
 from toolserver.world.server import serve_world
 from toolserver.world.state import WorldState
 from toolserver.world.wire import BODY_MOST
@@ -221,8 +221,8 @@ async def test_requests_are_logged_with_time_source_status_and_fault(world):
 def test_the_log_keeps_the_newest_and_counts_all():
     log = RequestLog()
     for i in range(KEPT + 5):
-        log.add(Entry(float(i), "Toy.quote", "GET", "https://x.example/" + "y" * 5000))
-        log.miss(float(i), "GET", "https://x.example/", "not simulated")
+        log.add(Entry(LoggedRequest(float(i), "GET", "https://x.example/" + "y" * 5000), "Toy.quote"))
+        log.miss(LoggedRequest(float(i), "GET", "https://x.example/"), "not simulated")
     assert len(log.entries()) == KEPT
     assert log.entries()[0]["t"] == 5
     assert len(log.entries()[0]["url"]) == 2000

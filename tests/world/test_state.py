@@ -6,6 +6,7 @@ import pytest
 
 from toolserver.world.clock import SimClock
 from toolserver.world.faults import KINDS
+from toolserver.world.requests_log import LoggedRequest
 from toolserver.world.state import EDITS_MOST, PAID, PRIMARIES, WorldState, next_weekend, scenarios
 
 T = datetime(2027, 1, 15, 8, tzinfo=UTC).timestamp()  # a Friday
@@ -82,7 +83,7 @@ def test_a_reset_leads_back_to_the_start():
     state = world_state()
     state.play("busy")
     state.seed = 9
-    state.log.miss(T, "GET", "u", "r")
+    state.log.miss(LoggedRequest(T, "GET", "u"), "r")
     state.reset()
 
     assert (state.seed, state.scenario, state.log.unmatched_count) == (7, "normal", 0)

@@ -32,7 +32,7 @@ class LiveValues:
     """The cards of one service."""
 
     def __init__(self, registry: Registry, answers: ResponseCache) -> None:
-        self._answers, self._history = answers, answers.history
+        self._answers, self._history = answers, answers.surroundings.history
         self.shown = [o for o in registry if _is_kept(o) and o.headline is not None]
         self._kept_by_name = {o.name: o for o in registry if _is_kept(o)}
         self._asked_at: dict[str, float] = {}  # by the names of tools

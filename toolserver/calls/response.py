@@ -36,6 +36,20 @@ encode = msgspec.json.encode
 decode = msgspec.json.decode
 
 
+@dataclass(frozen=True, slots=True)
+class AnswerOrigin:
+    """The service that an answer is from: its host name, whether its world is simulated, and its list of sources."""
+
+    source: str
+    simulated: bool = False
+    sources_digest: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return what the `_meta` of every answer says about the service."""
+        digest, is_simulated = {"sources_digest": self.sources_digest}, {"simulated": True}
+        return (digest if self.sources_digest else {}) | (is_simulated if self.simulated else {})
+
+
 @dataclass(slots=True, eq=False)
 class RenderedResponse:
     """One answer's bytes and the facts that its headers need. Faces keep derived data in `memo`.

@@ -23,10 +23,16 @@ from pydantic import BaseModel, ValidationError
 
 from toolserver import __version__
 from toolserver.calls.arguments import build_cache_key, is_default
-from toolserver.calls.response import ENCODINGS, RenderedResponse, epoch, find_no_charge_reason, json_bytes
+from toolserver.calls.response import (
+    ENCODINGS,
+    AnswerOrigin,
+    RenderedResponse,
+    epoch,
+    find_no_charge_reason,
+    json_bytes,
+)
 from toolserver.clock import Clock
-from toolserver.context.context import ToolContext
-from toolserver.context.time_series import TimeSeriesStore
+from toolserver.context.context import Surroundings, ToolContext
 from toolserver.core.caller import Caller
 from toolserver.core.models import iso, iso_or_none
 from toolserver.core.packing import PackingDamaged, pack, unpack
@@ -335,20 +341,15 @@ class ResponseCache:
         *,
         clock: Clock,
         tasks: TaskGroup,
-        source: str,
-        simulated: bool = False,
-        sources_digest: str | None = None,
+        origin: AnswerOrigin,
         hedge_after_s: float = 2.5,
-        host: Any = None,
-        history: TimeSeriesStore | None = None,
+        surroundings: Surroundings | None = None,
         stored: StoredResponses | None = None,
     ) -> None:
-        self._reader, self._source = reader, source
-        digest, is_simulated = {"sources_digest": sources_digest}, {"simulated": True}
-        self._about = (digest if sources_digest else {}) | (is_simulated if simulated else {})
+        self._reader, self._source, self._about = reader, origin.source, origin.as_json()
         self.clock = clock
-        self._hedge_after_s, self._host, self._stored = hedge_after_s, host, stored or StoredResponses("")
-        self.history = history or TimeSeriesStore()
+        self._hedge_after_s, self._stored = hedge_after_s, stored or StoredResponses("")
+        self.surroundings = surroundings or Surroundings()
         self._flights = SingleFlight(tasks)
         self._rhythm = CallRhythm()
         self.table = AnswerTable()
@@ -517,8 +518,7 @@ class ResponseCache:
                 sla_s=operation.sla_s if operation.sla_s is not None else operation.ttl(arguments),
                 hedge_after_s=self._hedge_after_s,
                 patience_s=PATIENCE * operation.deadline_s,
-                host=self._host,
-                history=self.history,
+                surroundings=self.surroundings,
                 caller=caller,
             )
             try:

@@ -21,10 +21,11 @@ import click
 import httpx
 
 from catalog import python_types, tool_pages, typescript_types
-from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response import AnswerOrigin, RenderedResponse
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.cli.load_settings import settings_from
 from toolserver.clock import ManualClock
+from toolserver.context.context import Surroundings
 from toolserver.context.service_info import ServiceInfo
 from toolserver.core.metrics import Usage
 from toolserver.errors import NotFound
@@ -206,7 +207,14 @@ async def compose_example(
     host = ServiceInfo(clock, folder, probe_targets=targets, usage=Usage(clock.now), evidence=OneCall())
     async with anyio.create_task_group() as tasks:
         cache = SourceCache(reader, clock=clock, tasks=tasks)
-        answers = ResponseCache(cache, clock=clock, tasks=tasks, source="data.example", host=host, hedge_after_s=30)
+        answers = ResponseCache(
+            cache,
+            clock=clock,
+            tasks=tasks,
+            origin=AnswerOrigin("data.example"),
+            hedge_after_s=30,
+            surroundings=Surroundings(host),
+        )
         for source, query in operation.warm:
             with suppress(SourceExcluded):
                 await cache.fresh(source, query, sla_s=0)

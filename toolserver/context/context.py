@@ -16,7 +16,7 @@ concurrently, each by its own chain.
 
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
@@ -81,6 +81,14 @@ R = TypeVar("R")
 HELD_S = 30.0  # when to recompose an answer whose source our own pacing held back; that source has answered by then
 
 
+@dataclass(slots=True)
+class Surroundings:
+    """What a tool finds beside its sources: the service that runs it, and the values that the service remembers."""
+
+    host: Any = None
+    history: TimeSeriesStore = field(default_factory=TimeSeriesStore)
+
+
 class ToolContext:
     """One composition of one tool's answer. Each composition gets a new context."""
 
@@ -92,17 +100,16 @@ class ToolContext:
         sla_s: float,
         hedge_after_s: float = 2.5,
         patience_s: float = math.inf,
-        host: Any = None,
-        history: TimeSeriesStore | None = None,
+        surroundings: Surroundings | None = None,
         caller: Caller | None = None,
     ) -> None:
         self._reader, self._now, self._sla_s, self._hedge_after_s = reader, now, sla_s, hedge_after_s
         self._give_up_at = math.inf if patience_s == math.inf else anyio.current_time() + patience_s
         self.now = now()  # one instant for the whole composition
-        self.host = host
+        surroundings = surroundings or Surroundings()
+        self.host, self.history = surroundings.host, surroundings.history
         self.caller = caller  # set for payment and account tools only
         self.notes = Provenance()
-        self.history = history or TimeSeriesStore()
         self.empty = False
         self.shortened_s: float | None = None
 

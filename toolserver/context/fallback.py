@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, overload
 
 import anyio
 
-from toolserver.context.provenance import SourceNote, Status
+from toolserver.context.provenance import Coverage, SourceNote, Status
 from toolserver.upstream.freshness import judge
 from toolserver.upstream.reading import SourceAnswer, SourceReader
 from toolserver.upstream.source import (
@@ -106,9 +106,8 @@ class FallbackReader:
         age = judge(source, answer, now=self._now(), sla_s=self._sla_s)
         status: Status = "stale" if age.stale else "live" if answer.latency_ms is not None else "cached"
         part = source.covers(answer.value) if source.covers else None
-        return SourceNote(
-            source, self.section, status, answer.fetched_at, answer.failure, dropped=answer.dropped, part=part
-        )
+        coverage = Coverage(part, answer.dropped)
+        return SourceNote(source, self.section, status, answer.fetched_at, answer.failure, coverage=coverage)
 
 
 Fallback: TypeAlias = Callable[[FallbackReader], Awaitable[T]]

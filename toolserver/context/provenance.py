@@ -40,6 +40,14 @@ PASSING: frozenset[Code] = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
+class Coverage:
+    """How much of an upstream's list a read covers."""
+
+    part: str | None = None  # the part of the list that was read, or None for all of it
+    dropped: int = 0  # rows that could not be read
+
+
+@dataclass(frozen=True, slots=True)
 class SourceNote:
     """One read of a source, from the upstream or the cache, for one section."""
 
@@ -49,8 +57,7 @@ class SourceNote:
     fetched_at: datetime | None = None
     reason: str | None = None
     replaces: str | None = None
-    dropped: int = 0  # rows that could not be read
-    part: str | None = None  # the part of the upstream's list that was read, or None for all of it
+    coverage: Coverage = Coverage()
 
     @property
     def used(self) -> bool:
@@ -108,8 +115,8 @@ class Provenance:
         """Add notes. A source read twice for a section becomes one note, with the more severe status."""
         for note in notes:
             self._warn_dropped(note)
-            if note.part and note.used:
-                self.warn(note.section, "insufficient_sample", f"Read was {note.part}.", note.source.name)
+            if (part := note.coverage.part) and note.used:
+                self.warn(note.section, "insufficient_sample", f"Read was {part}.", note.source.name)
             twin = next(
                 (i for i, n in enumerate(self.sources) if n.source is note.source and n.section == note.section), None
             )
@@ -124,11 +131,12 @@ class Provenance:
             self.warnings.append(warning)
 
     def _warn_dropped(self, note: SourceNote) -> None:
-        if not note.dropped or not note.used:
+        dropped = note.coverage.dropped
+        if not dropped or not note.used:
             return
-        rows = "1 row" if note.dropped == 1 else f"{note.dropped:,} rows"
-        message = f"{rows} of {note.source.name} could not be read and {'is' if note.dropped == 1 else 'are'} left out."
-        warning = Caveat(note.section, "rows_dropped", message, note.source.name, count=note.dropped)
+        rows = "1 row" if dropped == 1 else f"{dropped:,} rows"
+        message = f"{rows} of {note.source.name} could not be read and {'is' if dropped == 1 else 'are'} left out."
+        warning = Caveat(note.section, "rows_dropped", message, note.source.name, count=dropped)
         if warning not in self.warnings:
             self.warnings.append(warning)
 
@@ -205,5 +213,5 @@ def _merge(one: SourceNote, other: SourceNote) -> SourceNote:
         return replace(used, reason=used.reason or failed.reason)
     severe, mild = (one, other) if _SEVERITY[one.status] >= _SEVERITY[other.status] else (other, one)
     ages = [n.fetched_at for n in (one, other) if n.fetched_at]
-    dropped = max(one.dropped, other.dropped)
-    return replace(severe, fetched_at=min(ages, default=None), reason=severe.reason or mild.reason, dropped=dropped)
+    coverage = replace(severe.coverage, dropped=max(one.coverage.dropped, other.coverage.dropped))
+    return replace(severe, fetched_at=min(ages, default=None), reason=severe.reason or mild.reason, coverage=coverage)

@@ -10,17 +10,39 @@ URL_KEPT = 2_000
 
 
 @dataclass(slots=True)
-class Entry:
-    """One request. `status` is None if the connection got no answer; `ms` is None until it is answered."""
+class LoggedRequest:
+    """A request as the simulated world got it. `t` is in simulated epoch seconds; a long URL is shortened."""
 
-    t: float  # simulated epoch seconds
-    source: str | None
+    t: float
     method: str
     url: str
+
+    def __post_init__(self) -> None:
+        self.url = self.url[:URL_KEPT]
+
+
+@dataclass(slots=True)
+class Entry:
+    """The answer to one request. `status` is None if the connection got none; `ms` is None until it is answered."""
+
+    request: LoggedRequest
+    source: str | None
     status: int | None = None
     ms: float | None = None
     conditional: bool = False
     fault: str | None = None  # id of the rule that fired
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "t": self.request.t,
+            "source": self.source,
+            "method": self.request.method,
+            "url": self.request.url,
+            "status": self.status,
+            "ms": self.ms,
+            "conditional": self.conditional,
+            "fault": self.fault,
+        }
 
 
 class RequestLog:
@@ -40,7 +62,6 @@ class RequestLog:
         self.unmatched_count = 0
 
     def add(self, entry: Entry) -> None:
-        entry.url = entry.url[:URL_KEPT]
         self._entries.append(entry)
         if entry.source:
             self.served[entry.source] += 1
@@ -50,17 +71,17 @@ class RequestLog:
         entry.source = source
         self.served[source] += 1
 
-    def miss(self, t: float, method: str, url: str, reason: str) -> None:
+    def miss(self, request: LoggedRequest, reason: str) -> None:
         """Record a request that should have been simulated but was not."""
         self.unmatched_count += 1
-        self._unmatched.append({"t": t, "method": method, "url": url[:URL_KEPT], "reason": reason[:300]})
+        self._unmatched.append({**asdict(request), "reason": reason[:300]})
 
     def entries(self, source: str | None = None, since: float | None = None) -> list[dict[str, Any]]:
         """List entries, oldest first, only of `source` and not older than `since` (epoch s)."""
         return [
-            asdict(entry)
+            entry.as_json()
             for entry in self._entries
-            if (source is None or entry.source == source) and (since is None or entry.t >= since)
+            if (source is None or entry.source == source) and (since is None or entry.request.t >= since)
         ]
 
     def unmatched(self) -> list[dict[str, Any]]:

@@ -14,7 +14,7 @@ from toolserver.world.answers import PROBED, SimulatedAnswer, answer, probe
 from toolserver.world.faults import is_conditional
 from toolserver.world.model import Ask, Reply, Routes
 from toolserver.world.rendering import RenderedReply, Renderer
-from toolserver.world.requests_log import Entry
+from toolserver.world.requests_log import Entry, LoggedRequest
 from toolserver.world.state import WorldState
 from toolserver.world.wire import IDLE_S, Received, RequestTooLarge, Response, Wire, respond
 
@@ -78,7 +78,8 @@ class Site:
             if wire.can_answer:
                 await wire.answer(self._error(status, str(error)))
         except h11.LocalProtocolError as error:  # a provider returned a header that cannot be sent
-            self._state.log.miss(self._state.clock.now(), "", "", f"LocalProtocolError: {error}")
+            unsent = LoggedRequest(self._state.clock.now(), method="", url="")
+            self._state.log.miss(unsent, f"LocalProtocolError: {error}")
         except TimeoutError:
             pass  # nothing arrived for a long time
         await wire.close()
@@ -98,9 +99,8 @@ class Site:
     async def _upstream(self, wire: Wire, request: Received) -> bool:
         started = time.perf_counter()
         ask = asked(request)
-        entry = Entry(
-            round(self._state.clock.now(), 3), None, request.method, url_of(ask), conditional=is_conditional(ask)
-        )
+        logged = LoggedRequest(round(self._state.clock.now(), 3), request.method, url_of(ask))
+        entry = Entry(logged, None, conditional=is_conditional(ask))
         self._state.log.add(entry)
         simulated = await self._answer(ask)
         entry.fault = simulated.rule.id if simulated.rule else None
@@ -120,18 +120,18 @@ class Site:
 
     async def _answer(self, ask: Ask) -> SimulatedAnswer:
         """Answer with 501 if nothing is simulated or recorded, or 500 if a provider fails. Both count as unmatched."""
-        now = self._state.clock.now()
+        logged = LoggedRequest(self._state.clock.now(), ask.method, url_of(ask))
         try:
             simulated = await answer(self._state, self._routes, self._renderer, ask)
         except Exception as error:  # a provider's bug must not take down the listener
             reason = f"{type(error).__name__}: {error}"
-            self._state.log.miss(now, ask.method, url_of(ask), reason)
+            self._state.log.miss(logged, reason)
             return SimulatedAnswer(
                 RenderedReply.of(Reply.json({"error": "the simulated upstream failed", "reason": reason}, 500))
             )
         if simulated is None:
             missing = self._routes.missing
-            self._state.log.miss(now, ask.method, url_of(ask), missing)
+            self._state.log.miss(logged, missing)
             return SimulatedAnswer(RenderedReply.of(Reply.json({"error": missing, "url": url_of(ask)}, 501)))
         return simulated
 
@@ -140,10 +140,11 @@ class Site:
         if request.method != "GET" or not re.fullmatch(r"[\w.:-]{1,253}", host):
             return self._plain(Reply.json({"error": "GET /probe/{host}"}, 400))
         if self._routes.probes is not None and host not in self._routes.probes:
-            self._state.log.miss(self._state.clock.now(), "CONNECT", host, self._routes.missing)
+            self._state.log.miss(LoggedRequest(self._state.clock.now(), "CONNECT", host), self._routes.missing)
             return self._plain(Reply.json({"error": self._routes.missing, "host": host}, 501))
         said, rule = probe(self._state, host, self._routes.probes)
-        entry = Entry(round(self._state.clock.now(), 3), PROBED, "CONNECT", host, 200, 0.0)
+        logged = LoggedRequest(round(self._state.clock.now(), 3), "CONNECT", host)
+        entry = Entry(logged, PROBED, status=200, ms=0.0)
         entry.fault = rule.id if rule else None
         self._state.log.add(entry)
         return self._plain(Reply.json(said))

@@ -14,9 +14,13 @@ def fields(name, registry=TINY):
 def test_each_argument_has_a_field_of_its_kind():
     inputs = fields("sights")
     assert list(inputs) == list(TINY["sights"].input_schema["properties"])
-    assert (inputs["lat"].kind, inputs["lat"].minimum, inputs["lat"].maximum) == ("number", -90, 90)
+    assert (inputs["lat"].control.kind, inputs["lat"].control.minimum, inputs["lat"].control.maximum) == (
+        "number",
+        -90,
+        90,
+    )
     assert inputs["lat"].required
-    assert (inputs["kind"].kind, inputs["kind"].choices, inputs["kind"].hint) == (
+    assert (inputs["kind"].control.kind, inputs["kind"].control.choices, inputs["kind"].hint) == (
         "choice",
         ("tower", "bridge"),
         "tower",
@@ -30,16 +34,17 @@ def test_an_example_is_filled_in_and_an_address_of_the_caller_is_not():
 
 
 def test_whole_numbers_step_by_one_and_what_has_no_simple_form_is_json():
-    assert fields("earthquakes", PROJECT)["limit"].step == "1"
-    assert fields("weather", PROJECT)["lat"].step == "any"
-    assert fields("webhook_subscribe", PROJECT)["when"].kind == "json"
+    assert fields("earthquakes", PROJECT)["limit"].control.step == "1"
+    assert fields("weather", PROJECT)["lat"].control.step == "any"
+    assert fields("webhook_subscribe", PROJECT)["when"].control.kind == "json"
 
 
 def test_every_argument_of_the_project_has_a_field_that_says_what_it_is_for():
     for operation in PROJECT:
         for field in form_fields(operation):
-            assert field.kind in ("choice", "flag", "number", "text", "json")
-            assert bool(field.choices) == (field.kind in ("choice", "flag")), (operation.name, field.name)
+            control = field.control
+            assert control.kind in ("choice", "flag", "number", "text", "json")
+            assert bool(control.choices) == (control.kind in ("choice", "flag")), (operation.name, field.name)
 
 
 def test_a_required_number_is_given_its_least_value_and_an_optional_one_shows_its_default():
@@ -47,12 +52,13 @@ def test_a_required_number_is_given_its_least_value_and_an_optional_one_shows_it
     assert (inputs["lat"].initial, inputs["lat"].hint) == ("-90", "-90")
     assert (inputs["kind"].initial, inputs["period"].hint, inputs["names"].hint) == ("", "", "")
     bought = fields("payment_buy_credits")["amount_usd"]
-    assert (bought.initial, bought.minimum, bought.maximum, bought.step) == ("1", 1, None, "any")
+    bounds = bought.control
+    assert (bought.initial, bounds.minimum, bounds.maximum, bounds.step) == ("1", 1, None, "any")
 
 
 def test_what_has_no_example_is_asked_for_and_not_filled_in():
     field = fields("webhook_unsubscribe")["id"]
-    assert (field.kind, field.required, field.initial, field.hint) == ("text", True, "", "…")
+    assert (field.control.kind, field.required, field.initial, field.hint) == ("text", True, "", "…")
     url = fields("webhook_subscribe", PROJECT)["webhook_url"]
     assert (url.initial, url.hint) == ("", "…")
 
@@ -69,6 +75,6 @@ def test_a_default_is_shown_rather_than_an_example():
 
 
 def test_a_flag_is_chosen_from_two_words():
-    flags = [field for operation in PROJECT for field in form_fields(operation) if field.kind == "flag"]
+    flags = [field for operation in PROJECT for field in form_fields(operation) if field.control.kind == "flag"]
     assert flags
-    assert {field.choices for field in flags} == {("true", "false")}
+    assert {field.control.choices for field in flags} == {("true", "false")}
