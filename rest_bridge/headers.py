@@ -17,7 +17,7 @@ from toolserver.calls.response import COMPRESS_FROM, ENCODINGS, RenderedResponse
 from toolserver.core import ids
 from toolserver.core.caller import REFERENCE
 from toolserver.money.x402.wire import header, settle_version_1
-from toolserver.registry.deprecations import find_deprecations, write_headers
+from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, find_deprecations, write_headers
 from toolserver.registry.registry import Operation
 from toolserver.registry.site_facts import SiteFacts, link_header
 
@@ -46,7 +46,12 @@ _BY_REFERENCE: Header = (b"preference-applied", b"receipt=reference")
 class HeaderBook:
     """The response headers of one server, and of the answers of its tools (`operations`)."""
 
-    def __init__(self, facts: SiteFacts, operations: Iterable[Operation] = ()) -> None:
+    def __init__(
+        self,
+        facts: SiteFacts,
+        operations: Iterable[Operation] = (),
+        deprecations: Sequence[Deprecation] = DEPRECATIONS,
+    ) -> None:
         self.always: list[Header] = [
             ANY_ORIGIN,
             (b"access-control-expose-headers", EXPOSED.encode()),
@@ -57,7 +62,7 @@ class HeaderBook:
         ]
         if facts.base_url.startswith("https:"):
             self.always.append((b"strict-transport-security", b"max-age=31536000"))
-        self._announced = {operation.name: _announce(operation) for operation in operations}
+        self._announced = {operation.name: _announce(operation, deprecations) for operation in operations}
         self._sold = {
             name: [JSON_TYPE, PRIVATE, VARY, *self.always, *announced] for name, announced in self._announced.items()
         }
@@ -109,9 +114,9 @@ class HeaderBook:
         ]
 
 
-def _announce(operation: Operation) -> list[Header]:
+def _announce(operation: Operation, deprecations: Sequence[Deprecation]) -> list[Header]:
     """Return the headers that announce deprecated parts of a tool."""
-    announced = write_headers(find_deprecations(operation))
+    announced = write_headers(find_deprecations(operation, deprecations))
     return [(name.lower().encode(), value.encode("latin-1")) for name, value in announced.items()]
 
 

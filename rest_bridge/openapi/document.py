@@ -1,6 +1,6 @@
 """Writes /openapi.json: the REST interface in OpenAPI 3.1, generated from the registry."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
@@ -10,7 +10,7 @@ from rest_bridge.openapi.receipts import describe_receipt_paths, describe_stored
 from rest_bridge.openapi.webhooks import describe_deliveries
 from rest_bridge.pages.receipts import VERIFY
 from toolserver import API_VERSION
-from toolserver.registry.deprecations import find_deprecations
+from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, find_deprecations
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.placement import has_placeholders, names_in, place_arguments
 from toolserver.registry.registry import Operation, Registry, Tier
@@ -33,7 +33,12 @@ NO_EXAMPLES: Mapping[str, Any] = MappingProxyType({})
 _LICENCES = {Tier.FREE: "permissive, with the attribution that each source requires", Tier.PREMIUM: "inference-only"}
 
 
-def openapi(registry: Registry, facts: SiteFacts, examples: Mapping[str, Any] = NO_EXAMPLES) -> dict[str, Any]:
+def openapi(
+    registry: Registry,
+    facts: SiteFacts,
+    examples: Mapping[str, Any] = NO_EXAMPLES,
+    deprecations: Sequence[Deprecation] = DEPRECATIONS,
+) -> dict[str, Any]:
     """Return the description. `examples` has answers by tool name."""
     shared = components(facts)
     schemas = {name: schema for operation in registry for name, schema in _schemas(operation).items()}
@@ -43,7 +48,7 @@ def openapi(registry: Registry, facts: SiteFacts, examples: Mapping[str, Any] = 
         "servers": [{"url": facts.url("")}],
         "externalDocs": {"url": facts.url("/docs"), "description": "Documentation for people"},
         "tags": _tags(registry),
-        "paths": {**_paths(registry, facts, examples), **describe_pages(registry)},
+        "paths": {**_paths(registry, facts, examples, deprecations), **describe_pages(registry)},
         **describe_deliveries(registry),
         "components": {**shared, "schemas": {**shared["schemas"], **schemas}},
         "x-license": _licence_texts(registry),
@@ -74,10 +79,14 @@ def _tags(registry: Registry) -> list[Schema]:
     return [*tiers, {"name": "service", "description": "Discovery, MCP and readiness"}]
 
 
-def _paths(registry: Registry, facts: SiteFacts, examples: Mapping[str, Any]) -> dict[str, Schema]:
+def _paths(
+    registry: Registry, facts: SiteFacts, examples: Mapping[str, Any], deprecations: Sequence[Deprecation]
+) -> dict[str, Schema]:
     paths: dict[str, Schema] = {}
     for operation in registry:
         described = _operation(operation, facts, examples)
+        if any(each.kind in ("path", "tool") for each in find_deprecations(operation, deprecations)):
+            described["deprecated"] = True
         item = paths.setdefault(operation.path, {})
         item[operation.method.lower()] = described
         if operation.method == "GET":
@@ -96,7 +105,6 @@ def _operation(operation: Operation, facts: SiteFacts, examples: Mapping[str, An
         "description": operation.text,
         "externalDocs": {"url": facts.url(tool_path(operation))},
         "security": [{"bearer": []}] if auth(operation) == "bearer" else [],
-        **({"deprecated": True} if any(each.kind in ("path", "tool") for each in find_deprecations(operation)) else {}),
         **_request(operation),
         "responses": _responses(operation, examples),
         "x-credits": operation.credits,

@@ -1,8 +1,10 @@
 """Writes /changelog: deprecations and CHANGELOG.md, as a page for people and as Markdown on request."""
 
+from collections.abc import Sequence
+
 from rest_bridge.pages.folding import fold_changes
 from rest_bridge.pages.render import markdown_to_html, render_page
-from toolserver.registry.deprecations import write_table
+from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, write_table
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import MARKDOWN, Document, SiteFacts
 
@@ -20,12 +22,12 @@ def changelog(registry: Registry, facts: SiteFacts, source: str) -> Document:
     )
 
 
-def changelog_markdown(source: str) -> Document:
+def changelog_markdown(source: str, deprecations: Sequence[Deprecation] = DEPRECATIONS) -> Document:
     """Return the changelog as Markdown."""
-    return Document(_with_deprecations(source).encode(), MARKDOWN)
+    return Document(_with_deprecations(source, deprecations).encode(), MARKDOWN)
 
 
-def _with_deprecations(source: str) -> str:
+def _with_deprecations(source: str, deprecations: Sequence[Deprecation] = DEPRECATIONS) -> str:
     """Return the file with the deprecations before its first version."""
     head, mark, rest = source.partition("## [")
-    return head + write_table() + mark + rest
+    return head + write_table(deprecations) + mark + rest

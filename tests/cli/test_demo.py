@@ -4,22 +4,21 @@ import re
 
 import pytest
 
-from toolserver.cli import demo as module
 from toolserver.cli.demo import demo_command
 from toolserver.cli.demo_settings import DEMO_CREDITS
 from toolserver.settings import LedgerSettings, Settings, WebhookSettings
 
 
+class ServedAtOnce(list):
+    """Takes the place of `serve_until`: notes what it is called with and serves nothing."""
+
+    async def __call__(self, settings, stop, notice, **named):
+        self.append((settings, {"notice": notice, **named}))
+
+
 @pytest.fixture
-def until(monkeypatch):
-    """What `serve_until` was called with."""
-    calls = []
-
-    async def serve_until(settings, stop, notice, **named):
-        calls.append((settings, {"notice": notice, **named}))
-
-    monkeypatch.setattr(module, "serve_until", serve_until)
-    return calls
+def until():
+    return ServedAtOnce()
 
 
 async def test_a_demo_runs_on_its_own_world_with_a_token_that_it_funds_first(until):
@@ -32,7 +31,7 @@ async def test_a_demo_runs_on_its_own_world_with_a_token_that_it_funds_first(unt
                 async def mint(token, credits, *, cause):
                     minted.append((token, credits, cause))
 
-    await demo_command(Settings(), {}, seed=1, ready_json=True)
+    await demo_command(Settings(), {}, seed=1, ready_json=True, serve=until)
     ((settings, named),) = until
     facts = named["notice"].facts
     assert re.fullmatch(r"http://127\.0\.0\.1:[1-9]\d*", facts["world_url"])
@@ -50,7 +49,7 @@ async def test_a_demo_runs_on_its_own_world_with_a_token_that_it_funds_first(unt
     ("webhooks", "allowed"), [(WebhookSettings(), True), (WebhookSettings(allow_loopback=False), False)]
 )
 async def test_a_demo_delivers_webhooks_to_this_machine_unless_that_is_switched_off(until, webhooks, allowed):
-    await demo_command(Settings(webhooks=webhooks), {}, seed=1, ready_json=True)
+    await demo_command(Settings(webhooks=webhooks), {}, seed=1, ready_json=True, serve=until)
     assert until[0][0].webhooks.allow_loopback is allowed
 
 
@@ -66,5 +65,5 @@ async def test_a_demo_delivers_webhooks_to_this_machine_unless_that_is_switched_
 )
 async def test_a_demo_is_refused_in_public_and_on_a_ledger_of_others(until, settings, why):
     with pytest.raises(SystemExit, match=why):
-        await demo_command(settings, {}, seed=1, ready_json=True)
+        await demo_command(settings, {}, seed=1, ready_json=True, serve=until)
     assert until == []

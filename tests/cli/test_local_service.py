@@ -1,5 +1,6 @@
 """The service in the process of a command: who calls it, and which data directories it takes."""
 
+import gc
 import json
 
 import click
@@ -61,8 +62,16 @@ def test_an_answer_has_data_unless_its_data_is_null():
     assert [has_data(payload) for payload in ({"credits": 3}, {"data": []}, {"data": None})] == [True, True, False]
 
 
-async def test_a_conversation_has_the_free_tools_that_were_chosen_and_writes_no_ledger(tmp_path, monkeypatch):
-    monkeypatch.setattr("toolserver.cli.local_service.freeze_startup", lambda: None)  # not for the tests that follow
+@pytest.fixture
+def thawed():
+    """What the service froze at its start is found by garbage collection again once the test has ended."""
+    threshold = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*threshold)
+
+
+async def test_a_conversation_has_the_free_tools_that_were_chosen_and_writes_no_ledger(tmp_path, thawed):
     line = b'{"jsonrpc":"2.0","id":1,"method":"tools/list"}'
     async with open_conversation({"data_dir": tmp_path}, toolset="core", tools=["forex", "weather"]) as conversation:
         answer = json.loads(await conversation.answer(line, read_message(line)))

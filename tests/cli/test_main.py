@@ -1,5 +1,6 @@
 """The command line as a whole: its verbs, their help, how options reach a verb, and packages that hide ours."""
 
+import gc
 import json
 import logging
 import subprocess
@@ -11,15 +12,16 @@ import pytest
 from click.testing import CliRunner
 
 from toolserver import __version__
-from toolserver.cli import main as module
 from toolserver.cli.main import PACKAGES, VERBS, describe_hidden, main
+from toolserver.cli.serve import load_fixtures
 from toolserver.errors import ToolserverError
 
 
 @pytest.fixture(autouse=True)
-def no_switch(monkeypatch):
-    """The program switches garbage collection off while it starts; the tests keep it."""
-    monkeypatch.setattr(module.gc, "disable", lambda: None)
+def no_switch():
+    """The program switches garbage collection off while it starts; the next test has it again."""
+    yield
+    gc.enable()
 
 
 def run(*words):
@@ -149,11 +151,9 @@ def test_everything_serves_the_fixtures_of_a_checkout_with_a_warning(monkeypatch
     assert {tool["name"] for tool in named["extension"].definitions} >= named["extension"].fixed.keys()
 
 
-def test_everything_says_where_the_fixtures_are_if_they_are_not_installed(monkeypatch, tmp_path):
-    monkeypatch.setattr("toolserver.cli.serve.FIXTURES", "tests.conformance.nowhere")
-    done = run("serve", "--everything", "--port", 0, "--data-dir", tmp_path)
-    assert done.exit_code == 1
-    assert "run `python -m tests.conformance serve`" in done.stderr
+def test_everything_says_where_the_fixtures_are_if_they_are_not_installed():
+    with pytest.raises(click.ClickException, match=r"run `python -m tests\.conformance serve`"):
+        load_fixtures("tests.conformance.nowhere")
 
 
 def test_several_workers_get_the_flags_to_read_them_again(monkeypatch, tmp_path):

@@ -1,5 +1,6 @@
 """A service in this process: what is refused, what is announced, in which order it starts and how it ends."""
 
+import gc
 import json
 from functools import partial
 
@@ -14,9 +15,12 @@ from toolserver.settings import MetricsSettings, Settings
 
 
 @pytest.fixture(autouse=True)
-def no_freeze(monkeypatch):
-    """The objects of a test stay where garbage collection finds them."""
-    monkeypatch.setattr("toolserver.cli.run_service.freeze_startup", lambda: None)
+def thawed():
+    """What a service froze at its start is found by garbage collection again once a test has ended."""
+    threshold = gc.get_threshold()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*threshold)
 
 
 async def test_what_prepares_a_service_is_done_before_the_ready_line(tmp_path, capsys):

@@ -10,7 +10,6 @@ import sys
 import anyio
 import pytest
 
-from toolserver.cli import worker as module
 from toolserver.cli.worker import Orders, name_worker, read_orders, work
 from toolserver.serving.listeners import Listeners
 from toolserver.serving.supervisor import REPLACED, STOP
@@ -70,7 +69,7 @@ async def test_one_that_is_replaced_refuses_nothing_until_the_whole_service_ends
     assert not orders.is_replaced()
 
 
-async def test_it_serves_on_the_sockets_that_it_was_given_until_it_is_to_end(pipe, monkeypatch, tmp_path):
+async def test_it_serves_on_the_sockets_that_it_was_given_until_it_is_to_end(pipe, tmp_path):
     settings = Settings(port=0, data_dir=tmp_path)
     opened = Listeners.open(settings)
     seen = []
@@ -80,10 +79,9 @@ async def test_it_serves_on_the_sockets_that_it_was_given_until_it_is_to_end(pip
         os.write(pipe["write"], STOP)
         await stop.wait()
 
-    monkeypatch.setattr(module, "serve_until", serve_until)
     files = {name: None if file is None else os.dup(file) for name, file in opened.files.items()}
     with anyio.fail_after(20):
-        await work(settings, {"number": 0, "files": files, "world": None}, pipe["read"])
+        await work(settings, {"number": 0, "files": files, "world": None}, pipe["read"], serve=serve_until)
     (named,) = seen
     assert named["listeners"].addresses == opened.addresses
     assert (named["notice"].as_json, named["is_replaced"]()) == (True, False)

@@ -19,17 +19,16 @@ async def test_a_world_whose_port_is_taken_ends_with_a_sentence():
             await world_command(Settings(), host="127.0.0.1", port=port, seed=1)
 
 
-async def test_a_world_announces_its_address_and_runs_until_a_signal(monkeypatch):
+async def test_a_world_announces_its_address_and_runs_until_a_signal():
     announced, facts = anyio.Event(), {}
 
     def announce(**named):
         facts.update(named)
         announced.set()
 
-    monkeypatch.setattr("toolserver.cli.world.announce", announce)
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks, httpx.AsyncClient() as client:
-            tasks.start_soon(lambda: world_command(Settings(), host="127.0.0.1", port=0, seed=1))
+            tasks.start_soon(lambda: world_command(Settings(), host="127.0.0.1", port=0, seed=1, publish=announce))
             await announced.wait()
             url = f"{facts['world_url']}/u/earthquake.usgs.gov/earthquakes/feed/v1.0/summary/2.5_day.geojson"
             quakes = await client.get(url)

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+import time
 
 import anyio
 import httpx
@@ -45,8 +46,8 @@ def test_pauses_are_slept_through_by_both(monkeypatch):
     async def sleep(seconds):
         slept.append(seconds)
 
-    monkeypatch.setattr("toolserver.client.clients.time.sleep", slept.append)
-    monkeypatch.setattr("toolserver.client.clients.anyio.sleep", sleep)
+    monkeypatch.setattr(time, "sleep", slept.append)
+    monkeypatch.setattr(anyio, "sleep", sleep)
 
     def busy():
         refusals = [httpx.Response(503, json={"error": "shutting_down", "detail": "", "retry_after_seconds": 2})]

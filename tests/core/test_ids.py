@@ -1,6 +1,7 @@
 """Identifiers: unique, ordered where order pays, and no stranger's text taken for one."""
 
 import re
+import time
 
 import pytest
 
@@ -17,7 +18,7 @@ def test_request_ids_differ_and_have_one_form():
 def test_call_ids_differ_and_begin_with_the_time(monkeypatch):
     made = []
     for nanoseconds in (1_000_000, 2_000_000, 3_000_000):
-        monkeypatch.setattr(ids.time, "time_ns", lambda at=nanoseconds: at)
+        monkeypatch.setattr(time, "time_ns", lambda at=nanoseconds: at)
         made += [ids.call_id() for _ in range(400)]
 
     assert len(set(made)) == 1200

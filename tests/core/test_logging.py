@@ -122,9 +122,8 @@ def test_so_many_lines_of_one_cause_are_written_in_a_minute_and_the_next_says_wh
     assert "left_out" not in event_of(second)
 
 
-def test_however_many_causes_there_are_they_are_counted_in_bounded_memory(monkeypatch):
-    monkeypatch.setattr("toolserver.core.logging.CAUSES", 10)
-    limit = CauseLimit(2, monotonic=Stopwatch())
+def test_however_many_causes_there_are_they_are_counted_in_bounded_memory():
+    limit = CauseLimit(2, causes=10, monotonic=Stopwatch())
     assert sum(limit.filter(record_of(f"cause {n}")) for n in range(100)) == 12
 
 

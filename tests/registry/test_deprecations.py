@@ -14,8 +14,7 @@ import pytest
 
 from rest_bridge.openapi.document import openapi
 from rest_bridge.pages.changelog import changelog_markdown
-from toolserver.registry import deprecations
-from toolserver.registry.deprecations import Deprecation, find_deprecations, write_headers, write_table
+from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, find_deprecations, write_headers, write_table
 from toolserver.registry.registry import Operation, Registry
 from toolserver.registry.response_schema import answer_schema
 from toolserver.registry.site_facts import SiteFacts
@@ -73,7 +72,7 @@ def unannounced(published: set[str], here: set[str], table: tuple[Deprecation, .
 def test_no_published_name_goes_unannounced_and_new_ones_are_written_down():
     today = datetime.now(UTC).date()
     published = set(PUBLISHED.read_text(encoding="utf-8").split("\n")) - {""} if PUBLISHED.exists() else set()
-    gone = unannounced(published, names(), deprecations.DEPRECATIONS, today)
+    gone = unannounced(published, names(), DEPRECATIONS, today)
     assert gone == set(), "announce them in toolserver/registry/deprecations.py, and remove them 90 days later"
     if os.environ.get("UPDATE_CONTRACTS"):
         PUBLISHED.write_text("".join(f"{line}\n" for line in sorted(names())), encoding="utf-8")
@@ -117,9 +116,9 @@ def test_less_than_90_days_of_notice_cannot_be_written():
         ("source", "OpenMeteo.geocoding", {"weather", "air_quality"}),
     ],
 )
-def test_it_is_told_by_the_tools_that_it_concerns(monkeypatch, kind, name, concerned):
-    monkeypatch.setattr(deprecations, "DEPRECATIONS", (Deprecation(kind, name, SINCE, SUNSET, "none"),))
-    assert {operation.name for operation in TOOLS if find_deprecations(operation)} == concerned
+def test_it_is_told_by_the_tools_that_it_concerns(kind, name, concerned):
+    going = (Deprecation(kind, name, SINCE, SUNSET, "none"),)
+    assert {operation.name for operation in TOOLS if find_deprecations(operation, going)} == concerned
 
 
 def test_the_earliest_dates_count_and_each_has_its_member():
@@ -131,18 +130,17 @@ def test_the_earliest_dates_count_and_each_has_its_member():
     assert write_headers([]) == {}
 
 
-def test_the_changelog_begins_with_what_is_about_to_go(monkeypatch):
+def test_the_changelog_begins_with_what_is_about_to_go():
     text = "# Changelog\n\n## [Unreleased]\n"
     assert changelog_markdown(text).body.decode() == text
-    monkeypatch.setattr(deprecations, "DEPRECATIONS", (GOING,))
-    told = changelog_markdown(text).body.decode()
-    assert "| field | `weather.data.current.time` | 2027-01-01 | 2027-04-01 | data.current.at |" in write_table()
-    assert told == f"# Changelog\n\n{write_table()}## [Unreleased]\n"
+    table = write_table((GOING,))
+    assert "| field | `weather.data.current.time` | 2027-01-01 | 2027-04-01 | data.current.at |" in table
+    assert changelog_markdown(text, (GOING,)).body.decode() == f"# Changelog\n\n{table}## [Unreleased]\n"
 
 
-def test_the_description_marks_paths_and_tools(monkeypatch):
+def test_the_description_marks_paths_and_tools():
     facts = SiteFacts(base_url="https://data.example", source="data.example")
-    monkeypatch.setattr(deprecations, "DEPRECATIONS", (Deprecation("tool", "forex", SINCE, SUNSET, "none"),))
-    described = openapi(TOOLS, facts)["paths"]
+    going = (Deprecation("tool", "forex", SINCE, SUNSET, "none"),)
+    described = openapi(TOOLS, facts, deprecations=going)["paths"]
     assert described["/api/forex"]["get"]["deprecated"] is True
     assert "deprecated" not in described["/api/gas"]["get"]

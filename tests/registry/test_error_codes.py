@@ -21,9 +21,12 @@ DECLARATION, RAISED = re.findall(r"^```python\n(.*?)^```", GUIDE, re.DOTALL | re
 
 
 @pytest.fixture(autouse=True)
-def declared(monkeypatch):
+def declared():
     """What a test declares is gone after it."""
-    monkeypatch.setattr(CallRejected, "declared", dict(CallRejected.declared))
+    before = dict(CallRejected.declared)
+    yield
+    CallRejected.declared.clear()
+    CallRejected.declared.update(before)
 
 
 @pytest.fixture

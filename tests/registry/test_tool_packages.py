@@ -5,11 +5,13 @@ from importlib.metadata import EntryPoint
 from toolserver.registry import tool_packages
 
 
-def test_named_packages_come_first_and_announced_ones_once_by_name(monkeypatch):
+def test_named_packages_come_first_and_announced_ones_once_by_name():
     announced = [EntryPoint(name, f"{name}_tools", tool_packages.GROUP) for name in ("tides", "cheese", "named")]
-    monkeypatch.setattr(tool_packages, "entry_points", lambda group: announced if group == "toolserver.tools" else [])
 
-    assert tool_packages.tool_packages(["tools", "named_tools"]) == (
+    def find(group):
+        return announced if group == "toolserver.tools" else []
+
+    assert tool_packages.tool_packages(["tools", "named_tools"], find) == (
         "tools",
         "named_tools",
         "cheese_tools",

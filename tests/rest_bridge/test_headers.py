@@ -26,7 +26,6 @@ from toolserver.calls.pipeline import Outcome
 from toolserver.calls.rate_limit import LimitState, Quota
 from toolserver.calls.response import COMPRESS_FROM, RenderedResponse
 from toolserver.money.x402.wire import unheader
-from toolserver.registry import deprecations
 from toolserver.registry.deprecations import Deprecation
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
@@ -132,13 +131,12 @@ def test_limits_are_told_together_or_not_at_all():
     assert limits(b"policy", [standing]) == [(b"ratelimit-policy", b"policy"), (b"ratelimit", b'"daily";r=42;t=50113')]
 
 
-def test_what_is_about_to_go_is_announced_in_the_answers_concerned(monkeypatch):
+def test_what_is_about_to_go_is_announced_in_the_answers_concerned():
     going = (
         Deprecation("field", "forex.data.base", date(2027, 1, 1), date(2027, 4, 1), "data.quote"),
         Deprecation("tool", "premium_macro", date(2027, 1, 2), date(2027, 5, 1), "none"),
     )
-    monkeypatch.setattr(deprecations, "DEPRECATIONS", going)
-    book = HeaderBook(SiteFacts("https://data.example", "data.example"), TOOLS)
+    book = HeaderBook(SiteFacts("https://data.example", "data.example"), TOOLS, going)
     told = {name.decode(): value.decode() for name, value in book.free(WORD, answer(), None, NOW, hit=True)}
     sold = {name.decode(): value.decode() for name, value in book.sold(SOLD)}
 

@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import pytest
 
@@ -113,6 +114,6 @@ def test_one_that_cannot_be_closed_is_refused(tmp_path, monkeypatch):
         raise PermissionError(1, "not permitted")
 
     tmp_path.chmod(0o750)
-    monkeypatch.setattr(type(tmp_path), "chmod", refuse)
+    monkeypatch.setattr(Path, "chmod", refuse)
     with pytest.raises(OpenToOthers, match="chmod go="):
         close_directory(tmp_path)

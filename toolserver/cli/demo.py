@@ -1,6 +1,7 @@
 """Implement `toolserver demo`: the simulated world and a service that share one clock, with a funded token."""
 
 import secrets
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -38,7 +39,14 @@ def demo(ready_json: bool, seed: int, **flags: Any) -> None:
         run_async(settings, demo_command, settings, flags, seed=seed, ready_json=ready_json)
 
 
-async def demo_command(settings: Settings, flags: dict[str, Any], *, seed: int, ready_json: bool) -> None:
+async def demo_command(
+    settings: Settings,
+    flags: dict[str, Any],
+    *,
+    seed: int,
+    ready_json: bool,
+    serve: Callable[..., Awaitable[None]] = serve_until,
+) -> None:
     """Run the world and the service until a signal stops them. `flags` are the options of the command line.
 
     Several workers follow the clock of the world. Raises SystemExit if the settings do not allow a demo.
@@ -66,5 +74,5 @@ async def demo_command(settings: Settings, flags: dict[str, Any], *, seed: int, 
         if settings.workers > 1:
             await supervise(settings, flags, stop, notice, world={"world_url": world_url, "token": token})
         else:
-            await serve_until(settings, stop, notice, prepare=fund_with(token), clock=SharedSimClock(state.clock))
+            await serve(settings, stop, notice, prepare=fund_with(token), clock=SharedSimClock(state.clock))
         tasks.cancel_scope.cancel()

@@ -32,12 +32,12 @@ def serve(ready_json: bool, everything: bool, **flags: Any) -> None:
     run_async(settings, serve_command, settings, ready_json=ready_json, extension=extension)
 
 
-def load_fixtures() -> Any:
+def load_fixtures(module: str = FIXTURES) -> Any:
     """Return the MCP conformance fixtures of a checkout. Ends the program with the way to them if there are none."""
     try:
-        server = importlib.import_module(FIXTURES)
+        server = importlib.import_module(module)
     except ModuleNotFoundError as missing:
-        if missing.name not in ("tests", "tests.conformance", FIXTURES):
+        if missing.name not in ("tests", "tests.conformance", module):
             raise
         raise click.ClickException(
             "the MCP conformance fixtures are not part of the installed package. Clone the repository and run"

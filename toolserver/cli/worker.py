@@ -6,6 +6,7 @@ import json
 import logging
 import os
 import signal
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import anyio
@@ -62,7 +63,13 @@ def read_orders(file: int) -> dict[str, Any]:
     return orders
 
 
-async def work(settings: Settings, orders: dict[str, Any], file: int = ORDERS) -> None:
+async def work(
+    settings: Settings,
+    orders: dict[str, Any],
+    file: int = ORDERS,
+    *,
+    serve: Callable[..., Awaitable[None]] = serve_until,
+) -> None:
     """Serve on the sockets that the orders name until the supervisor or a signal stops this worker."""
     stop, later_orders, world = anyio.Event(), Orders(file), orders["world"]
     listeners = Listeners.adopt(settings, orders["files"])
@@ -75,7 +82,7 @@ async def work(settings: Settings, orders: dict[str, Any], file: int = ORDERS) -
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop_signal, stop)
         tasks.start_soon(later_orders.follow, stop)
-        await serve_until(
+        await serve(
             settings,
             stop,
             ReadyNotice(as_json=True),

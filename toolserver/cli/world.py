@@ -1,6 +1,6 @@
 """Implement `toolserver world`: serve the simulated upstreams, or a recording, without a service."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import anyio
@@ -49,6 +49,7 @@ async def world_command(
     seed: int,
     samples: Path | None = None,
     replay: Path | None = None,
+    publish: Callable[..., None] = announce,
 ) -> None:
     """Run `toolserver world` until a signal stops it. Raises SystemExit if the recording is unreadable."""
     bind_socket(host, port).close()  # so that a port in use is reported in one sentence
@@ -60,7 +61,7 @@ async def world_command(
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop_signal, stop)
         bound = await tasks.start(serve_upstreams, state, tool_packages(settings.tools), host, port, recorded)
-        announce(world_url=f"http://{host}:{bound}")
+        publish(world_url=f"http://{host}:{bound}")
         await stop.wait()
         tasks.cancel_scope.cancel()
 

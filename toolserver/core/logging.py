@@ -65,9 +65,15 @@ class CauseLimit(logging.Filter):
     disk fails, so it is logged with its reason and without a traceback.
     """
 
-    def __init__(self, most: int = LINES_A_MINUTE, *, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        most: int = LINES_A_MINUTE,
+        *,
+        causes: int = CAUSES,
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:
         super().__init__()
-        self._most, self._monotonic = most, monotonic
+        self._most, self._causes, self._monotonic = most, causes, monotonic
         self._minute = 0
         self._lines: Counter[Cause] = Counter()
         self._left_out: Counter[Cause] = Counter()
@@ -77,7 +83,7 @@ class CauseLimit(logging.Filter):
             record.reason, record.exc_info = str(record.exc_info[1]), None
         self._begin_minute()
         cause = _cause_of(record)
-        if cause not in self._lines and len(self._lines) >= CAUSES:
+        if cause not in self._lines and len(self._lines) >= self._causes:
             cause = "", 0, "", None
         self._lines[cause] += 1
         if self._lines[cause] > self._most:

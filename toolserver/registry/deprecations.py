@@ -4,6 +4,7 @@ This table is the only place. Response headers, the API description, /changelog 
 are made from it. A name is removed from the service at its sunset, and its line here then or later.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
@@ -47,9 +48,9 @@ class Deprecation:
 DEPRECATIONS: tuple[Deprecation, ...] = ()
 
 
-def find_deprecations(operation: Operation) -> list[Deprecation]:
+def find_deprecations(operation: Operation, deprecations: Sequence[Deprecation] = DEPRECATIONS) -> list[Deprecation]:
     """Return the deprecations of a tool, the next sunset first."""
-    return [each for each in _in_order() if each.concerns(operation)]
+    return [each for each in _in_order(deprecations) if each.concerns(operation)]
 
 
 def write_headers(deprecations: list[Deprecation]) -> dict[str, str]:
@@ -64,19 +65,20 @@ def write_headers(deprecations: list[Deprecation]) -> dict[str, str]:
     }
 
 
-def write_table() -> str:
+def write_table(deprecations: Sequence[Deprecation] = DEPRECATIONS) -> str:
     """Return the head of the changelog in Markdown, or an empty string if nothing is deprecated."""
-    if not DEPRECATIONS:
+    if not deprecations:
         return ""
     rows = [
-        f"| {each.kind} | `{each.name}` | {each.since} | {each.sunset} | {each.replacement} |" for each in _in_order()
+        f"| {each.kind} | `{each.name}` | {each.since} | {each.sunset} | {each.replacement} |"
+        for each in _in_order(deprecations)
     ]
     head = ["## Deprecated", "", "| what | name | announced | removed on | instead |", "|---|---|---|---|---|"]
     return "\n".join([*head, *rows, "", ""])
 
 
-def _in_order() -> list[Deprecation]:
-    return sorted(DEPRECATIONS, key=lambda each: (each.sunset, each.name))
+def _in_order(deprecations: Sequence[Deprecation]) -> list[Deprecation]:
+    return sorted(deprecations, key=lambda each: (each.sunset, each.name))
 
 
 def _midnight(day: date) -> datetime:

@@ -14,7 +14,6 @@ from rest_bridge.documents import documents
 from rest_bridge.openapi.document import openapi
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.requirements import proves
-from toolserver.registry import deprecations
 from toolserver.registry.deprecations import Deprecation
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry, Tier
@@ -363,13 +362,12 @@ def test_tags_are_those_that_are_used_and_the_service():
     assert [tag["name"] for tag in openapi(FREE, FACTS)["tags"]] == ["free", "service"]
 
 
-def test_what_is_announced_to_go_is_deprecated_as_a_whole_only_if_the_whole_goes(monkeypatch):
+def test_what_is_announced_to_go_is_deprecated_as_a_whole_only_if_the_whole_goes():
     going = (
         Deprecation("field", "sights.data.best", date(2027, 1, 1), date(2027, 4, 1), "none"),
         Deprecation("tool", "digest", date(2027, 1, 1), date(2027, 4, 1), "none"),
     )
-    monkeypatch.setattr(deprecations, "DEPRECATIONS", going)
-    paths = openapi(TINY, FACTS)["paths"]
+    paths = openapi(TINY, FACTS, deprecations=going)["paths"]
     marked = {path for path, item in paths.items() if any(one.get("deprecated") for one in item.values())}
     assert marked == {"/api/digest"}
     assert all("deprecated" not in one for item in DOCUMENT["paths"].values() for one in item.values())
