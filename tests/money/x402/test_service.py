@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import anyio
+import httpx
 import pytest
 from pydantic import SecretStr
 
@@ -16,9 +17,8 @@ from tests.money.x402.parts import desk as paying
 from toolserver.clock import Clock, ManualClock, SystemClock
 from toolserver.money.ledger.store import open_ledger
 from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.units import NETWORK
 from toolserver.money.x402 import service
-from toolserver.money.x402.facilitator import Facilitator
-from toolserver.money.x402.wire import FacilitatorDown
 from toolserver.settings import PaymentSettings, X402Settings
 
 ON: dict[str, Any] = {
@@ -29,7 +29,14 @@ ON: dict[str, Any] = {
 }
 
 
-async def opened(folder: Path, settings: X402Settings, *, rpc: tuple[str, ...] = (), clock: Clock | None = None) -> Any:
+async def opened(
+    folder: Path,
+    settings: X402Settings,
+    *,
+    rpc: tuple[str, ...] = (),
+    clock: Clock | None = None,
+    transport: httpx.AsyncBaseTransport | None = None,
+) -> Any:
     clock = clock or SystemClock()
     payments = PaymentSettings(rpc_urls=[SecretStr(url) for url in rpc])
     async with (
@@ -41,6 +48,7 @@ async def opened(folder: Path, settings: X402Settings, *, rpc: tuple[str, ...] =
             clock=clock,
             base_url="https://data.example",
             host="data.example",
+            transport=transport,
         ) as settling,
     ):
         await anyio.wait_all_tasks_blocked()
@@ -51,27 +59,36 @@ async def test_off_is_off(tmp_path):
     assert await opened(tmp_path, X402Settings()) is None
 
 
-@pytest.mark.parametrize("said", [True, False, FacilitatorDown("ConnectError")])
-async def test_on_is_on_and_the_log_says_whether_it_works(tmp_path, monkeypatch, caplog, said):
-    async def supported(self: Facilitator) -> bool:
-        if isinstance(said, Exception):
-            raise said
-        return said
+@pytest.mark.parametrize(
+    ("network", "logged"),
+    [
+        (NETWORK, "x402 payments are taken"),
+        ("eip155:1", "does not make exact payments"),
+        (None, "cannot be made"),
+    ],
+)
+async def test_on_is_on_and_the_log_says_whether_it_works(tmp_path, caplog, network, logged):
+    def facilitator(request: httpx.Request) -> httpx.Response:
+        if network is None:
+            raise httpx.ConnectError("refused")
+        return httpx.Response(200, json={"kinds": [{"x402Version": 2, "scheme": "exact", "network": network}]})
 
     class Patient(ManualClock):
         async def sleep(self, seconds: float) -> None:
             await anyio.sleep(60)
 
-    monkeypatch.setattr(Facilitator, "supported", supported)
     caplog.set_level(logging.INFO)
     settling = await opened(
-        tmp_path, X402Settings(**ON), rpc=("http://127.0.0.1:1",), clock=Patient(SystemClock().now())
+        tmp_path,
+        X402Settings(**ON),
+        rpc=("http://127.0.0.1:1",),
+        clock=Patient(SystemClock().now()),
+        transport=httpx.MockTransport(facilitator),
     )
     assert settling is not None
     assert settling.terms.pay_to == PAY_TO
     assert settling.terms.most == 999_000_000  # one server cannot agree with another
-    wanted = {True: "x402 payments are taken", False: "does not make exact payments"}.get(said, "cannot be made")  # type: ignore[call-overload]
-    assert wanted in caplog.text
+    assert logged in caplog.text
     assert "secret-token" not in caplog.text
 
 

@@ -12,6 +12,7 @@ from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.rate_limit import UnchargedLimit
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock
+from toolserver.core.http_client import Transport
 from toolserver.core.metrics import Metrics
 from toolserver.money.purchases.chain.rpc_pool import make_rpc_pool
 from toolserver.money.purchases.credit_price import ATOMIC
@@ -42,17 +43,24 @@ LOOK_S = 30.0
 
 @asynccontextmanager
 async def open_x402(
-    settings: Settings, payments: PaymentSettings, file: GroupCommit, *, clock: Clock, base_url: str, host: str
+    settings: Settings,
+    payments: PaymentSettings,
+    file: GroupCommit,
+    *,
+    clock: Clock,
+    base_url: str,
+    host: str,
+    transport: Transport | None = None,
 ) -> AsyncIterator[SettlementService | None]:
     """Yield the service that takes x402 payments as the settings define, or None if they are off.
 
-    `payments` names RPC servers of the chain, if any; `file` is the database of the ledger. Only the instance that
-    holds the task of a watch looks at the chain.
+    `payments` names RPC servers of the chain, if any; `file` is the database of the ledger, and `transport` leads to
+    the facilitator, by default over the network. Only the instance that holds the task of a watch looks at the chain.
     """
     if not settings.enabled:
         yield None
         return
-    facilitator, lookup = await anyio.to_thread.run_sync(_make_clients, settings, payments)
+    facilitator, lookup = await anyio.to_thread.run_sync(_make_clients, settings, payments, transport)
     servers, pay_to = make_rpc_pool(payments, clock), bytes.fromhex(str(settings.pay_to)[2:])
     watching = LeasedTask(file, "signed payments", clock)
     finality = None
@@ -86,7 +94,9 @@ async def open_x402(
                 await lookup.aclose()
 
 
-def _make_clients(settings: Settings, payments: PaymentSettings) -> "tuple[Facilitator, ChainLookup | None]":
+def _make_clients(
+    settings: Settings, payments: PaymentSettings, transport: Transport | None
+) -> "tuple[Facilitator, ChainLookup | None]":
     """Return the facilitator, and the lookup of payments on the chain if an RPC server is configured.
 
     No request is sent. The libraries of both take long to import, so this runs in a thread, and only if x402 is on.
@@ -99,6 +109,7 @@ def _make_clients(settings: Settings, payments: PaymentSettings) -> "tuple[Facil
         token=settings.facilitator_token.get_secret_value() if settings.facilitator_token else None,
         verify_s=settings.verify_s,
         settle_s=settings.settle_s,
+        transport=transport,
     )
     urls = [url.get_secret_value() for url in payments.rpc_urls]
     return facilitator, ChainLookup(urls) if urls else None
