@@ -276,3 +276,9 @@ def test_only_warnings_that_end_with_an_upstreams_return_make_an_answer_degraded
 def test_thousands_of_rows_left_out_are_told_with_a_comma():
     warning = kept(note(coverage=Coverage(dropped=1200))).warnings[0]
     assert warning.message == "1,200 rows of Test.A could not be read and are left out."
+
+
+def test_the_old_names_of_what_a_read_covers_can_still_be_read():
+    read = note(coverage=Coverage("the first page", 2))
+
+    assert (read.part, read.dropped) == ("the first page", 2)

@@ -63,8 +63,9 @@ class AllowanceDetails(NamedTuple):
 class Allowances:
     """The allowances of all tokens, each managed with the token whose credits it spends.
 
-    `ledger` is None if the service cannot keep allowances. Every method raises PaymentRequired, AllowanceConflict for a
-    token that is itself an allowance, and NotSupported.
+    `ledger` is None if the service cannot keep allowances. Every method raises
+    PaymentRequired, AllowanceConflict for a token that is itself an allowance, and
+    NotSupported.
     """
 
     def __init__(self, ledger: AllowanceLedger | None, registry: Registry, clock: Clock) -> None:

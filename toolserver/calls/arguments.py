@@ -21,9 +21,10 @@ from toolserver.registry.registry import Operation
 class Call:
     """One call of a tool, as a face makes it: what is called, by whom, and over which connection.
 
-    `key` is the cache key of its answer. `sent` are the arguments as the caller wrote them. `has_bytes` says whether
-    the client already has an answer's bytes; it is None if the client named none. `receive` is the caller's connection,
-    if there is one, and it is watched while a paid answer is made.
+    `key` is the cache key of its answer. `sent` are the arguments as the caller wrote them.
+    `has_bytes` says whether the client already has an answer's bytes; it is None if the
+    client named none. `receive` is the caller's connection, if there is one, and it is
+    watched while a paid answer is made.
     """
 
     operation: Operation

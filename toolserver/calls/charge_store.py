@@ -81,8 +81,8 @@ class ReceiptedCharges:
     ) -> tuple[Settlement, SignedReceipt]:
         """Charge a token, sign the receipt that `sale` describes and keep the result for the key, atomically.
 
-        The store may call `sale` and the function that packs the result in its own thread. If the caller is cancelled
-        in the meantime, the charge is withdrawn.
+        The store may call `sale` and the function that packs the result in its own thread. If
+        the caller is cancelled in the meantime, the charge is withdrawn.
 
         Raises:
             KeyTaken: the key belongs to another call, so nothing was charged.
@@ -132,16 +132,17 @@ class SqlChargeStore:
     async def release_undelivered(self) -> int:
         """Release the charges whose answers the previous process did not send before it ended, and return their number.
 
-        One transaction returns the credits, deletes the answers kept for their Idempotency-Keys, and adds events to the
-        public log.
+        One transaction returns the credits, deletes the answers kept for their
+        Idempotency-Keys, and adds events to the public log.
         """
         return await self._ledger.file.alone(partial(_release_undelivered, self._buckets, self._ledger.now()))
 
     def _charge_group(self, db: SqlConnection, operations: Sequence[ChargeWithReceipt]) -> list[Charged | Exception]:
         """Return an outcome for each operation.
 
-        If a receipt cannot be issued, or another instance stores the same key at the same time, this raises and undoes
-        the transaction; the file then applies each operation of the group in a separate transaction.
+        If a receipt cannot be issued, or another instance stores the same key at the same
+        time, this raises and undoes the transaction; the file then applies each operation of
+        the group in a separate transaction.
         """
         named = [name for name in (operation.key_name for operation in operations) if name is not None]
         if not named:

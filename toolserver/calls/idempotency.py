@@ -152,8 +152,9 @@ class IdempotencyStore(Protocol):
 class Idempotency:
     """Does work once for each key.
 
-    The call_id is stored before the work begins, and the result when it is done. A key without a result belongs to work
-    that died with its process. That work is done again under the same call_id, so that the ledger charges for it once.
+    The call_id is stored before the work begins, and the result when it is done. A key
+    without a result belongs to work that died with its process. That work is done again under
+    the same call_id, so that the ledger charges for it once.
 
     Work that can be done at once stores its key and its result itself, in the transaction that charges for it.
     """
@@ -175,10 +176,11 @@ class Idempotency:
     ) -> T:
         """Return the result of the first call with this key in this scope. A simultaneous call waits for it.
 
-        `work` gets the call_id under which it may charge. `pack` turns its result into bytes; `unpack` restores the
-        result from the call_id and those bytes. If the work raises, nothing is kept, and the next call is a new one.
-        `at_once` also gets the key. It does the work and stores the result in one step, raises KeyTaken, or returns
-        None if that is not possible.
+        `work` gets the call_id under which it may charge. `pack` turns its result into bytes;
+        `unpack` restores the result from the call_id and those bytes. If the work raises,
+        nothing is kept, and the next call is a new one. `at_once` also gets the key. It does
+        the work and stores the result in one step, raises KeyTaken, or returns None if that
+        is not possible.
 
         Raises:
             IdempotencyConflict: the key was used for another request.

@@ -1,7 +1,8 @@
 """Stores the results of calls with an Idempotency-Key, in memory or in the ledger's file.
 
-A cached answer is sold to many callers. Its bytes are hashed, compressed and stored once. The row of a key has the part
-that belongs to its call alone, and names the shared bytes by their SHA-256.
+A cached answer is sold to many callers. Its bytes are hashed, compressed and stored once. The
+row of a key has the part that belongs to its call alone, and names the shared bytes by their
+SHA-256.
 """
 
 import zlib

@@ -1,8 +1,9 @@
 """Reads the newest kept value of each free tool that shows one, for the cards of the home page.
 
-A reader gets the kept values and never waits for an upstream. While someone views the page, and for ten minutes after,
-each of these answers is recomposed when it has expired, as if it had been called. A page with many viewers therefore
-causes no more upstream requests than one agent would.
+A reader gets the kept values and never waits for an upstream. While someone views the page,
+and for ten minutes after, each of these answers is recomposed when it has expired, as if it
+had been called. A page with many viewers therefore causes no more upstream requests than one
+agent would.
 """
 
 from collections.abc import Mapping

@@ -3,9 +3,9 @@
     cached, billed in full    charge + receipt (+ key and kept result) in one transaction
     otherwise                 reserve -> compose -> settle (charge, or release with a reason) -> receipt
 
-Every failure ends as "not charged". The reservation is settled even if the caller disconnects. A caller who disconnects
-after the charge, or for whom no receipt could be made, gets the credits back. `toolserver.calls.pipeline` describes the
-states of a sale.
+Every failure ends as "not charged". The reservation is settled even if the caller
+disconnects. A caller who disconnects after the charge, or for whom no receipt could be made,
+gets the credits back. `toolserver.calls.pipeline` describes the states of a sale.
 """
 
 import logging
@@ -126,8 +126,9 @@ class CallPayments(Protocol):
 class CallMoney:
     """What sells calls: the ledger, the keys of repeated calls, the receipts, and payments that come with calls.
 
-    `receipts` is None if no receipts are signed, `x402` if x402 payments are off. `receipted_charges` charges and signs
-    in one transaction; it is None if the ledger and the receipts are not in the same file.
+    `receipts` is None if no receipts are signed, `x402` if x402 payments are off.
+    `receipted_charges` charges and signs in one transaction; it is None if the ledger and the
+    receipts are not in the same file.
     """
 
     ledger: Ledger

@@ -5,14 +5,16 @@
     answer    free: the bytes. Priced: sell them (`toolserver.calls.paid_call`). Personal: run the tool for this caller
     send      the face sends the outcome; `toolserver.calls.response` then marks the call as delivered
 
-MCP, REST, the webhook timer and the command line all come here; none of them runs a tool, counts or charges itself.
-Charging, limits and receipts are therefore the same everywhere. The forms for a cached answer (`admit_cached`, `answer`
-given that answer) are the same steps with nothing to wait for.
+MCP, REST, the webhook timer and the command line all come here; none of them runs a tool,
+counts or charges itself. Charging, limits and receipts are therefore the same everywhere. The
+forms for a cached answer (`admit_cached`, `answer` given that answer) are the same steps with
+nothing to wait for.
 
-Limits. A call counts in all limits that apply or in none. A place of the spacing is provisional: a call that ends with
-a 304 or a 400 gives it back. A call known to be a 304 before it is admitted does not take one. A refusal for which an
-upstream was asked gives it back only if the different values of its arguments are limited, since otherwise nothing
-would limit such requests.
+Limits. A call counts in all limits that apply or in none. A place of the spacing is
+provisional: a call that ends with a 304 or a 400 gives it back. A call known to be a 304
+before it is admitted does not take one. A refusal for which an upstream was asked gives it
+back only if the different values of its arguments are limited, since otherwise nothing would
+limit such requests.
 
 States of a sale for a token:
 
@@ -31,13 +33,15 @@ States of a sale for a token:
     delivered    final. Before that a caller who disconnects gets the credits back, and so does one whose process
                  died: the next start releases what was not delivered, together with the results kept for its keys.
 
-Who may cancel what. The caller's connection is watched while an answer is made. Reserving and charging may be cancelled
-at any point, since what may have been charged is withdrawn. Settling and signing are shielded, for SETTLE_S at most.
-An Idempotency-Key is stored with its call_id before the work and with its result after it, or both in the transaction
-that charges; work that died is done again under the same call_id, so that the ledger charges for it once.
+Who may cancel what. The caller's connection is watched while an answer is made. Reserving and
+charging may be cancelled at any point, since what may have been charged is withdrawn.
+Settling and signing are shielded, for SETTLE_S at most. An Idempotency-Key is stored with its
+call_id before the work and with its result after it, or both in the transaction that charges;
+work that died is done again under the same call_id, so that the ledger charges for it once.
 
-A call that carries its own payment (x402) reserves nothing: the payment is verified, the answer composed, the payment
-settled, and one payment gets one answer (`toolserver.money.x402.exact`).
+A call that carries its own payment (x402) reserves nothing: the payment is verified, the
+answer composed, the payment settled, and one payment gets one answer
+(`toolserver.money.x402.exact`).
 """
 
 import logging

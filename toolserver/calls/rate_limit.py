@@ -1,10 +1,11 @@
 """Limits the calls of each client.
 
-A quota is counted in a bucket (GCRA: one number per key). The free tier has a daily quota, and one call per endpoint
-every 30 seconds, or with a token one per question (endpoint and arguments). Payment and account tools have a quota per
-minute. A payer's paid calls that end without a charge are limited too: they cost the caller nothing, but the service an
-answer, a receipt and a line in the public log. A payer is a token with all its allowances or, for calls with their own
-payment (x402), the signing account and the client's address.
+A quota is counted in a bucket (GCRA: one number per key). The free tier has a daily quota,
+and one call per endpoint every 30 seconds, or with a token one per question (endpoint and
+arguments). Payment and account tools have a quota per minute. A payer's paid calls that end
+without a charge are limited too: they cost the caller nothing, but the service an answer, a
+receipt and a line in the public log. A payer is a token with all its allowances or, for calls
+with their own payment (x402), the signing account and the client's address.
 
 Check and write happen without an await between them, so that one process needs no lock.
 """
@@ -304,8 +305,9 @@ class FreeLimits:
     ) -> list[LimitState]:
         """Count a call, and the value of an argument whose different values are limited.
 
-        `question` is the cache key of the answer. A caller with a token is spaced by question, and may ask up to
-        `QUESTIONS` different questions about an endpoint in the time between two calls.
+        `question` is the cache key of the answer. A caller with a token is spaced by
+        question, and may ask up to `QUESTIONS` different questions about an endpoint in the
+        time between two calls.
 
         Raises:
             RateLimited: a limit, which it names, is exceeded; nothing was counted.

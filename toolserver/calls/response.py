@@ -1,8 +1,8 @@
 """Renders an answer as bytes, once per refresh, and follows its delivery; every face copies the bytes.
 
-Only a call whose answer has been sent is delivered, and only then does its charge become final. Watching for a
-disconnect costs as much as the rest of a paid call that is answered from memory. Therefore only slow steps are watched:
-making an answer and settling a payment.
+Only a call whose answer has been sent is delivered, and only then does its charge become
+final. Watching for a disconnect costs as much as the rest of a paid call that is answered
+from memory. Therefore only slow steps are watched: making an answer and settling a payment.
 """
 
 import hashlib
@@ -54,8 +54,8 @@ class AnswerOrigin:
 class RenderedResponse:
     """One answer's bytes and the facts that its headers need. Faces keep derived data in `memo`.
 
-    Times are epoch seconds. `nothing` says that no source returned anything; nobody may store such an answer.
-    `no_charge` is the reason why a premium answer is free, or None.
+    Times are epoch seconds. `nothing` says that no source returned anything; nobody may store
+    such an answer. `no_charge` is the reason why a premium answer is free, or None.
     """
 
     payload: bytes

@@ -1,7 +1,8 @@
 """Counts limits over all instances. While the shared memory is lost, each instance applies its share.
 
-A script repeats the rules of `rate_limit` and `quotas`: a bucket is one number, the time at which it is full again, and
-a set of values is sorted by the time at which each was counted. All steps of a call are checked before any is counted.
+A script repeats the rules of `rate_limit` and `quotas`: a bucket is one number, the time at
+which it is full again, and a set of values is sorted by the time at which each was counted.
+All steps of a call are checked before any is counted.
 """
 
 from collections.abc import Callable, Hashable, Iterable

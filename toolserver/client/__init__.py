@@ -6,9 +6,10 @@
         answer = client.weather(place="Paris")
         print(answer.payload["data"])
 
-Each tool is a method with the types from the registry; `call` takes the name of a tool and a dict. A refusal is raised
-as the exception of its error code (`toolserver.errors`), and an unreachable service as `Unreachable`. This package
-imports nothing of this project but the engine, so that it works in a project that has a package `catalog` or `tools`.
+Each tool is a method with the types from the registry; `call` takes the name of a tool and a
+dict. A refusal is raised as the exception of its error code (`toolserver.errors`), and an
+unreachable service as `Unreachable`. This package imports nothing of this project but the
+engine, so that it works in a project that has a package `catalog` or `tools`.
 """
 
 from toolserver.client.answer import ToolAnswer

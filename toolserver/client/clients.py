@@ -26,9 +26,10 @@ _HEADERS = {"accept": "application/json", "user-agent": f"toolserver-client/{__v
 class ToolClient(Tools):
     """A client with blocking calls. Leave its block, or call `close`, to close its connections.
 
-    `token` pays for tools that cost credits. A failed call is retried up to `retries` times if that is safe (paid calls
-    carry an Idempotency-Key) and the pauses that the service requests take at most `patience_s` in total.
-    `http` is an httpx client with your own proxies, certificates or timeouts.
+    `token` pays for tools that cost credits. A failed call is retried up to `retries` times
+    if that is safe (paid calls carry an Idempotency-Key) and the pauses that the service
+    requests take at most `patience_s` in total. `http` is an httpx client with your own
+    proxies, certificates or timeouts.
     """
 
     def __init__(

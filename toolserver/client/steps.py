@@ -1,7 +1,8 @@
 """Defines the steps of a client's conversation with a service, without doing I/O.
 
-Each method is a generator: it yields a request and receives the response, or yields seconds to wait. One client runs
-these steps with blocking calls, the other with `await`, and neither needs to know their purpose.
+Each method is a generator: it yields a request and receives the response, or yields seconds
+to wait. One client runs these steps with blocking calls, the other with `await`, and neither
+needs to know their purpose.
 """
 
 import difflib
@@ -46,8 +47,8 @@ Steps: TypeAlias = Generator[HttpRequest | float, HttpAnswer | None, T]
 class ClientSteps:
     """The state of a client: the token, and, once loaded, the routes of the tools and the keys of receipts.
 
-    A failed call is retried at most `retries` times, if it cannot be carried out twice, as long as the pauses take no
-    more than `patience_s`.
+    A failed call is retried at most `retries` times, if it cannot be carried out twice, as
+    long as the pauses take no more than `patience_s`.
     """
 
     def __init__(self, base_url: str, token: str | None, *, retries: int, patience_s: float) -> None:

@@ -1,7 +1,8 @@
 """Provides every tool as a method of a client. An argument that is a Python keyword ends in an underscore: `from_`.
 
-The types of arguments and payloads are in tools.pyi, which `toolserver docs` writes from the registry. Here any name is
-a method, because the service decides which tools there are, including those of other packages.
+The types of arguments and payloads are in tools.pyi, which `toolserver docs` writes from the
+registry. Here any name is a method, because the service decides which tools there are,
+including those of other packages.
 """
 
 from typing import Any

@@ -9,9 +9,9 @@ A kept, stale value is used only if no fallback returns a fresh one.
     limit: Annotated[int, up_to(100)] = 20
     shown = ctx.page(rows, limit)
 
-A tool with a list takes `limit`, whose default keeps the answer within 8,000 tokens; a tool with a long list also takes
-`cursor`. If items are left out, a warning gives the total. `read_sections` reads the sections of a composed payload
-concurrently, each by its own chain.
+A tool with a list takes `limit`, whose default keeps the answer within 8,000 tokens; a tool
+with a long list also takes `cursor`. If items are left out, a warning gives the total.
+`read_sections` reads the sections of a composed payload concurrently, each by its own chain.
 """
 
 import math

@@ -1,8 +1,8 @@
 """Runs fallbacks: alternative ways to get one value, tried in order until one of them answers.
 
-A fallback is usually one source and a pure function (`via`), or an async function that reads several sources
-(`read_all`, `read_any`, `read_beside`). The first of a chain is the preferred one. The next one starts when the
-previous one has failed or is slow (hedging).
+A fallback is usually one source and a pure function (`via`), or an async function that reads
+several sources (`read_all`, `read_any`, `read_beside`). The first of a chain is the preferred
+one. The next one starts when the previous one has failed or is slow (hedging).
 """
 
 from collections.abc import Awaitable, Callable
@@ -128,8 +128,8 @@ def via(source: Source[Q, R], *, then: Callable[[R], T]) -> Fallback[T]: ...
 def via(source: Source[Any, Any], query: Any = None, then: Callable[[Any], Any] | None = None) -> Fallback[Any]:
     """Make a fallback that reads one source and passes its answer through `then`, if given.
 
-    LookupError, ValueError, TypeError, ArithmeticError or AttributeError raised by `then` means that the answer does
-    not contain the needed data: the next fallback is tried.
+    LookupError, ValueError, TypeError, ArithmeticError or AttributeError raised by `then`
+    means that the answer does not contain the needed data: the next fallback is tried.
     """
 
     async def fallback(reading: FallbackReader) -> Any:

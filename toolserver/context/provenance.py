@@ -60,6 +60,16 @@ class SourceNote:
     coverage: Coverage = Coverage()
 
     @property
+    def part(self) -> str | None:
+        """Return `coverage.part`. Deprecated, for tools that were written before there was a `Coverage`."""
+        return self.coverage.part
+
+    @property
+    def dropped(self) -> int:
+        """Return `coverage.dropped`. Deprecated, as `part` is."""
+        return self.coverage.dropped
+
+    @property
     def used(self) -> bool:
         """True if the payload contains a value of this source."""
         return self.status != "error"
@@ -187,8 +197,8 @@ class Provenance:
     def meta(self, *, stale: bool) -> dict[str, Any]:
         """Return the `_meta` object of an answer. It describes only the composition, not a single call.
 
-        Sources are sorted by section and name, so that their order does not depend on timing. The time of the oldest
-        is the answer's own, and is not repeated in the entries.
+        Sources are sorted by section and name, so that their order does not depend on timing.
+        The time of the oldest is the answer's own, and is not repeated in the entries.
         """
         oldest = iso_or_none(self.oldest_fetched_at)
         return {

@@ -20,8 +20,8 @@ REFERENCE = "reference"  # the value of `Prefer: receipt=` and MCP's `_meta.rece
 class Caller:
     """The origin of one call. Limits count by `client`; `limited` is False for the owner's own transports.
 
-    `short_meta` asks for a short `_meta` in the answer, `receipt_reference` for a paid answer that names its receipt
-    instead of carrying it.
+    `short_meta` asks for a short `_meta` in the answer, `receipt_reference` for a paid answer
+    that names its receipt instead of carrying it.
     """
 
     client: str
@@ -56,8 +56,9 @@ def bearer(header: str | None) -> str | None:
 def real_token(text: str | None) -> str | None:
     """Return a token as it was entered, or None for what stands where a token was never entered.
 
-    These are an empty text, the placeholder of examples, and a variable or a place for one that a host or a person left
-    as it was, such as `${env:TOOLSERVER_TOKEN}`, `%TOOLSERVER_TOKEN%` or `<token>`.
+    These are an empty text, the placeholder of examples, and a variable or a place for one
+    that a host or a person left as it was, such as `${env:TOOLSERVER_TOKEN}`,
+    `%TOOLSERVER_TOKEN%` or `<token>`.
     """
     token = (text or "").strip()
     return None if not token or token == PLACEHOLDER or token[0] in "$%<{" else token

@@ -33,8 +33,8 @@ class FailureWindow:
 class BreakerPolicy:
     """When a circuit opens, how long it stays open, and what closes it. Times are in seconds.
 
-    The circuit opens after `failures_in_a_row`, and by its `window`, if it has one. A wait varies randomly by `spread`,
-    so that several instances do not probe at the same time.
+    The circuit opens after `failures_in_a_row`, and by its `window`, if it has one. A wait
+    varies randomly by `spread`, so that several instances do not probe at the same time.
     """
 
     failures_in_a_row: int = 5

@@ -26,11 +26,12 @@ class ConsentPayment(NamedTuple):
 class ConsentView(NamedTuple):
     """One state of the page.
 
-    The forms carry `secret` and go to `action`. `target` says where the client gets its answer; `identity` is the
-    client's own address if it has one. `token` is shown once, after a purchase. `problem` is the error in the last
-    form. `back` leads to the client when the page is closed, or when the person leaves it for a program. After
-    `refresh_s` seconds the browser reloads `page`. If `watched`, payments are detected automatically, and `by_hash` is
-    the address of the page with the form for a transaction's hash.
+    The forms carry `secret` and go to `action`. `target` says where the client gets its
+    answer; `identity` is the client's own address if it has one. `token` is shown once, after
+    a purchase. `problem` is the error in the last form. `back` leads to the client when the
+    page is closed, or when the person leaves it for a program. After `refresh_s` seconds the
+    browser reloads `page`. If `watched`, payments are detected automatically, and `by_hash`
+    is the address of the page with the form for a transaction's hash.
     """
 
     step: ConsentStep

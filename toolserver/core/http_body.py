@@ -1,8 +1,9 @@
 """Reads an HTTP body up to a limit of bytes, so that peers cannot decide how much memory a body takes.
 
-A body arrives as an asynchronous iterator over its raw pieces: `response.stream` of httpx, `iter_chunked(n)` of an
-aiohttp session that does not decompress, or `request_pieces(receive)` of an ASGI request. `decode_pieces` inflates gzip
-in small steps, so that the limit counts decoded bytes and also stops a few kilobytes that expand to gigabytes.
+A body arrives as an asynchronous iterator over its raw pieces: `response.stream` of httpx,
+`iter_chunked(n)` of an aiohttp session that does not decompress, or `request_pieces(receive)`
+of an ASGI request. `decode_pieces` inflates gzip in small steps, so that the limit counts
+decoded bytes and also stops a few kilobytes that expand to gigabytes.
 """
 
 import zlib

@@ -17,8 +17,8 @@ def request_id() -> str:
 def call_id() -> str:
     """Return an id that names one paid call everywhere: reservation, settlement, receipt.
 
-    It begins with the time in ms, so that calls are stored in the order in which they are made, which makes writing a
-    large ledger four times as fast. 80 random bits follow.
+    It begins with the time in ms, so that calls are stored in the order in which they are
+    made, which makes writing a large ledger four times as fast. 80 random bits follow.
     """
     if not _random:
         drawn = secrets.token_bytes(10 * 256)  # one system call for many ids

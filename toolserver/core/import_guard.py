@@ -9,8 +9,9 @@ from contextlib import contextmanager
 def recursion_limit_kept() -> Iterator[None]:
     """Ignore calls of sys.setrecursionlimit inside the block.
 
-    One of web3's libraries raises the limit a hundredfold during its import, which takes a second in a thread while
-    requests are served. With such a high limit, deeply nested JSON from a client could crash the process.
+    One of web3's libraries raises the limit a hundredfold during its import, which takes a
+    second in a thread while requests are served. With such a high limit, deeply nested JSON
+    from a client could crash the process.
     """
     change = sys.setrecursionlimit
     sys.setrecursionlimit = lambda limit, /: None

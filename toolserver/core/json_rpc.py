@@ -1,7 +1,8 @@
 """Sends JSON-RPC 2.0 over HTTP: one request, one answer, bounded in time and in size.
 
-It is for methods that only read: a request whose connection broke is sent again once. A server's address may contain a
-key, so it appears in no exception and no log. aiohttp is used because a burst of requests costs a quarter of httpx's.
+It is for methods that only read: a request whose connection broke is sent again once. A
+server's address may contain a key, so it appears in no exception and no log. aiohttp is used
+because a burst of requests costs a quarter of httpx's.
 """
 
 import asyncio

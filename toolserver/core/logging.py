@@ -60,9 +60,10 @@ class Text(logging.Formatter):
 class CauseLimit(logging.Filter):
     """Limits the lines per cause and minute, so that no caller can fill the disk with logs.
 
-    A cause is a logger, a level, a message before its values are inserted, and the exception type. The first line of a
-    cause after a minute says in `left_out` how many lines were not written. A storage failure is expected while the
-    disk fails, so it is logged with its reason and without a traceback.
+    A cause is a logger, a level, a message before its values are inserted, and the exception
+    type. The first line of a cause after a minute says in `left_out` how many lines were not
+    written. A storage failure is expected while the disk fails, so it is logged with its
+    reason and without a traceback.
     """
 
     def __init__(

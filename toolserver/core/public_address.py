@@ -1,7 +1,8 @@
 """Decides which IP addresses belong to the public Internet, for every address that a caller can name.
 
-`ipaddress.is_global` is not enough. Depending on the version of Python it returns True for multicast, for 6to4, Teredo
-and NAT64 addresses that lead to private ones, and for ranges that were never assigned. Hence these separate lists.
+`ipaddress.is_global` is not enough. Depending on the version of Python it returns True for
+multicast, for 6to4, Teredo and NAT64 addresses that lead to private ones, and for ranges that
+were never assigned. Hence these separate lists.
 """
 
 from functools import lru_cache

@@ -29,9 +29,10 @@ class NoRecording(ToolserverError):
 class RecordedExchange:
     """A request and its response. `status` is None if there was no response; `failure` then says why.
 
-    `url` is the upstream's, even if the request went to the simulated world. `method` is CONNECT if only TCP
-    connections were opened; the body is then the text that the source parses. `sent_at` is in Unix seconds. `is_cut`
-    says that reading stopped at the source's limit of bytes.
+    `url` is the upstream's, even if the request went to the simulated world. `method` is
+    CONNECT if only TCP connections were opened; the body is then the text that the source
+    parses. `sent_at` is in Unix seconds. `is_cut` says that reading stopped at the source's
+    limit of bytes.
     """
 
     source: str

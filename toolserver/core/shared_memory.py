@@ -1,7 +1,8 @@
 """Defines the memory that instances of one service share for a while, and may lose at any time.
 
-The rules are next to the code that uses them (`calls/shared_limits`), each as one script that runs in one step.
-`storage/redis` runs them. All users continue without the memory when it is lost.
+The rules are next to the code that uses them (`calls/shared_limits`), each as one script that
+runs in one step. `storage/redis` runs them. All users continue without the memory when it is
+lost.
 """
 
 import hashlib
@@ -32,8 +33,9 @@ return found
 class Script:
     """A Lua script, identified on the server by the hash of its text.
 
-    With `many` it takes one argument per run and is the body of a function of `keys`, `argument` and `now` (the
-    server's time in seconds). Simultaneous runs are then sent to the server together.
+    With `many` it takes one argument per run and is the body of a function of `keys`,
+    `argument` and `now` (the server's time in seconds). Simultaneous runs are then sent to
+    the server together.
     """
 
     text: str
@@ -49,8 +51,9 @@ class Script:
 class SharedMemory(Protocol):
     """Runs scripts where all instances see the result.
 
-    While the memory is lost, limits are divided by `instances`. With `bulk`, values may be large and the answer may
-    take longer: these scripts use a separate connection, so that limits do not wait for them.
+    While the memory is lost, limits are divided by `instances`. With `bulk`, values may be
+    large and the answer may take longer: these scripts use a separate connection, so that
+    limits do not wait for them.
     """
 
     instances: int

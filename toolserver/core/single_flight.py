@@ -21,8 +21,9 @@ class _Run:
 class SingleFlight:
     """Work shared by key.
 
-    With a task group the work runs there, and a cancelled caller ends only its own wait. Without one it runs in the
-    task of the first caller; if that caller is cancelled, a waiting caller starts the work again.
+    With a task group the work runs there, and a cancelled caller ends only its own wait.
+    Without one it runs in the task of the first caller; if that caller is cancelled, a
+    waiting caller starts the work again.
     """
 
     def __init__(self, tasks: TaskGroup | None = None) -> None:

@@ -133,8 +133,9 @@ _JSON = ("application/json", "application/*", "*/*")
 class RequestGuard:
     """Admits requests. The decision is cached in `verdicts` by the headers that it depends on.
 
-    A server on this machine answers only to names of this machine. Otherwise a web page elsewhere could point its own
-    name here (DNS rebinding). A public server has nothing to protect from that: it uses no cookies.
+    A server on this machine answers only to names of this machine. Otherwise a web page
+    elsewhere could point its own name here (DNS rebinding). A public server has nothing to
+    protect from that: it uses no cookies.
     """
 
     def __init__(

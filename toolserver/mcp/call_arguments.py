@@ -1,7 +1,7 @@
 """Take the arguments of a call that are not the tool's own: a bearer token, and what MCP hosts add.
 
-Hosts that cannot send an Authorization header give a token as an argument. The answer to a refused caller names the
-tool to call next.
+Hosts that cannot send an Authorization header give a token as an argument. The answer to a
+refused caller names the tool to call next.
 """
 
 from collections.abc import Callable

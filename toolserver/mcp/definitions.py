@@ -29,8 +29,9 @@ def definition(
 ) -> dict[str, Any]:
     """Return one entry of `tools/list`. `token_argument` writes it for connections that carry no token.
 
-    With `is_read` the hints call a priced tool a read, so that a host does not ask before it spends. Without output
-    schemas, the entry has only what a model reads and the hints that differ from their defaults.
+    With `is_read` the hints call a priced tool a read, so that a host does not ask before it
+    spends. Without output schemas, the entry has only what a model reads and the hints that
+    differ from their defaults.
     """
     entry: dict[str, Any] = {"name": operation.name}
     if output_schema:
@@ -61,8 +62,9 @@ def _without_long_patterns(schema: dict[str, Any]) -> dict[str, Any]:
 def annotations(operation: Operation, *, is_read: bool = False) -> dict[str, bool]:
     """Return all four hints, as defaults assume the worst.
 
-    A priced tool spends at each call, so it is neither a read nor idempotent, and hosts ask before they call it. With
-    `is_read` it counts as the read that it is otherwise. A quote costs and changes nothing.
+    A priced tool spends at each call, so it is neither a read nor idempotent, and hosts ask
+    before they call it. With `is_read` it counts as the read that it is otherwise. A quote
+    costs and changes nothing.
     """
     reads = operation.reads_only or operation.tier is Tier.FREE
     spends = operation.credits > 0
@@ -110,8 +112,9 @@ class ToolRoute:
 class ToolChoice:
     """What one client sees: tools by name and alias, and the listing as bytes for both eras.
 
-    `fixed` holds the cores of results that never change; only an extension for tests has one. `hidden` maps each tool
-    that cannot be called here to the toolset that has it. With `short_meta`, answers have a short `_meta`.
+    `fixed` holds the cores of results that never change; only an extension for tests has one.
+    `hidden` maps each tool that cannot be called here to the toolset that has it. With
+    `short_meta`, answers have a short `_meta`.
     """
 
     __slots__ = ("_names", "definitions", "fixed", "hidden", "listed", "routes", "short_meta")

@@ -1,8 +1,9 @@
 """Serve `/api/mcp`: MCP over Streamable HTTP, both eras of the protocol at one address, as one ASGI callable.
 
-A POST passes three steps: admission (host, origin, media types, choice of tools), an immediate answer from memory if
-possible, and otherwise a call or the SDK. HTTP statuses describe only the transport: a demand for payment or a rate
-limit is a tool result, never a 401, 402 or 429.
+A POST passes three steps: admission (host, origin, media types, choice of tools), an
+immediate answer from memory if possible, and otherwise a call or the SDK. HTTP statuses
+describe only the transport: a demand for payment or a rate limit is a tool result, never a
+401, 402 or 429.
 """
 
 import logging

@@ -1,9 +1,10 @@
 """Answer the common messages without the SDK.
 
-`tools/call`, `tools/list`, `server/discover`, `initialize`, `ping` and notifications make up nearly all traffic. They
-are decoded into exactly their shape and answered from prepared bytes. For anything unusual, the functions here return
-None, and the SDK gives the exact answer or error. The result of a call is written as bytes here in either case: an
-answer's own bytes wrapped for MCP, or a failure.
+`tools/call`, `tools/list`, `server/discover`, `initialize`, `ping` and notifications make up
+nearly all traffic. They are decoded into exactly their shape and answered from prepared
+bytes. For anything unusual, the functions here return None, and the SDK gives the exact
+answer or error. The result of a call is written as bytes here in either case: an answer's own
+bytes wrapped for MCP, or a failure.
 
 Many clients request prompts and resources regardless of what a server offers. They are refused at once, in the SDK's
 words: importing the SDK takes half a second, and using it takes a hundred times as long as this.
@@ -159,8 +160,8 @@ def render_result(operation: Operation, outcome: Outcome) -> ToolResult:
 def render_failure(rejected: CallRejected, facts: SiteFacts, request_id: str) -> ToolResult:
     """Return a failure of a call: REST's body as text, and the tool that helps.
 
-    There is no structured content, which clients would check against the schema. The exception is an offer to pay
-    (x402), which must be there as one object with the error.
+    There is no structured content, which clients would check against the schema. The
+    exception is an offer to pay (x402), which must be there as one object with the error.
     """
     extra = rejected.extra | next_step(rejected.code)
     body = error_codes.body(rejected.code, rejected.detail, facts=facts, request_id=request_id, **extra)

@@ -1,8 +1,8 @@
 """Read and write the common JSON-RPC and MCP messages as bytes, in both eras of the protocol, and refuse wrong ones.
 
-The *modern* era (2026-07-28) has no handshake: each request carries its version and the client's capabilities.
-The *legacy* era has `initialize`, and four versions. This module imports nothing heavy, because stdio answers
-`initialize` before anything else is loaded.
+The *modern* era (2026-07-28) has no handshake: each request carries its version and the
+client's capabilities. The *legacy* era has `initialize`, and four versions. This module
+imports nothing heavy, because stdio answers `initialize` before anything else is loaded.
 """
 
 from collections.abc import Iterable, Mapping

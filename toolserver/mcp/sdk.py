@@ -1,7 +1,8 @@
 """Import the MCP SDK in a thread, because the import takes half a second and 25 MB, and run its HTTP side.
 
-A server does so soon after its start, so that its memory does not grow when someone sends the first uncommon message,
-and no caller waits for the import. If a message needs the SDK earlier, it is imported at once.
+A server does so soon after its start, so that its memory does not grow when someone sends the
+first uncommon message, and no caller waits for the import. If a message needs the SDK
+earlier, it is imported at once.
 """
 
 import importlib
@@ -65,8 +66,8 @@ class Sdk:
     async def prepare(self, after_s: float = PREPARED_AFTER_S) -> None:
         """Start the SDK after this many seconds, unless it was needed before.
 
-        A failure, such as having no descriptor left during an attack, does not end the service: the first message that
-        needs the SDK tries again.
+        A failure, such as having no descriptor left during an attack, does not end the
+        service: the first message that needs the SDK tries again.
         """
         await anyio.sleep(after_s)
         try:

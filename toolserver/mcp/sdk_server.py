@@ -1,7 +1,7 @@
 """Serve the registry through the MCP SDK, which answers uncommon messages. Imported when the first one arrives.
 
-Over HTTP, the SDK has no sessions. For standard input, its server runs over streams in memory, where modern and legacy
-requests each have their own conversation.
+Over HTTP, the SDK has no sessions. For standard input, its server runs over streams in
+memory, where modern and legacy requests each have their own conversation.
 """
 
 from collections.abc import Mapping

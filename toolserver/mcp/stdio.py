@@ -1,8 +1,9 @@
 """Serve MCP over standard input and output: one JSON-RPC message per line, both eras, many calls at once.
 
-`initialize` is answered at once. The service is loaded after the first message, so that a host that starts its servers
-one by one never waits for imports. Lines are read and written without threads that could outlive us. File descriptor 0
-then reads nothing and 1 is standard error, so that other code in this process does not disturb the conversation.
+`initialize` is answered at once. The service is loaded after the first message, so that a
+host that starts its servers one by one never waits for imports. Lines are read and written
+without threads that could outlive us. File descriptor 0 then reads nothing and 1 is standard
+error, so that other code in this process does not disturb the conversation.
 """
 
 import logging

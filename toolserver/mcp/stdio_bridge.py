@@ -1,7 +1,7 @@
 """Bridge standard input and output to a remote service over HTTP.
 
-The token is sent automatically. It comes from the settings or from the credentials file, where purchases store it. The
-model never sees it.
+The token is sent automatically. It comes from the settings or from the credentials file,
+where purchases store it. The model never sees it.
 """
 
 import hashlib

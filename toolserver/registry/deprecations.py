@@ -1,7 +1,8 @@
 """Lists deprecations: paths, tools, arguments, fields and names of sources, announced at least 90 days ahead.
 
-This table is the only place. Response headers, the API description, /changelog and the test that keeps published names
-are made from it. A name is removed from the service at its sunset, and its line here then or later.
+This table is the only place. Response headers, the API description, /changelog and the test
+that keeps published names are made from it. A name is removed from the service at its sunset,
+and its line here then or later.
 """
 
 from collections.abc import Sequence

@@ -1,7 +1,8 @@
 """Describes how a tool's answer is shown to people: the value on its card, and the pictures on its page.
 
-Both use paths into the payload: member names and list indices joined by dots. `length` is the length of a list, the
-empty path the payload itself, and `*` matches every member of an object.
+Both use paths into the payload: member names and list indices joined by dots. `length` is the
+length of a list, the empty path the payload itself, and `*` matches every member of an
+object.
 """
 
 import re
@@ -42,9 +43,10 @@ class CardValue:
 class Picture:
     """A picture of an answer. Each of the `rows` is drawn once.
 
-    `rows` leads to a list of objects, or to an object that maps names to figures; a `*` in it makes a picture for each
-    member. `label`, `time`, `lat` and `lon` are members of a row, `values` the members with figures: a series draws a
-    line for each, and bars go to both sides if there are two. Without `arguments` there are no rows.
+    `rows` leads to a list of objects, or to an object that maps names to figures; a `*` in it
+    makes a picture for each member. `label`, `time`, `lat` and `lon` are members of a row,
+    `values` the members with figures: a series draws a line for each, and bars go to both
+    sides if there are two. Without `arguments` there are no rows.
     """
 
     kind: PictureKind

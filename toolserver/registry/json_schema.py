@@ -1,8 +1,9 @@
 """Makes JSON Schemas that every host and provider accepts.
 
-pydantic's schemas use `const`, null arms, titles and nested `$defs`. Some client or provider rejects each of these, and
-one rejected tool makes it reject the whole list. This module simplifies schemas: no titles, no `const`, no null arm
-on an input, object roots, references only to the root's `$defs`.
+pydantic's schemas use `const`, null arms, titles and nested `$defs`. Some client or provider
+rejects each of these, and one rejected tool makes it reject the whole list. This module
+simplifies schemas: no titles, no `const`, no null arm on an input, object roots, references
+only to the root's `$defs`.
 """
 
 from collections import Counter

@@ -1,12 +1,13 @@
 """Writes the output schemas of `tools/list`: what a model needs to use an answer, in few bytes.
 
-No member is required at the top, because strict clients validate refusals against the schema too, and would hide those
-that lack the members of an answer.
+No member is required at the top, because strict clients validate refusals against the schema
+too, and would hide those that lack the members of an answer.
 
-A client reads a whole tool list into a context window. So the output schemas leave bounds, formats, remarks and the
-members around every payload to OpenAPI, and type a large payload only as deep as there is room. Below that depth,
-objects only name the members that are always present. The schemas are valid for every answer, and every schema has one
-`type`, because clients with a simpler dialect of JSON Schema refuse lists of types.
+A client reads a whole tool list into a context window. So the output schemas leave bounds,
+formats, remarks and the members around every payload to OpenAPI, and type a large payload
+only as deep as there is room. Below that depth, objects only name the members that are always
+present. The schemas are valid for every answer, and every schema has one `type`, because
+clients with a simpler dialect of JSON Schema refuse lists of types.
 """
 
 import json

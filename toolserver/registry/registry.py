@@ -1,7 +1,8 @@
 """Collects the tools of the service: typed async functions become operations.
 
-A tool's signature is its input schema, its return model the output schema, and the first paragraph of its docstring the
-description for models. MCP, REST, catalog, OpenAPI, docs and the command line are generated from this list.
+A tool's signature is its input schema, its return model the output schema, and the first
+paragraph of its docstring the description for models. MCP, REST, catalog, OpenAPI, docs and
+the command line are generated from this list.
 """
 
 import importlib
@@ -149,9 +150,10 @@ def tool(
 ) -> Callable[[F], F]:
     """Return a decorator that makes an async function an operation. `more` takes any other field of `Operation`.
 
-    The function's first parameter is the context; the others, with their defaults and `Field`s, are the tool's
-    arguments. An argument named like a Python keyword has an underscore at its end (`from_` takes `from`). The function
-    returns a pydantic model: the `data` of a free answer, or a `TopLevel` payload.
+    The function's first parameter is the context; the others, with their defaults and
+    `Field`s, are the tool's arguments. An argument named like a Python keyword has an
+    underscore at its end (`from_` takes `from`). The function returns a pydantic model: the
+    `data` of a free answer, or a `TopLevel` payload.
     """
 
     def register(function: F) -> F:
@@ -205,8 +207,8 @@ def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
 class Registry:
     """Operations by name, alias and path, in one fixed order: tier, core first, name.
 
-    Operations in `unlisted` can be called, but no list of tools contains them, because this service does not support
-    them.
+    Operations in `unlisted` can be called, but no list of tools contains them, because this
+    service does not support them.
     """
 
     def __init__(self, operations: Iterable[Operation], *, unlisted: Iterable[str] = ()) -> None:

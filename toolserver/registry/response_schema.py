@@ -1,8 +1,8 @@
 """Writes the JSON Schemas of whole answers, with the members around the payload, as REST and MCP send them.
 
-An answer schema is self-contained: `$defs` at the root, references only to them, and always open to new members. `full`
-describes `_meta` and `warning` down to their members; without it they are a bare object and a bare list, because a tool
-list repeats them for every tool.
+An answer schema is self-contained: `$defs` at the root, references only to them, and always
+open to new members. `full` describes `_meta` and `warning` down to their members; without it
+they are a bare object and a bare list, because a tool list repeats them for every tool.
 """
 
 from collections.abc import Iterable

@@ -77,8 +77,9 @@ class PurchaseTerms:
 class Sales:
     """How credits can be bought on this server: by a transfer, by x402, or both.
 
-    `terms` is None if a sister service sells, whose terms are not known here. `x402_most_usd` is the largest top-up.
-    `demo_wallet` says that the chain is simulated and that a demo wallet can pay on it.
+    `terms` is None if a sister service sells, whose terms are not known here. `x402_most_usd`
+    is the largest top-up. `demo_wallet` says that the chain is simulated and that a demo
+    wallet can pay on it.
     """
 
     transfer: bool = True

@@ -26,8 +26,8 @@ def give_advice(
 ) -> list[Advice]:
     """Return all findings.
 
-    `reached` says for each source that was tried whether it could be reached at all. `unwell` names sources whose
-    recording needs attention.
+    `reached` says for each source that was tried whether it could be reached at all. `unwell`
+    names sources whose recording needs attention.
     """
     findings = [
         *_judge_recording(unwell),

@@ -148,9 +148,10 @@ Counts = dict[tuple[int, str], int]
 class SharedUsage:
     """Sums the counts of calls over all instances: each adds its new counts and reads the sums of all.
 
-    The shared memory has a word as its identity, which it loses together with its data. An instance that finds a
-    different word adds all its counts, so that the sums are complete again after the memory was emptied. Counts that
-    an instance restored from its disk were already added.
+    The shared memory has a word as its identity, which it loses together with its data. An
+    instance that finds a different word adds all its counts, so that the sums are complete
+    again after the memory was emptied. Counts that an instance restored from its disk were
+    already added.
     """
 
     def __init__(self, usage: Usage, memory: SharedMemory) -> None:

@@ -34,8 +34,8 @@ LINGER_S = 2.0  # for a client to read an answer that came before its request wa
 class ConnectionLimits:
     """Limits on connections; times are in seconds.
 
-    `head_s` is for the request line and headers, `body_s` for the whole body, `idle_s` between requests,
-    `write_s` for a client to receive what was sent.
+    `head_s` is for the request line and headers, `body_s` for the whole body, `idle_s`
+    between requests, `write_s` for a client to receive what was sent.
     """
 
     in_all: int = 4096
@@ -67,8 +67,9 @@ class ClientPlaces:
 class Connection:
     """One connection and the deadline of its current phase.
 
-    `client` is who it counts for. `is_proxied` is true if a trusted proxy opened it; it then counts for the client that
-    a request was forwarded for, until that request is answered, and `is_forwarding` is true as long.
+    `client` is who it counts for. `is_proxied` is true if a trusted proxy opened it; it then
+    counts for the client that a request was forwarded for, until that request is answered,
+    and `is_forwarding` is true as long.
     """
 
     __slots__ = (
@@ -111,8 +112,8 @@ class Connection:
     def await_body(self, headers: Iterable[tuple[bytes, bytes]] = ()) -> None:
         """Note that the headers are complete and the body is not. The names of the headers are in lower case.
 
-        If a trusted proxy sent them, the request counts for the client in X-Forwarded-For; if that client then has too
-        many places, its longest waiting connection is closed.
+        If a trusted proxy sent them, the request counts for the client in X-Forwarded-For; if
+        that client then has too many places, its longest waiting connection is closed.
         """
         if self.is_proxied:
             lines = [value.decode("latin-1") for name, value in headers if name == b"x-forwarded-for"]
@@ -142,13 +143,15 @@ class Connection:
 class Connections:
     """All connections of a listener. `closed` counts those that this server ended, by reason.
 
-    A connection waits while its client has something to do: to send the next request or the rest of one, or to read an
-    answer. When all places are taken, a waiting connection makes room. The client with most of them is the first to
-    lose one, its longest waiting, so a client that opens many closes only its own.
+    A connection waits while its client has something to do: to send the next request or the
+    rest of one, or to read an answer. When all places are taken, a waiting connection makes
+    room. The client with most of them is the first to lose one, its longest waiting, so a
+    client that opens many closes only its own.
 
-    `addresses` names the client behind an address (IPv6 by /64) and a value of X-Forwarded-For, if there is one.
-    Trusted proxies have no limit themselves: each of their requests counts for the client that it was forwarded for.
-    Without `addresses`, every address is a client.
+    `addresses` names the client behind an address (IPv6 by /64) and a value of
+    X-Forwarded-For, if there is one. Trusted proxies have no limit themselves: each of their
+    requests counts for the client that it was forwarded for. Without `addresses`, every
+    address is a client.
     """
 
     def __init__(self, limits: ConnectionLimits, now: Callable[[], float], addresses: Addresses | None = None) -> None:
@@ -184,8 +187,9 @@ class Connections:
     def has_verdict(self) -> bool:
         """Return True if it can be decided now whether to admit one more connection. False: a place will soon be free.
 
-        If all places are taken, a waiting connection is closed. Its descriptor is free in the next turn of the event
-        loop. If all are being answered, there is no place, and waiting is useless.
+        If all places are taken, a waiting connection is closed. Its descriptor is free in the
+        next turn of the event loop. If all are being answered, there is no place, and waiting
+        is useless.
         """
         if len(self._open) < self._most:
             return True
@@ -315,8 +319,9 @@ class Connections:
 class Listener:
     """Accepts connections on a bound socket for as long as it is open.
 
-    The servers' own accept loops log once per waiting client when the process is out of descriptors. This loop stays
-    below the limit, and pauses for a second if the system still refuses.
+    The servers' own accept loops log once per waiting client when the process is out of
+    descriptors. This loop stays below the limit, and pauses for a second if the system still
+    refuses.
     """
 
     def __init__(
@@ -406,9 +411,10 @@ async def stop_accepting(
 ) -> None:
     """Stop taking connections and answer requests in progress, within a limit in seconds.
 
-    A service that ends refuses new requests during this time. A service that is replaced by another process on the same
-    socket leaves new connections to that process and answers requests on its own connections. Each of these answers is
-    the last on its connection and says so, so that no client sends a request that nobody reads.
+    A service that ends refuses new requests during this time. A service that is replaced by
+    another process on the same socket leaves new connections to that process and answers
+    requests on its own connections. Each of these answers is the last on its connection and
+    says so, so that no client sends a request that nobody reads.
     """
     if gate.is_replaced():
         listener.close()

@@ -1,10 +1,11 @@
 """Mark a data directory while a process serves from it: a lock, and two notes that `doctor`, another process, reads.
 
-Only one serving process is allowed per data directory whose ledger is a file: two would each assume they own it. The
-note of a running service says where its metrics are. It is written when the service is ready and removed when it
-stops; if a service is killed, its note stays, and nothing answers at the recorded address. The other note records an
-untrusted peer that sends X-Forwarded-For: most likely the operator's own proxy, which is not configured, so that all
-callers share the proxy's address and so one client's limits.
+Only one serving process is allowed per data directory whose ledger is a file: two would each
+assume they own it. The note of a running service says where its metrics are. It is written
+when the service is ready and removed when it stops; if a service is killed, its note stays,
+and nothing answers at the recorded address. The other note records an untrusted peer that
+sends X-Forwarded-For: most likely the operator's own proxy, which is not configured, so that
+all callers share the proxy's address and so one client's limits.
 """
 
 import json
@@ -27,8 +28,8 @@ RUNNING, UNTRUSTED_PROXY = "running.json", "untrusted-proxy.json"
 def hold_directory(settings: Settings) -> Iterator[None]:
     """Hold the exclusive right to serve from the data directory while the block runs, if it has a ledger's file.
 
-    The lock belongs to the operating system and ends with the process, however that ends. Raises SystemExit if another
-    process serves from the directory, and says what to set.
+    The lock belongs to the operating system and ends with the process, however that ends.
+    Raises SystemExit if another process serves from the directory, and says what to set.
     """
     if settings.database_url is not None or os.name == "nt" or not keeps_books(settings):
         yield

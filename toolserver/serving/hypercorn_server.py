@@ -1,7 +1,8 @@
 """Run hypercorn with HTTP/1.1 only, strict message framing, deadlines and a limit on connections.
 
-hypercorn decides about HTTP/2 in `ProtocolWrapper`, which it builds in `TCPServer.run`, and has no deadline for a body.
-Only `StrictTcpServer.run` differs; tests/serving/test_hypercorn_server.py pins the version it fits.
+hypercorn decides about HTTP/2 in `ProtocolWrapper`, which it builds in `TCPServer.run`, and
+has no deadline for a body. Only `StrictTcpServer.run` differs;
+tests/serving/test_hypercorn_server.py pins the version it fits.
 """
 
 import asyncio
@@ -74,8 +75,9 @@ class StrictH11Protocol(H11Protocol):
     async def _check_protocol(self, event: h11.Request) -> None:
         """Refuse other versions, lower-case methods, ambiguous framing and too many headers.
 
-        hypercorn would begin HTTP/2 here. It passes `head` to the service as `HEAD`, while h11 treats `head` as another
-        method, so the service's answer without a body would end in an exception.
+        hypercorn would begin HTTP/2 here. It passes `head` to the service as `HEAD`, while
+        h11 treats `head` as another method, so the service's answer without a body would end
+        in an exception.
         """
         if event.method != event.method.upper():
             raise h11.RemoteProtocolError("methods are case-sensitive", error_status_hint=400)

@@ -35,8 +35,8 @@ GRACE_S = 10.0  # for requests in progress; with REFUSE_S and what follows, a st
 def bind_socket(host: str, port: int, *, setting: str = "--port", beside_others: bool = False) -> socket.socket:
     """Open a listening socket; port 0 picks a free port. Raises SystemExit, with a message, if that fails.
 
-    `setting` names the flag or the setting of the port. With `beside_others`, other sockets opened in the same way may
-    listen on the same port.
+    `setting` names the flag or the setting of the port. With `beside_others`, other sockets
+    opened in the same way may listen on the same port.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # If the protocol is named, asyncio sets TCP_NODELAY on each connection. Otherwise the body of an answer waits in
@@ -72,8 +72,8 @@ def address_of(sock: socket.socket, host: str) -> str:
 def freeze_startup() -> None:
     """Turn garbage collection on once the service has started. Objects from start-up stay and are never scanned.
 
-    The youngest objects are collected every `YOUNG` allocations. With CPython's 700, the collector scans every request
-    in progress several times and finds nothing.
+    The youngest objects are collected every `YOUNG` allocations. With CPython's 700, the
+    collector scans every request in progress several times and finds nothing.
     """
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])

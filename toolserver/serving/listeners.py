@@ -51,8 +51,8 @@ class Listeners:
     def open_for_workers(cls, settings: Settings, count: int) -> list["Listeners"]:
         """Bind the sockets of this many workers: each has its own socket on the same port, and a port for its metrics.
 
-        The metrics of worker n are at `metrics.port` + n, or at any free port if that setting is 0. Raises SystemExit
-        if a socket cannot be bound.
+        The metrics of worker n are at `metrics.port` + n, or at any free port if that setting
+        is 0. Raises SystemExit if a socket cannot be bound.
         """
         own, ledger = settings.metrics, settings.ledger
         mains = _bind_beside(settings.host, settings.port, count, "port")
@@ -88,8 +88,8 @@ class Listeners:
 def _bind_beside(host: str, port: int, count: int, setting: str) -> list[socket.socket]:
     """Bind sockets on one port, among which the kernel distributes connections.
 
-    The port is first bound exclusively, so that this service never listens beside the sockets of another one, even
-    though the kernel would allow it.
+    The port is first bound exclusively, so that this service never listens beside the sockets
+    of another one, even though the kernel would allow it.
     """
     with bind_socket(host, port, setting=setting) as alone:
         free_port = alone.getsockname()[1]

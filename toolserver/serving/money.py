@@ -57,8 +57,9 @@ class OpenToOthers(ToolserverError):
 class MoneyParts:
     """What a service needs to sell answers, as `open_own_money`, `open_followed_money` or `memory_money` makes it.
 
-    Either `own`, the ledger that this service keeps, or `followed`, that of a sister service, is not None. In memory
-    there is no `evidence`. `receipted_charges` and `x402` exist only with an own ledger that is stored.
+    Either `own`, the ledger that this service keeps, or `followed`, that of a sister service,
+    is not None. In memory there is no `evidence`. `receipted_charges` and `x402` exist only
+    with an own ledger that is stored.
     """
 
     own: SqlLedger | MemoryLedger | None = None

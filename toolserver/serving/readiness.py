@@ -21,9 +21,9 @@ KEEP_S = 0.5  # how long a verdict is cached: anyone may ask, and each verdict c
 class Readiness:
     """Checks one instance. `file` is the ledger's, None if nothing is stored; `is_stopping` says if it is stopping.
 
-    Conditions by name: `running`, the instance is not being stopped; `disk_space`, the disk of the data directory has
-    enough free space; `ledger_file`, it is still the file that was opened; `ledger_write`, a write to it reached the
-    disk within a second.
+    Conditions by name: `running`, the instance is not being stopped; `disk_space`, the disk
+    of the data directory has enough free space; `ledger_file`, it is still the file that was
+    opened; `ledger_write`, a write to it reached the disk within a second.
     """
 
     def __init__(
@@ -55,8 +55,8 @@ class Readiness:
     def list_degraded(self) -> list[str]:
         """Return what the instance works without.
 
-        `redis`: it uses its own memory and its share of the limits. `ledger`: the ledger that it follows is away or
-        rejects its requests, so that it sells nothing.
+        `redis`: it uses its own memory and its share of the limits. `ledger`: the ledger that
+        it follows is away or rejects its requests, so that it sells nothing.
         """
         lost = ["redis"] if self._memory is not None and self._memory.is_lost else []
         return lost if self._sells() else [*lost, "ledger"]

@@ -1,8 +1,9 @@
 """Guard an ASGI app: know the requests in progress, and answer each of them when the service stops.
 
-From the stop on, new requests and requests whose body is not complete are refused, and nothing of them is carried out.
-Complete requests have a limited time to be answered by the app; then the app is cancelled, which releases what it
-reserved, and the request is refused as well. Only /readyz is answered until the end, so a load balancer learns why.
+From the stop on, new requests and requests whose body is not complete are refused, and
+nothing of them is carried out. Complete requests have a limited time to be answered by the
+app; then the app is cancelled, which releases what it reserved, and the request is refused as
+well. Only /readyz is answered until the end, so a load balancer learns why.
 """
 
 import asyncio

@@ -36,8 +36,9 @@ class ServiceStatus:
     async def read(self) -> dict[str, Any]:
         """Return the body of `/status.json`.
 
-        `day` of a source has one letter for each quarter of an hour, oldest first: `g` every exchange was good, `p`
-        some were, `f` none was, and `.` means that the source was not requested, so that nothing is known.
+        `day` of a source has one letter for each quarter of an hour, oldest first: `g` every
+        exchange was good, `p` some were, `f` none was, and `.` means that the source was not
+        requested, so that nothing is known.
         """
         now = self._info.clock.time()
         checks = dict(await self._check())

@@ -1,7 +1,7 @@
 """Keep a number of workers running: start them, restart those that die, renew them one by one, and end them.
 
-Each worker has its place, with sockets that stay open here. Connections that arrive while a worker restarts wait in
-its socket for the next process.
+Each worker has its place, with sockets that stay open here. Connections that arrive while a
+worker restarts wait in its socket for the next process.
 """
 
 import json
@@ -120,10 +120,11 @@ OnReady = Callable[[list[dict[str, Any]]], None]
 class WorkerTimes:
     """How long the life of a worker may take, in seconds.
 
-    It has `start_s` to accept calls. A worker that ends within `soon_s` after its start has not recovered from what
-    ended the one before it; the next one waits `first_wait_s`, then twice as long each time, up to `longest_wait_s`.
-    Workers have `stop_s` to end (with the rest, a stop takes less than 15 seconds), and a replaced one `leave_s`, as it
-    waits for its clients and then for requests in progress.
+    It has `start_s` to accept calls. A worker that ends within `soon_s` after its start has
+    not recovered from what ended the one before it; the next one waits `first_wait_s`, then
+    twice as long each time, up to `longest_wait_s`. Workers have `stop_s` to end (with the
+    rest, a stop takes less than 15 seconds), and a replaced one `leave_s`, as it waits for
+    its clients and then for requests in progress.
     """
 
     start_s: float = 60.0

@@ -24,9 +24,10 @@ _REFUSED = b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 class _Outlet:
     """The writing half of a transport. It drops writes after closing, for which uvloop would raise.
 
-    uvicorn marks only its newest request as disconnected. An earlier request, or one whose body was refused during its
-    answer, continues to write. `must_linger` says whether the client may still be sending what nobody reads: a plain
-    close would then reset the connection, and the client might lose the answer.
+    uvicorn marks only its newest request as disconnected. An earlier request, or one whose
+    body was refused during its answer, continues to write. `must_linger` says whether the
+    client may still be sending what nobody reads: a plain close would then reset the
+    connection, and the client might lose the answer.
     """
 
     def __init__(self, transport: asyncio.Transport, must_linger: Callable[[], bool]) -> None:

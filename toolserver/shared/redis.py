@@ -1,8 +1,9 @@
 """Use Redis or Valkey as the memory that several instances share. Only this module imports redis-py, when needed.
 
-There are two connections: a quick one for counts, and one for values, so that rate limits never wait for a large
-answer. All requests within one turn of the event loop are sent together. If an answer misses its deadline, the memory
-counts as lost: all waiting callers are released at once, no further caller waits, and a task tries to reconnect.
+There are two connections: a quick one for counts, and one for values, so that rate limits
+never wait for a large answer. All requests within one turn of the event loop are sent
+together. If an answer misses its deadline, the memory counts as lost: all waiting callers are
+released at once, no further caller waits, and a task tries to reconnect.
 """
 
 import asyncio

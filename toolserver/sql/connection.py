@@ -1,7 +1,8 @@
 """Define what stores need from a connection of either engine: `sqlite3.Connection` or the one for PostgreSQL.
 
-A store passes synchronous functions over a connection to a `GroupCommit`. Its SQL is the same text for both engines
-where possible. Elsewhere, a function of this module writes the part that differs:
+A store passes synchronous functions over a connection to a `GroupCommit`. Its SQL is the same
+text for both engines where possible. Elsewhere, a function of this module writes the part
+that differs:
 
 | SQLite | PostgreSQL | here |
 |---|---|---|
@@ -15,9 +16,10 @@ where possible. Elsewhere, a function of this module writes the part that differ
 | the caller's clock, of the one process | the server's clock | `read_clock(db, now)` |
 | nothing | an advisory lock | `hold_together(db, name)`, `hold_alone(db, name)` |
 
-Placeholders are written as SQLite writes them: `?`, `?1` or `:name`. A parameter that is only compared with NULL needs
-a type: `CAST(? AS BIGINT) IS NULL`. Errors are those of `sql.errors`. On PostgreSQL, a statement that fails ends the
-transaction, so each operation of a group that is applied separately has a savepoint.
+Placeholders are written as SQLite writes them: `?`, `?1` or `:name`. A parameter that is only
+compared with NULL needs a type: `CAST(? AS BIGINT) IS NULL`. Errors are those of
+`sql.errors`. On PostgreSQL, a statement that fails ends the transaction, so each operation of
+a group that is applied separately has a savepoint.
 """
 
 import json

@@ -1,11 +1,12 @@
 """Commit operations in groups: everything that was acknowledged is on disk.
 
-A `Lane` is a thread with its own connection. The writer's takes all waiting operations, applies them in one transaction
-with one fsync, and wakes the event loop once. There is no timer: a single caller is served immediately, and groups form
-under load. An operation that breaks its group fails alone: each of the group is then applied within its own savepoint.
+A `Lane` is a thread with its own connection. The writer's takes all waiting operations,
+applies them in one transaction with one fsync, and wakes the event loop once. There is no
+timer: a single caller is served immediately, and groups form under load. An operation that
+breaks its group fails alone: each of the group is then applied within its own savepoint.
 
-Only stores (modules named `store`, `sql*` or `postgres*`) pass functions over a connection to a `GroupCommit`; see
-`docs/architecture.md`.
+Only stores (modules named `store`, `sql*` or `postgres*`) pass functions over a connection to
+a `GroupCommit`; see `docs/architecture.md`.
 """
 
 import asyncio
@@ -107,8 +108,9 @@ def run_jobs(db: SqlConnection, jobs: list[Job[Any]]) -> list[Any]:
 class Lane:
     """A thread and its queue. The thread runs only `serve`, with each group, and at its end `finish`.
 
-    A group is passed to the thread when the previous one is finished and the callers that it woke have run, so that
-    their next operations are in the next group. So n callers form groups of n, not two alternating groups of half n.
+    A group is passed to the thread when the previous one is finished and the callers that it
+    woke have run, so that their next operations are in the next group. So n callers form
+    groups of n, not two alternating groups of half n.
     """
 
     def __init__(
@@ -241,9 +243,9 @@ class GroupCommit:
     ) -> R:
         """Apply one operation together with others: `run` gets the arguments of a group and returns an outcome each.
 
-        If instances share the database, only one at a time is in a `room`, in a transaction with only that room's
-        operations. This returns after the commit. If a caller is cancelled while it waits, the operation may or may not
-        be applied.
+        If instances share the database, only one at a time is in a `room`, in a transaction
+        with only that room's operations. This returns after the commit. If a caller is
+        cancelled while it waits, the operation may or may not be applied.
 
         Raises:
             OutcomeUnknown: a server was lost while it committed; this does not happen with a file.

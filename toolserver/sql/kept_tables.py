@@ -1,7 +1,7 @@
 """Read the tables that both engines keep, page by page in the order of their keys, so that two copies can be compared.
 
-Both engines have the same tables with the same columns, and order texts and bytes alike. Rows read from a file and from
-a server have equal values, and therefore equal digests.
+Both engines have the same tables with the same columns, and order texts and bytes alike. Rows
+read from a file and from a server have equal values, and therefore equal digests.
 """
 
 import hashlib

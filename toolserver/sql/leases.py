@@ -1,8 +1,9 @@
 """Manage leases: which instance does what only one may do at a time, and until when. Anyone may take an expired lease.
 
-Every change of holder raises the number of the lease (its fence). A task that runs under a lease checks the number in
-the transaction of each write. So a task that was delayed beyond the end of its lease, and continues with old data, is
-refused. Times are in milliseconds, by the clock of the database if instances share one.
+Every change of holder raises the number of the lease (its fence). A task that runs under a
+lease checks the number in the transaction of each write. So a task that was delayed beyond
+the end of its lease, and continues with old data, is refused. Times are in milliseconds, by
+the clock of the database if instances share one.
 """
 
 import secrets

@@ -1,7 +1,7 @@
 """Mark a data directory whose ledger is being moved to a server, or was moved, so that its file is not served.
 
-Without the mark, a service that is started as before would sell from a file of which a server has a copy, and the same
-credits would be spent twice.
+Without the mark, a service that is started as before would sell from a file of which a server
+has a copy, and the same credits would be spent twice.
 """
 
 import json

@@ -293,8 +293,8 @@ async def open_database(
 ) -> AsyncIterator[aiosqlite.Connection]:
     """Open a file that the service can do without, and bring it up to date.
 
-    A damaged file, or one of another form, is renamed, and a new one is created. Another process that writes to the
-    file is waited for, `busy_ms` at most.
+    A damaged file, or one of another form, is renamed, and a new one is created. Another
+    process that writes to the file is waited for, `busy_ms` at most.
 
     Raises:
         NewerDatabase, MigrationChanged: the file was written by other software and is left unchanged.

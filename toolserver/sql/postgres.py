@@ -1,9 +1,10 @@
 """Connect to PostgreSQL over asyncpg with the interface that stores use. The only importer of asyncpg.
 
-A connection belongs to one thread and runs that thread's statements one after another in its own event loop. Every
-piece of work has a deadline, after which the connection is cut, so that a hanging server cannot block a caller. There
-are four kinds of errors: rows that break a rule (`ConstraintViolated`), an invalid statement (`DatabaseError`), a
-transaction that may be run again (`TransactionLost`), and an unreachable server (`ServerAway`, which is also a
+A connection belongs to one thread and runs that thread's statements one after another in its
+own event loop. Every piece of work has a deadline, after which the connection is cut, so that
+a hanging server cannot block a caller. There are four kinds of errors: rows that break a rule
+(`ConstraintViolated`), an invalid statement (`DatabaseError`), a transaction that may be run
+again (`TransactionLost`), and an unreachable server (`ServerAway`, which is also a
 `TransactionLost`).
 """
 
@@ -62,8 +63,9 @@ class ServerAway(TransactionLost):
 class PostgresTerms:
     """Where the server is and how long to wait for it. `url` contains a password and is never shown.
 
-    `work_s` is the time limit for a group or a read, including reconnects and retries. `cached` is the number of
-    prepared statements per connection: 0 behind a pooler that gives each transaction another connection.
+    `work_s` is the time limit for a group or a read, including reconnects and retries.
+    `cached` is the number of prepared statements per connection: 0 behind a pooler that gives
+    each transaction another connection.
     """
 
     url: str = field(repr=False)
@@ -124,8 +126,8 @@ class PostgresConnection:
     def connect(self) -> None:
         """Connect if necessary.
 
-        Raises ServerAway, also if the connection was lost within a transaction: the rest of it must not run on another
-        connection, where each statement would be committed.
+        Raises ServerAway, also if the connection was lost within a transaction: the rest of
+        it must not run on another connection, where each statement would be committed.
         """
         if self._raw is not None and not self._raw.is_closed():
             return

@@ -1,12 +1,13 @@
 """Run group commit over PostgreSQL: one writer per instance, several readers, and a server that may vanish any time.
 
-A group is one transaction, as on SQLite. Instances wait for each other only if they change the same accounts. If a
-transaction ends through no fault of its own (a conflict, a lost connection), it is run again as a whole after a random
-pause, until its time is over.
+A group is one transaction, as on SQLite. Instances wait for each other only if they change
+the same accounts. If a transaction ends through no fault of its own (a conflict, a lost
+connection), it is run again as a whole after a random pause, until its time is over.
 
-Only COMMIT cannot be repeated: if the connection is lost before its answer, the group may or may not be written. The
-writer then asks the server by number how the transaction ended. Only if no server answers in time is the outcome
-unknown to callers (`OutcomeUnknown`). Operations given to `soon` and `ride` are retried.
+Only COMMIT cannot be repeated: if the connection is lost before its answer, the group may or
+may not be written. The writer then asks the server by number how the transaction ended. Only
+if no server answers in time is the outcome unknown to callers (`OutcomeUnknown`). Operations
+given to `soon` and `ride` are retried.
 """
 
 import asyncio

@@ -1,7 +1,8 @@
 """Run the migrations of PostgreSQL: separate numbered scripts, applied by the instance that starts first.
 
-The scripts are in `migrations/postgres` with their own numbers, because one script created the tables that SQLite got
-in many steps. A test compares the resulting tables of both engines.
+The scripts are in `migrations/postgres` with their own numbers, because one script created
+the tables that SQLite got in many steps. A test compares the resulting tables of both
+engines.
 """
 
 import logging
@@ -32,8 +33,8 @@ def migrate_server(
 ) -> int:
     """Bring a database up to date and return the number of its steps. Instances that start at the same time wait here.
 
-    All steps are in one transaction. If it deadlocks with a sale of a running instance, the server may end either of
-    them. The migration is then run again, `again_s` later.
+    All steps are in one transaction. If it deadlocks with a sale of a running instance, the
+    server may end either of them. The migration is then run again, `again_s` later.
 
     Raises:
         NewerDatabase, ForeignDatabase, MigrationChanged: nothing was changed.

@@ -1,7 +1,8 @@
 """Implement the server's side of a move: copy a file's rows table by table, and store the progress.
 
-Each page of rows is written in one transaction with the key of its last row. A move that is killed at any moment
-therefore continues after the last committed page, and no row is copied twice or left out.
+Each page of rows is written in one transaction with the key of its last row. A move that is
+killed at any moment therefore continues after the last committed page, and no row is copied
+twice or left out.
 """
 
 import logging

@@ -5,9 +5,10 @@ the keyed hashes of all its rows, added modulo 2**256. The sum changes with any 
 moved to another key, and can be updated row by row. The sums are stored masked and authenticated, because other rows
 with the same sum could be computed from the hashes of many rows. The key is in a file beside the database.
 
-Temporary triggers count every change. They belong to our own connection, so nobody else can drop them. Their counts
-are kept in memory (a table for them would cost 14 us a row) and are rolled back with the transaction or savepoint. A
-file that was replaced completely by an older copy has a valid seal; `high_water` finds that.
+Temporary triggers count every change. They belong to our own connection, so nobody else can
+drop them. Their counts are kept in memory (a table for them would cost 14 us a row) and are
+rolled back with the transaction or savepoint. A file that was replaced completely by an older
+copy has a valid seal; `high_water` finds that.
 """
 
 import base64
@@ -223,8 +224,9 @@ def _triggers(number: int, table: str, columns: Sequence[str]) -> Iterator[str]:
 def open_sealed(db: SealedConnection, path: Path) -> "SealedFile":
     """Migrate the file behind a writing connection, and make the connection update the seal.
 
-    A file is sealed as it is if it is new, was never sealed, or was migrated and had a valid seal before. Migrations
-    and seal are one transaction: a process that is killed leaves the file as it was, and the next start does it all.
+    A file is sealed as it is if it is new, was never sealed, or was migrated and had a valid
+    seal before. Migrations and seal are one transaction: a process that is killed leaves the
+    file as it was, and the next start does it all.
 
     Raises:
         RowsRewritten: the seal is invalid, and a migration would have made a new one.
@@ -261,8 +263,8 @@ class SealedFile:
     def bring_up_to_date(self, db: SqlConnection) -> None:
         """Migrate and seal the file within the caller's transaction. See `open_sealed`.
 
-        Only the mark outside the file says that it was sealed before: the key is there from the first start on, even if
-        that start was killed before the seal.
+        Only the mark outside the file says that it was sealed before: the key is there from
+        the first start on, even if that start was killed before the seal.
         """
         version, is_sealed = verify(db), _is_sealed(db)
         was_sealed = is_sealed or self.marks.read(MARK) is not None

@@ -1,11 +1,13 @@
 """Keep a ledger in one SQLite file: everything that was acknowledged is on disk.
 
-The file has two threads, each with its own connection of the standard library's `sqlite3`: one writes, one reads. This
-module does not use aiosqlite, where every statement is a round trip between two threads that hands over the GIL. Here a
-whole group is one round trip, at a twentieth of the CPU with 64 callers (`python -m bench.ledger`).
+The file has two threads, each with its own connection of the standard library's `sqlite3`:
+one writes, one reads. This module does not use aiosqlite, where every statement is a round
+trip between two threads that hands over the GIL. Here a whole group is one round trip, at a
+twentieth of the CPU with 64 callers (`python -m bench.ledger`).
 
-SQLite continues to write to a file that was deleted or replaced, and the data it acknowledges is then lost. So a
-`FileGuard` checks the file before every group of operations, which takes a few microseconds.
+SQLite continues to write to a file that was deleted or replaced, and the data it acknowledges
+is then lost. So a `FileGuard` checks the file before every group of operations, which takes a
+few microseconds.
 """
 
 import asyncio
@@ -207,8 +209,8 @@ async def in_memory() -> AsyncIterator["MemoryGroupCommit"]:
 class MemoryGroupCommit(GroupCommit):
     """One connection to a database in memory, which writes and reads. Created by `in_memory()`.
 
-    The first operation opens and migrates it, in 15 ms, because most services without a file never store anything.
-    Its rows are not sealed: no other program can reach them.
+    The first operation opens and migrates it, in 15 ms, because most services without a file
+    never store anything. Its rows are not sealed: no other program can reach them.
     """
 
     def __init__(self) -> None:

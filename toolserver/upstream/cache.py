@@ -1,7 +1,8 @@
 """Caches the answers of sources, typed, for all tools: in memory and, across restarts, in a store.
 
-Only good answers are kept. An answer is fresh for the source's `fresh_s`; a read in the last fifth of that time
-returns it and starts a refresh in the background. When refreshes fail, it may be served for `keep_s` more.
+Only good answers are kept. An answer is fresh for the source's `fresh_s`; a read in the last
+fifth of that time returns it and starts a refresh in the background. When refreshes fail, it
+may be served for `keep_s` more.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """Decodes a body, has the source parse it, and checks both: every body of every source passes through here.
 
-A parser passes the rows of a list through `read_rows`. One damaged row says nothing about the others, but a list with
-many unreadable rows has a different shape. The rows that are left out of one body are counted, and answers report the
-number.
+A parser passes the rows of a list through `read_rows`. One damaged row says nothing about the
+others, but a list with many unreadable rows has a different shape. The rows that are left out
+of one body are counted, and answers report the number.
 """
 
 import json

@@ -1,11 +1,13 @@
 """Finds schema drift: fields that a parser reads but that a real body lacks or has with another type.
 
-The fields that a parser reads are not listed anywhere. So the shapes of the real and the simulated body are compared,
-and each difference is applied to the simulated body, which is then parsed. Whether that fails, loses rows, changes the
-result or has no effect shows the purpose of the field.
+The fields that a parser reads are not listed anywhere. So the shapes of the real and the
+simulated body are compared, and each difference is applied to the simulated body, which is
+then parsed. Whether that fails, loses rows, changes the result or has no effect shows the
+purpose of the field.
 
-Bodies of JSON, XML and tables are read into dicts, lists and scalars, so that their fields can be listed and removed.
-An XML element becomes {"@attribute": text, "tag": [elements], "#text": text}, a table with a header row a list of rows.
+Bodies of JSON, XML and tables are read into dicts, lists and scalars, so that their fields
+can be listed and removed. An XML element becomes {"@attribute": text, "tag": [elements],
+"#text": text}, a table with a header row a list of rows.
 """
 
 import copy
@@ -198,8 +200,9 @@ def _is_map(members: Places) -> bool:
 class Difference(NamedTuple):
     """A field that one shape has at a place and another lacks, sometimes lacks, or has with another type.
 
-    For an absent field `kind` is None, and it is absent from `places` of `total`. Otherwise `kind` is a type that the
-    first shape never has, `sample` a value of it, found in `places` of `total` values.
+    For an absent field `kind` is None, and it is absent from `places` of `total`. Otherwise
+    `kind` is a type that the first shape never has, `sample` a value of it, found in `places`
+    of `total` values.
     """
 
     path: Path
@@ -217,8 +220,8 @@ class Difference(NamedTuple):
 def compare_shapes(expected: Shape, actual: Shape, path: Path = ()) -> Iterator[Difference]:
     """Yield the differences of `actual` from `expected`: absent fields and other types.
 
-    Additional fields, and fields that are only sometimes expected, are no difference. Lists without items cannot be
-    judged.
+    Additional fields, and fields that are only sometimes expected, are no difference. Lists
+    without items cannot be judged.
     """
     kinds = tuple(sorted(expected.kinds))
     for kind, count in actual.kinds.items():
@@ -270,8 +273,9 @@ class Question(NamedTuple):
 class Drift(NamedTuple):
     """One field, its difference, and the effect on the parser of the simulated body.
 
-    `is_schema` says that the parser reads the field, so that the real body was not parsed, was parsed only in part, or
-    never has the field's information. All other drift is informational.
+    `is_schema` says that the parser reads the field, so that the real body was not parsed,
+    was parsed only in part, or never has the field's information. All other drift is
+    informational.
     """
 
     path: str
@@ -283,8 +287,9 @@ class Drift(NamedTuple):
 def find_drift(question: Question, body: bytes, simulated: Sequence[bytes], *, is_read: bool) -> list[Drift] | None:
     """Compare a real body with simulated ones for the same request. Return None for a body of another or unknown form.
 
-    Several simulated bodies with different seeds together show which fields are always present and of which types.
-    `is_read` says that the parser read the real body without leaving out rows.
+    Several simulated bodies with different seeds together show which fields are always
+    present and of which types. `is_read` says that the parser read the real body without
+    leaving out rows.
     """
     trees = [tree for each in simulated if (tree := read_body_tree(each)) is not None]
     real = read_body_tree(body)

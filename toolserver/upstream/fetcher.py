@@ -77,8 +77,8 @@ def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> 
 class Fetcher:
     """Fetches from upstreams through a sender.
 
-    `history` counts the results of each source, and `observe` gets each result with the seconds it took; with `memory`,
-    pacing, budgets and circuits apply over all instances.
+    `history` counts the results of each source, and `observe` gets each result with the
+    seconds it took; with `memory`, pacing, budgets and circuits apply over all instances.
     """
 
     def __init__(
@@ -117,9 +117,9 @@ class Fetcher:
     ) -> Fetched:
         """Fetch an answer from the source's mirrors, in order.
 
-        `validators` and `cached_value` are those of the cached answer. `is_chosen` says that a caller decided the
-        query. `held` is set when our own pacing makes the request wait for long. It waits at most `patience_s`, by
-        default the source's timeout.
+        `validators` and `cached_value` are those of the cached answer. `is_chosen` says that
+        a caller decided the query. `held` is set when our own pacing makes the request wait
+        for long. It waits at most `patience_s`, by default the source's timeout.
 
         Raises:
             SourceError: no mirror returned a good answer within the source's timeout.

@@ -1,7 +1,8 @@
 """Sends one request of a source, to its upstream or to the simulated world, and judges the status of the response.
 
-Redirects stay on the source's site and receive no secret; bodies are bounded; a TCP connection is answered as JSON.
-What upstreams announce is recorded: that an address is deprecated, ends on a day, or has moved permanently.
+Redirects stay on the source's site and receive no secret; bodies are bounded; a TCP
+connection is answered as JSON. What upstreams announce is recorded: that an address is
+deprecated, ends on a day, or has moved permanently.
 """
 
 import json
@@ -256,8 +257,9 @@ async def connect_ms(
 ) -> int | None:
     """Measure how long a TCP connection takes: the one exchange with an upstream that is not HTTP.
 
-    Return the median of the successful tries in milliseconds, rounded up, at least 1; None if all fail. The name is
-    resolved before `timer` is read. The tries are `gap_s` seconds apart.
+    Return the median of the successful tries in milliseconds, rounded up, at least 1; None if
+    all fail. The name is resolved before `timer` is read. The tries are `gap_s` seconds
+    apart.
     """
     try:
         with anyio.fail_after(TIMEOUT_S):

@@ -1,10 +1,11 @@
 """Bounds the time of an exchange and the memory of its body, which is large for some sources.
 
-Few large bodies are held at once, and one at a time is parsed, off the event loop. A source's time stops while the
-service itself makes it wait.
+Few large bodies are held at once, and one at a time is parsed, off the event loop. A source's
+time stops while the service itself makes it wait.
 
-A source may send up to its `max_bytes`, in some cases 24 MiB. A hundred sources at once, each with the objects that its
-parser makes from its body, would take gigabytes. Therefore a growing body waits for a place: see STEPS.
+A source may send up to its `max_bytes`, in some cases 24 MiB. A hundred sources at once, each
+with the objects that its parser makes from its body, would take gigabytes. Therefore a
+growing body waits for a place: see STEPS.
 """
 
 import math

@@ -2,10 +2,10 @@
 
 A value that jumps is withheld until a second provider agrees or the same one repeats it ten minutes later.
 
-A feed that lost most of its rows looks alive in every other way: its stamp and its newest item are recent. Only the
-usual length, that of the past week's lists for the same query, reveals the loss. A short list is accepted if another
-provider of the same data also lists few items; otherwise it proves as little as an empty one, and the next source is
-queried.
+A feed that lost most of its rows looks alive in every other way: its stamp and its newest
+item are recent. Only the usual length, that of the past week's lists for the same query,
+reveals the loss. A short list is accepted if another provider of the same data also lists few
+items; otherwise it proves as little as an empty one, and the next source is queried.
 """
 
 from collections import deque

@@ -14,10 +14,10 @@ R = TypeVar("R")
 class SourceAnswer(Generic[R]):
     """One answer of a source.
 
-    `dated` is the time that `newest_max_s` limits (the document's stamp, or its newest item). `latency_ms` is that of
-    the exchange that this read started or waited for, or None if the value was cached.
-    `failure` says why the value could not be refreshed, if an older one is returned instead. `dropped` counts the
-    unreadable rows that are left out.
+    `dated` is the time that `newest_max_s` limits (the document's stamp, or its newest item).
+    `latency_ms` is that of the exchange that this read started or waited for, or None if the
+    value was cached. `failure` says why the value could not be refreshed, if an older one is
+    returned instead. `dropped` counts the unreadable rows that are left out.
     """
 
     value: R
@@ -37,8 +37,9 @@ class SourceReader(Protocol):
     ) -> SourceAnswer[R]:
         """Return a live or cached answer, never a stale one. Concurrent reads share one fetch.
 
-        `is_chosen` says that the caller chose arguments, so the query may be the caller's. Without `is_patient` a read
-        ends if our own pacing makes it wait for long and there is a kept answer.
+        `is_chosen` says that the caller chose arguments, so the query may be the caller's.
+        Without `is_patient` a read ends if our own pacing makes it wait for long and there is
+        a kept answer.
 
         Raises:
             SourceError: no answer is recent enough, and the fetch failed.

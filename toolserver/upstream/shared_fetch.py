@@ -1,9 +1,10 @@
 """Lets one instance query an upstream for all others, through bodies and locks in shared memory.
 
-An instance that needs an answer first looks for a body that another instance has fetched in the meantime. If there is
-none, it takes a lock and sends the request. Later instances wait for its body or for the reason of its failure. The
-lock expires soon after its holder dies. While the memory is lost, every instance sends its own requests. Shared data is
-not trusted: unreadable data counts as missing.
+An instance that needs an answer first looks for a body that another instance has fetched in
+the meantime. If there is none, it takes a lock and sends the request. Later instances wait
+for its body or for the reason of its failure. The lock expires soon after its holder dies.
+While the memory is lost, every instance sends its own requests. Shared data is not trusted:
+unreadable data counts as missing.
 """
 
 import logging

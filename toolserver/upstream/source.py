@@ -1,11 +1,13 @@
 """Defines a source: what to request, how to read the answer, a few numbers, and the errors that say why it failed.
 
-`request` is an HTTP request, or a function that turns a query into one; `parse` turns the body into our model. Neither
-does I/O or reads a clock, so both are tested with plain values. The engine does the fetching, deadline, retry, pacing,
-caching and bookkeeping in the same way for every source.
+`request` is an HTTP request, or a function that turns a query into one; `parse` turns the
+body into our model. Neither does I/O or reads a clock, so both are tested with plain values.
+The engine does the fetching, deadline, retry, pacing, caching and bookkeeping in the same way
+for every source.
 
-An empty list looks the same whether nothing happened or the feed is dead. Every source that may be empty declares with
-a `Proof` how to tell the difference. An answer without proof raises `SourceUnproved`, and the next source is queried.
+An empty list looks the same whether nothing happened or the feed is dead. Every source that
+may be empty declares with a `Proof` how to tell the difference. An answer without proof
+raises `SourceUnproved`, and the next source is queried.
 
 A source that returned nothing usable raises a `SourceError`. Callers still get the data of other sources.
 """
@@ -35,8 +37,8 @@ UNREADABLE = (
 class SourceError(ToolserverError):
     """An upstream returned nothing usable.
 
-    `word` is the failure in one word, `reason` adds the detail, which has no URL query and no key. `retry_after_s` is
-    set if the upstream said when to retry.
+    `word` is the failure in one word, `reason` adds the detail, which has no URL query and no
+    key. `retry_after_s` is set if the upstream said when to retry.
     """
 
     word = "changed"
@@ -276,8 +278,9 @@ class HostGroup:
 class Gauge(Generic[R]):
     """The numbers of an answer that must not jump, by a name shared by providers of the same quantity.
 
-    A value that differs by more than `limit` from the last good one (a fraction, or in the value's own unit if
-    `absolute`) is withheld until another provider agrees, or the same one repeats it ten minutes later.
+    A value that differs by more than `limit` from the last good one (a fraction, or in the
+    value's own unit if `absolute`) is withheld until another provider agrees, or the same one
+    repeats it ten minutes later.
     """
 
     values: Callable[[R], Mapping[str, float]]

@@ -2,13 +2,14 @@
 
 One line is logged when a source goes down and one when it is back.
 
-With shared memory, the failures of one instance reduce the requests of all, and one probes for all: a script repeats
-the rules of `core/circuit_breaker` for failures in a row.
+With shared memory, the failures of one instance reduce the requests of all, and one probes
+for all: a script repeats the rules of `core/circuit_breaker` for failures in a row.
 
-A refusal is not a failure of the upstream: a host refuses data centres, countries or clients without a browser, every
-client at this address gets the refusal, and retrying soon changes nothing. The first refusal closes a host for a source
-for an hour, the next one in a row for a day. A host may refuse everyone a single page, so it is closed to all its
-sources only after it has refused two of them.
+A refusal is not a failure of the upstream: a host refuses data centres, countries or clients
+without a browser, every client at this address gets the refusal, and retrying soon changes
+nothing. The first refusal closes a host for a source for an hour, the next one in a row for a
+day. A host may refuse everyone a single page, so it is closed to all its sources only after
+it has refused two of them.
 """
 
 import logging
@@ -99,11 +100,12 @@ class CircuitOpen(SourceDown):
 class SourceHealth:
     """Three failures in a row open a source's circuit for 30 s, doubling to 10 min; then one probe decides.
 
-    Queries that callers choose have separate circuits, which open after ten failures. A refusal of the query (status
-    4xx, or an empty answer) does not open them, because it says something about the query, not about the source.
+    Queries that callers choose have separate circuits, which open after ten failures. A
+    refusal of the query (status 4xx, or an empty answer) does not open them, because it says
+    something about the query, not about the source.
 
-    `history` also counts every exchange that says something about the source, and each time that its circuit opened or
-    closed again.
+    `history` also counts every exchange that says something about the source, and each time
+    that its circuit opened or closed again.
     """
 
     def __init__(

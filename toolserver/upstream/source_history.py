@@ -21,8 +21,9 @@ ExchangeVerdict = Literal["good", "old", "failed"]
 class SourceQuarter(NamedTuple):
     """The exchanges with one source in one quarter of an hour, which is counted from the epoch.
 
-    `good_at` is when the last good exchange ended, in epoch seconds, and `last_at` when the last of all ended. `last`
-    is the result of that last one: `ok`, or the word of its failure.
+    `good_at` is when the last good exchange ended, in epoch seconds, and `last_at` when the
+    last of all ended. `last` is the result of that last one: `ok`, or the word of its
+    failure.
     """
 
     quarter: int

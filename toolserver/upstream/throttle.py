@@ -1,8 +1,8 @@
 """Limits the requests to a group of hosts: how many at once, how far apart, and how many per period.
 
-There are two lanes. Queries that callers choose (coordinates, names, addresses) wait behind all others, use at most a
-share of the budget, never take the last seat, and have a bounded queue. Callers therefore cannot use up what the
-answers to default arguments need.
+There are two lanes. Queries that callers choose (coordinates, names, addresses) wait behind
+all others, use at most a share of the budget, never take the last seat, and have a bounded
+queue. Callers therefore cannot use up what the answers to default arguments need.
 
 `HostLane` keeps the state of a host group, and `Throttle` waits. With shared memory, `SharedLanes` decides over all
 instances: its script repeats the rules of `HostLane`, and the seat of a dead instance becomes free after a while.
@@ -331,8 +331,8 @@ class Throttle:
     def close(self, group: HostGroup, host: str, seconds: float | None, *, is_chosen: bool = False) -> None:
         """Refuse requests for the time that the host requested: at least 30 s (also if it named none), at most an hour.
 
-        A limit caused by a caller's query applies only to callers' queries. If the host means all requests, the next
-        default one will show it.
+        A limit caused by a caller's query applies only to callers' queries. If the host means
+        all requests, the next default one will show it.
         """
         wait = min(max(seconds or SHORTEST_CLOSURE_S, SHORTEST_CLOSURE_S), LONGEST_CLOSURE_S)
         self._lane(group, host).close(self._clock.monotonic() + wait, is_chosen=is_chosen)

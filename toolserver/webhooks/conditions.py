@@ -1,8 +1,9 @@
 """Define conditions of subscriptions: what has to happen to a value before a delivery is worth its price.
 
-A condition is edge-triggered: it fires once when it becomes true and clears once when it ends. Firing and clearing have
-separate thresholds, so that a value that swings around one of them is reported once. A condition is never judged on
-missing or stale data, which is a separate state:
+A condition is edge-triggered: it fires once when it becomes true and clears once when it
+ends. Firing and clearing have separate thresholds, so that a value that swings around one of
+them is reported once. A condition is never judged on missing or stale data, which is a
+separate state:
 
 clear ── fire threshold crossed, for_s held ──▶ fired        told: fired
 fired ── clear threshold crossed ─────────────▶ clear        told: cleared
@@ -119,8 +120,8 @@ class Transition(msgspec.Struct, frozen=True):
 class ConditionState(msgspec.Struct, frozen=True, omit_defaults=True):
     """The state of a condition. `pending_since` and `no_data_at` are epoch seconds.
 
-    `old` is the last reported value, or for `changed` the last seen value. `seen` has the known items of a list; None
-    before the list was first seen.
+    `old` is the last reported value, or for `changed` the last seen value. `seen` has the
+    known items of a list; None before the list was first seen.
     """
 
     level: Literal["clear", "fired"] = "clear"

@@ -1,9 +1,9 @@
 """Deliver: what a message says, whose turn it is to receive one, and one attempt with one word for its result.
 
-A delivery has the same bytes in every attempt. Capacity is shared fairly between receivers: one delivery at a time per
-endpoint, four per host, a rate for new hosts. An attempt is a POST over a connection that the egress guard has allowed.
-Redirects are failures. The receiver's answer is read only as far as needed to reuse the connection, and it is never
-shown to anyone.
+A delivery has the same bytes in every attempt. Capacity is shared fairly between receivers:
+one delivery at a time per endpoint, four per host, a rate for new hosts. An attempt is a POST
+over a connection that the egress guard has allowed. Redirects are failures. The receiver's
+answer is read only as far as needed to reuse the connection, and it is never shown to anyone.
 """
 
 import asyncio

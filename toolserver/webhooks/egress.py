@@ -1,9 +1,10 @@
 """Guard egress: a request to an address that others name only ever goes to a public one, whatever its URL says.
 
-The guard checks three times: the URL when it is registered, every address of a name when it is looked up, and the
-address that a socket is about to connect to. The last check is the decisive one: aiohttp does not look up literal
-addresses, so a guard in the resolver alone would let `127.0.0.1` through. Deliveries are sent through a session with
-these checks, and so are requests for the documents in which OAuth clients describe themselves.
+The guard checks three times: the URL when it is registered, every address of a name when it
+is looked up, and the address that a socket is about to connect to. The last check is the
+decisive one: aiohttp does not look up literal addresses, so a guard in the resolver alone
+would let `127.0.0.1` through. Deliveries are sent through a session with these checks, and so
+are requests for the documents in which OAuth clients describe themselves.
 """
 
 import asyncio
@@ -243,10 +244,10 @@ def look_up(host: str) -> Sequence[str]:
 class DnsLane:
     """Resolves names to addresses that the guard allows. Answers are cached for half a minute.
 
-    The system's resolver blocks a thread for up to half a minute. In asyncio's own pool, six such names would delay
-    every other delivery. Lookups therefore have their own pools: one for names that were answered before, one for new
-    names, and a small one for names that were not answered in time. However many names hang, they only fill the pool
-    of their kind.
+    The system's resolver blocks a thread for up to half a minute. In asyncio's own pool, six
+    such names would delay every other delivery. Lookups therefore have their own pools: one
+    for names that were answered before, one for new names, and a small one for names that
+    were not answered in time. However many names hang, they only fill the pool of their kind.
     """
 
     def __init__(
@@ -343,8 +344,9 @@ class RequestFailed(ToolserverError):
 class GuardedSession:
     """An HTTP client for addresses that others name: the guard checks every connection.
 
-    It follows no redirects, and uses neither proxies from the environment nor cookies. It opens with its first request,
-    because importing aiohttp and loading the certificate authorities takes 0.3 s, which a thread does.
+    It follows no redirects, and uses neither proxies from the environment nor cookies. It
+    opens with its first request, because importing aiohttp and loading the certificate
+    authorities takes 0.3 s, which a thread does.
     """
 
     def __init__(

@@ -35,8 +35,9 @@ FAILING_AT_ONCE = 50  # maximum subscriptions with a failing endpoint in one cla
 class ClaimSubscriptions:
     """Claim due subscriptions.
 
-    Every claimed subscription moves to its next slot, and gets a fire unless it has a condition that must be judged
-    first. Subscriptions whose endpoint fails or is slow come last, a few at a time.
+    Every claimed subscription moves to its next slot, and gets a fire unless it has a
+    condition that must be judged first. Subscriptions whose endpoint fails or is slow come
+    last, a few at a time.
     """
 
     now: int

@@ -1,7 +1,8 @@
 """Handle one fire, from claim to end: reserve, compose, send, charge. Every step may be the last before a crash.
 
-The result of a step is stored before the next step begins, and every step may be repeated. If a process dies, its fire
-is claimed again with the same id, the same reservation and the same body.
+The result of a step is stored before the next step begins, and every step may be repeated. If
+a process dies, its fire is claimed again with the same id, the same reservation and the same
+body.
 """
 
 import logging
@@ -251,8 +252,8 @@ class FireWorker:
 def _why_not(fire: WebhookFire, subscription: WebhookSubscription, now: int) -> str | None:
     """Return why a fire is not attempted any more, or None.
 
-    An interrupted fire, which may have arrived, gets some time after its slot, and is finished even if its subscription
-    has been paused since, but not if it was cancelled.
+    An interrupted fire, which may have arrived, gets some time after its slot, and is
+    finished even if its subscription has been paused since, but not if it was cancelled.
     """
     if subscription.state == "cancelled" and fire.kind != "test":
         return "cancelled"

@@ -1,7 +1,8 @@
 """Compose what deliveries carry: answers of premium endpoints, from the cache that serves every other caller.
 
-Subscriptions to the same query that become due while an answer is fresh share that answer. No subscriber gets older
-data than a caller at that moment. A payload is stored before it is sent, so that every attempt sends the same bytes.
+Subscriptions to the same query that become due while an answer is fresh share that answer. No
+subscriber gets older data than a caller at that moment. A payload is stored before it is
+sent, so that every attempt sends the same bytes.
 """
 
 import logging
@@ -91,8 +92,8 @@ class PayloadSource:
     async def compose(self, endpoint: str, params: bytes, since: int | None = None) -> WebhookPayload:
         """Compose the current answer.
 
-        `since` (ms) limits endpoints that support it to new items, unless `params` does. The answer also has items from
-        the twenty minutes before `since`.
+        `since` (ms) limits endpoints that support it to new items, unless `params` does. The
+        answer also has items from the twenty minutes before `since`.
 
         A failure is also a payload, with a reason not to charge. Failures of this service are logged.
         """

@@ -1,7 +1,8 @@
 """Run the queue: turn due subscriptions into fires, and work on as many fires at a time as each lane has room for.
 
-A subscription with a condition gets a fire only after the condition was judged on the answer that all callers get. The
-queue itself is in the database. Only fires in progress are in memory. Hanging endpoints fill only their own lane.
+A subscription with a condition gets a fire only after the condition was judged on the answer
+that all callers get. The queue itself is in the database. Only fires in progress are in
+memory. Hanging endpoints fill only their own lane.
 """
 
 import asyncio

@@ -18,8 +18,8 @@ UNSENT = ("dns", "connect", "target_refused", "internal_error")
 class Attempt(NamedTuple):
     """How an attempt ended. `error` is None after a 2xx, else one word. `status` is None if there was no answer.
 
-    `retry_after_s` is set if the receiver said when to retry and that is within four minutes. `challenge` says that a
-    challenge was sent, and no data.
+    `retry_after_s` is set if the receiver said when to retry and that is within four minutes.
+    `challenge` says that a challenge was sent, and no data.
     """
 
     status: int | None
@@ -83,10 +83,10 @@ class TokenAccount(NamedTuple):
 class WebhookSubscription(NamedTuple):
     """One subscription.
 
-    `owner` is the SHA-256 of its token, `account` names that token's account to the ledger, and `payer` is the SHA-256
-    of the token whose credits are spent: the same token, unless it is an allowance of another. `sealed` holds the
-    secrets and the custom headers, encrypted. `params` is a JSON object, `condition` and `condition_state` are JSON or
-    None.
+    `owner` is the SHA-256 of its token, `account` names that token's account to the ledger,
+    and `payer` is the SHA-256 of the token whose credits are spent: the same token, unless it
+    is an allowance of another. `sealed` holds the secrets and the custom headers, encrypted.
+    `params` is a JSON object, `condition` and `condition_state` are JSON or None.
     """
 
     id: str
@@ -137,11 +137,12 @@ class WebhookSubscription(NamedTuple):
 class WebhookFire(NamedTuple):
     """One delivery that is due, in progress or ended. `id` is also the id of the paid call.
 
-    `payload` names its stored payload, and `sent_at` is the time in its body. Both are set before the first attempt, so
-    that every attempt sends the same bytes. `claims` counts claims since the last result: more than one means that an
-    attempt was interrupted and may have arrived. `state_before` and `state_after` are the states of the condition that
-    triggered it. `captured_at` is the time of the oldest part of its data.
-    `seq` counts the fires of its subscription; a store sets it.
+    `payload` names its stored payload, and `sent_at` is the time in its body. Both are set
+    before the first attempt, so that every attempt sends the same bytes. `claims` counts
+    claims since the last result: more than one means that an attempt was interrupted and may
+    have arrived. `state_before` and `state_after` are the states of the condition that
+    triggered it. `captured_at` is the time of the oldest part of its data. `seq` counts the
+    fires of its subscription; a store sets it.
     """
 
     id: str

@@ -17,8 +17,8 @@ FAR_FAILING_MS = (THINNEST + 2) * SLOT_MS  # the same for subscriptions whose en
 def next_slot(created_at: int, now: int, *, slots: int = 1) -> int:
     """Return the start of a subscription's next slot after `now`, or of the one `slots` ahead.
 
-    `now` may be before the creation if the clock was set back. The number of missed slots does not matter: a late
-    subscription fires once and continues with the next slot.
+    `now` may be before the creation if the clock was set back. The number of missed slots
+    does not matter: a late subscription fires once and continues with the next slot.
     """
     return now - (now - created_at) % SLOT_MS + slots * SLOT_MS
 

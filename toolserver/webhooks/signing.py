@@ -1,7 +1,7 @@
 """Sign deliveries by the rule of our specification and by Standard Webhooks, both over the same bytes.
 
-A secret `whsec_<32 hex digits>` serves both. Our own rule uses the whole text as its key; Standard Webhooks decodes
-the part after the prefix as base64, which yields 24 bytes.
+A secret `whsec_<32 hex digits>` serves both. Our own rule uses the whole text as its key;
+Standard Webhooks decodes the part after the prefix as base64, which yields 24 bytes.
 """
 
 import base64
@@ -40,8 +40,9 @@ def signature_headers(
 ) -> dict[str, str]:
     """Return the headers that prove who sent `body`, at a time in Unix seconds.
 
-    While a secret is being rotated (`previous` is the old one), Standard Webhooks gets both signatures in its single
-    header. Our own rule puts the older signature into a separate header.
+    While a secret is being rotated (`previous` is the old one), Standard Webhooks gets both
+    signatures in its single header. Our own rule puts the older signature into a separate
+    header.
     """
     keys = [secret] if previous is None else [secret, previous]
     headers = {

@@ -193,8 +193,8 @@ class WebhookSubscriptions:
     ) -> WebhookFire:
         """Send a signed test with `data`, or with the recorded example of the endpoint: never with current values.
 
-        The test is free, needs a balance, and is attempted once. `state` adds a condition's report. Raises NotFound,
-        SubscriptionConflict and the 402 codes.
+        The test is free, needs a balance, and is attempted once. `state` adds a condition's
+        report. Raises NotFound, SubscriptionConflict and the 402 codes.
         """
         subscription, now = await self._own(token, id), self._now
         if subscription.state == "cancelled":

@@ -5,8 +5,9 @@ for one hour: for the paying account first (a token with all its allowances), an
 counts belong to no subscription, so that a new one continues them, and they are in the database, so that instances
 share them and a restart keeps them. `UnchargedLimit` is the same law for calls; it counts in memory, and by tool.
 
-The account and its token are limited. Targets and hosts only lead to a challenge, and never for a subscription whose
-own deliveries are accepted: otherwise strangers could end deliveries to a receiver by refusing theirs at its host.
+The account and its token are limited. Targets and hosts only lead to a challenge, and never
+for a subscription whose own deliveries are accepted: otherwise strangers could end deliveries
+to a receiver by refusing theirs at its host.
 """
 
 from dataclasses import dataclass

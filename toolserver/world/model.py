@@ -1,8 +1,8 @@
 """Define the vocabulary of a simulated provider: the world at one instant, a request, a reply, a route.
 
-Nothing here has state that changes with time: every value is a pure function of (seed, key, instant), so instants can
-be queried in any order and two runs agree. Additions of a test (pinned values, injected events) are kept in `Edits` and
-shared by all instants.
+Nothing here has state that changes with time: every value is a pure function of (seed, key,
+instant), so instants can be queried in any order and two runs agree. Additions of a test
+(pinned values, injected events) are kept in `Edits` and shared by all instants.
 """
 
 import hashlib
@@ -107,9 +107,10 @@ class World:
     ) -> Iterator[tuple[int, float]]:
         """Yield a thinned Poisson process: `(slot index, instant)` of each event in (since, until], oldest first.
 
-        A slot of `slot_s` seconds holds an event with probability `rate * slot_s` (rate per second).
-        With `at_least_every_s`, every slot whose index is a multiple of that distance holds an event, so
-        that a demo is never empty. Attributes of an event: `world.u(kind + ".what", index)`.
+        A slot of `slot_s` seconds holds an event with probability `rate * slot_s` (rate per
+        second). With `at_least_every_s`, every slot whose index is a multiple of that
+        distance holds an event, so that a demo is never empty. Attributes of an event:
+        `world.u(kind + ".what", index)`.
         """
         until = self.now if until is None else until
         step = max(1, int(at_least_every_s / slot_s)) if at_least_every_s else 0
@@ -206,8 +207,8 @@ class Route:
 class Routes:
     """All simulated routes. Every provider module shares one instance.
 
-    `missing` describes a request without a route. `probes` has the results of TCP connections by host, and is None if
-    they are simulated.
+    `missing` describes a request without a route. `probes` has the results of TCP connections
+    by host, and is None if they are simulated.
     """
 
     all: list[Route] = field(default_factory=list)
@@ -226,9 +227,10 @@ class Routes:
     ) -> Callable[[Handler], Route]:
         """Decorate a function that answers `https://host/path` as `source` does. `{name}` matches a segment part.
 
-        `source` is the public name; several routes may share it, and several sources an address: `when` tells
-        their requests apart. `forms` has the answers to faults that are always the same; the decorated name becomes
-        the Route, whose `form` decorator adds those that depend on the world or the request.
+        `source` is the public name; several routes may share it, and several sources an
+        address: `when` tells their requests apart. `forms` has the answers to faults that are
+        always the same; the decorated name becomes the Route, whose `form` decorator adds
+        those that depend on the world or the request.
         """
         escaped = re.sub(r"\\\{(\w+)\\\}", r"(?P<\1>[^/]+?)", re.escape(path))
 

@@ -1,11 +1,12 @@
 """Serve the two addresses that a person's browser visits: the authorization request, and the page that answers it.
 
-A client makes an authorization request by sending a person's browser here. Until it is known that the redirect address
-belongs to the client, errors are shown to the person. After that, they are sent to the client in the redirect, together
-with the issuer (RFC 9207).
+A client makes an authorization request by sending a person's browser here. Until it is known
+that the redirect address belongs to the client, errors are shown to the person. After that,
+they are sent to the client in the redirect, together with the issuer (RFC 9207).
 
-There is no session and no password. A page carries a secret of its request, and the browser a cookie. Both are needed
-to open the request. Browsers do not send the cookie with forms of other sites, which do not know the secret either.
+There is no session and no password. A page carries a secret of its request, and the browser a
+cookie. Both are needed to open the request. Browsers do not send the cookie with forms of
+other sites, which do not know the secret either.
 """
 
 import re

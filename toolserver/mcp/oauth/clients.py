@@ -2,12 +2,13 @@
 
 The second kind needs no registration: its id is the address of a client ID metadata document.
 
-The URL comes from a stranger, so it is read through the egress guard: public addresses and https only, no redirects, a
-few kilobytes within a few seconds. Documents are cached for a while, failures for a shorter time.
+The URL comes from a stranger, so it is read through the egress guard: public addresses and
+https only, no redirects, a few kilobytes within a few seconds. Documents are cached for a
+while, failures for a shorter time.
 
-So many documents are read at once, and so many wait for that; a client has a share of both. A reading has a second for
-itself. After it, while others wait, the oldest reading of the client with most ends, so that addresses that never
-answer hold nobody else up.
+So many documents are read at once, and so many wait for that; a client has a share of both. A
+reading has a second for itself. After it, while others wait, the oldest reading of the client
+with most ends, so that addresses that never answer hold nobody else up.
 """
 
 import asyncio
@@ -49,9 +50,10 @@ CACHE_S, FAILED_S, CACHED = 3600.0, 30.0, 1000
 class ReadingLimits:
     """What readings may take.
 
-    `at_once` documents are read at the same time and `queue` wait for it, for all callers together. Of both together,
-    one client may have `share`, and all clients of a /48 `crowd_share`. A reading takes at most `total_s` seconds, and
-    is not ended for the sake of others in its first `safe_s`.
+    `at_once` documents are read at the same time and `queue` wait for it, for all callers
+    together. Of both together, one client may have `share`, and all clients of a /48
+    `crowd_share`. A reading takes at most `total_s` seconds, and is not ended for the sake of
+    others in its first `safe_s`.
     """
 
     at_once: int = 64

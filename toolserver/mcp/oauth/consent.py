@@ -5,8 +5,9 @@
 
 The transaction is found automatically if each purchase has its own address; otherwise the person enters its hash.
 
-Every step calls the same tools as any other caller, through the pipeline, so that limits and charging are the same. The
-token that a person enters is used only for the call that creates the allowance, and is not stored.
+Every step calls the same tools as any other caller, through the pipeline, so that limits and
+charging are the same. The token that a person enters is used only for the call that creates
+the allowance, and is not stored.
 """
 
 import json

@@ -1,7 +1,8 @@
 """Serve what programs call: `/api/mcp/auth` itself, the two metadata documents, and token, registration and revocation.
 
-`/api/mcp/auth` is the MCP endpoint for clients with an access token; others learn where to get one. The allowance's
-token replaces the access token, and the request is then handled like any other.
+`/api/mcp/auth` is the MCP endpoint for clients with an access token; others learn where to
+get one. The allowance's token replaces the access token, and the request is then handled like
+any other.
 """
 
 import importlib

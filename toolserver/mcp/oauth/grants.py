@@ -1,7 +1,8 @@
 """Manage grants: what a person's consent gives a client, and what happens to its codes and tokens.
 
-A code is used once, within a minute. An access token is valid for an hour. A refresh token is replaced at each use. A
-secret that is used twice was copied, so the whole grant ends. A grant also ends with its allowance, whatever ends it.
+A code is used once, within a minute. An access token is valid for an hour. A refresh token is
+replaced at each use. A secret that is used twice was copied, so the whole grant ends. A grant
+also ends with its allowance, whatever ends it.
 """
 
 import logging
@@ -53,8 +54,9 @@ class OpenedAccess(NamedTuple):
 class OAuthGrants:
     """Issues and ends grants.
 
-    `is_live` says whether the token of an allowance can still be spent. `end_allowance` ends the allowance by the
-    token's hash, if this service has its own ledger. `on_end` is called when a grant has ended here.
+    `is_live` says whether the token of an allowance can still be spent. `end_allowance` ends
+    the allowance by the token's hash, if this service has its own ledger. `on_end` is called
+    when a grant has ended here.
     """
 
     on_end: Callable[[], None] = staticmethod(lambda: None)

@@ -1,7 +1,7 @@
 """Read OAuth requests and send their answers, in the forms that OAuth prescribes and browsers need.
 
-Parameters come from a query or a form of limited size, each at most once. Pages can be neither framed nor stored, and
-no code can be injected into them.
+Parameters come from a query or a form of limited size, each at most once. Pages can be
+neither framed nor stored, and no code can be injected into them.
 """
 
 import base64

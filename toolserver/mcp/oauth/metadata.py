@@ -1,7 +1,8 @@
 """Say where OAuth is served, and write the two documents by which clients find it.
 
-Everything is below the protected endpoint, which is also the issuer, so that the addresses of both documents contain
-its path. At the root, hosts that send their own token would find the documents and ignore that token.
+Everything is below the protected endpoint, which is also the issuer, so that the addresses of
+both documents contain its path. At the root, hosts that send their own token would find the
+documents and ignore that token.
 """
 
 from typing import Any

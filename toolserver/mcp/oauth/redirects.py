@@ -1,7 +1,8 @@
 """Check redirect addresses: which a client may register, which match a registered one, and how people see them.
 
-Addresses are compared character by character. Only a program on the person's own machine may send another port than
-the registered one, because its system assigns a free port each time (RFC 8252, 7.3).
+Addresses are compared character by character. Only a program on the person's own machine may
+send another port than the registered one, because its system assigns a free port each time
+(RFC 8252, 7.3).
 """
 
 import re

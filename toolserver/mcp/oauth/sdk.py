@@ -1,10 +1,11 @@
 """Answer token, registration and revocation requests with the SDK's handlers.
 
-The provider gives the handlers clients and grants; `SdkHandlers` prepares their input: it reads parameters once, judges
-resource indicators, and unifies the two ways to send a client's secret. Answers do not quote values from the request.
+The provider gives the handlers clients and grants; `SdkHandlers` prepares their input: it
+reads parameters once, judges resource indicators, and unifies the two ways to send a client's
+secret. Answers do not quote values from the request.
 
-Only this module imports the SDK, and it is imported with the first request that needs it. Expiry is judged here by the
-service's own clock, because the handlers use the system's.
+Only this module imports the SDK, and it is imported with the first request that needs it.
+Expiry is judged here by the service's own clock, because the handlers use the system's.
 """
 
 import hmac
@@ -71,8 +72,8 @@ class PresentedRefreshToken(RefreshToken):
 class OAuthProvider:
     """The SDK's `OAuthAuthorizationServerProvider` for one request.
 
-    `redirect_uris` are those of a registration as they were written, because the SDK would normalise them. `caller` is
-    who makes the request, by address.
+    `redirect_uris` are those of a registration as they were written, because the SDK would
+    normalise them. `caller` is who makes the request, by address.
     """
 
     def __init__(

@@ -47,8 +47,9 @@ SWEEP_S = 600.0
 class OAuthService:
     """OAuth while it is open.
 
-    `end_allowance` is that of `OAuthGrants`, `find_payment` that of `ConsentSteps`. Like webhooks, clients may describe
-    themselves on this machine if the settings allow it, for development.
+    `end_allowance` is that of `OAuthGrants`, `find_payment` that of `ConsentSteps`. Like
+    webhooks, clients may describe themselves on this machine if the settings allow it, for
+    development.
     """
 
     def __init__(

@@ -1,9 +1,9 @@
 """Define what OAuth stores (clients, requests that wait for a person, grants, and the secrets that use a grant), what a
 store promises whatever its engine, the store in memory, and the store in the database of the ledger or its journal.
 
-A reader of these records cannot spend anything. A secret (a code, an access token, a refresh token) is stored as its
-SHA-256. Beside it is the token of the allowance, encrypted under a key derived from the secret itself. Times are in
-milliseconds since 1970.
+A reader of these records cannot spend anything. A secret (a code, an access token, a refresh
+token) is stored as its SHA-256. Beside it is the token of the allowance, encrypted under a
+key derived from the secret itself. Times are in milliseconds since 1970.
 """
 
 import hashlib
@@ -31,8 +31,9 @@ UNUSED_CLIENT_MS, IDLE_CLIENT_MS = DAY_MS, 180 * DAY_MS
 class StoreLimits:
     """How much a store holds.
 
-    A full table drops the `dropped_share`-th part of what it may have, so that it is not sorted each time. `used` is
-    how many rotated refresh tokens of one grant are still stored, to notice reuse.
+    A full table drops the `dropped_share`-th part of what it may have, so that it is not
+    sorted each time. `used` is how many rotated refresh tokens of one grant are still stored,
+    to notice reuse.
     """
 
     clients: int = 50_000
@@ -64,8 +65,9 @@ class OAuthClient(NamedTuple):
 class ConsentRequest(NamedTuple):
     """A valid authorization request that waits for a person.
 
-    `id` and `browser` are hashes of secrets that only that person's browser has. `purchase` is the person's purchase
-    during the request, encrypted under the id. `owner` is who began it, an address or the /48 of one.
+    `id` and `browser` are hashes of secrets that only that person's browser has. `purchase`
+    is the person's purchase during the request, encrypted under the id. `owner` is who began
+    it, an address or the /48 of one.
     """
 
     id: bytes
@@ -154,8 +156,8 @@ class OAuthStore(Protocol):
     async def add_client(self, client: OAuthClient) -> None:
         """Store a registered client, after deleting clients unused for a long time.
 
-        A full table drops the oldest of the owner who has most, of clients that were never used. Raises OAuthStoreFull
-        if all were used.
+        A full table drops the oldest of the owner who has most, of clients that were never
+        used. Raises OAuthStoreFull if all were used.
         """
         ...
 

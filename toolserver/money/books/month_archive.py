@@ -4,8 +4,9 @@
     {"table": "transfer", "columns": ["seq", "kind", …]}      then a line for each row, an array in that order
     {"statement": "<JWS>", "keys": […]}                       the signed statement, and the public half of its key
 
-Bytes are base64url without padding, as in a JWS: a receipt's core and signature are unchanged parts of its JWS.
-The digest of a table is SHA-256 over the lines of its rows, line ends included.
+Bytes are base64url without padding, as in a JWS: a receipt's core and signature are unchanged
+parts of its JWS. The digest of a table is SHA-256 over the lines of its rows, line ends
+included.
 """
 
 import gzip

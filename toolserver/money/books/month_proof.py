@@ -1,8 +1,8 @@
 """Verify the archive of a month on its own, with only the public keys.
 
-The statement is signed and counts exactly these rows. Opening balances and transfers add up to the closing balances.
-Credits and debits of all accounts are equal. Reservations match their transfers. Every receipt is signed. The leaves
-of the log match what was booked.
+The statement is signed and counts exactly these rows. Opening balances and transfers add up
+to the closing balances. Credits and debits of all accounts are equal. Reservations match
+their transfers. Every receipt is signed. The leaves of the log match what was booked.
 """
 
 import hashlib

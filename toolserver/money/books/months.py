@@ -4,13 +4,15 @@ Closing writes an ended month (UTC) to its archive, signs it, reads it back and 
 
     rows of one snapshot → draft archive → signed statement → draft read back and verified → renamed → `closed_month`
 
-If a run is killed at any moment, the next run starts the month again: until its row is stored, an archive is a draft.
-Closing removes nothing. Pruning removes rows of calls in old closed months, once their archives prove them:
+If a run is killed at any moment, the next run starts the month again: until its row is
+stored, an archive is a draft. Closing removes nothing. Pruning removes rows of calls in old
+closed months, once their archives prove them:
 
     archive verified → its rows compared with the database's → month released → groups of rows removed
 
-The tables' triggers refuse every other deletion. A release is one row. Each group is removed in one transaction, which
-also stores its sums. So the next run continues where a killed one stopped, and the ledger is consistent in between.
+The tables' triggers refuse every other deletion. A release is one row. Each group is removed
+in one transaction, which also stores its sums. So the next run continues where a killed one
+stopped, and the ledger is consistent in between.
 """
 
 import logging

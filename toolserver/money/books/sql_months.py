@@ -1,12 +1,14 @@
 """Close and remove months (UTC) in the database: the table of closed months, the rows of a month, and their removal.
 
-A transfer belongs to the month of its time, a reservation to the month in which it was settled, a receipt to the month
-in which it was issued, an uncharged call and its leaf to the month of their hour. Balances cover all accounts at the
-start and the end of the month. Rows are read from one snapshot, page by page.
+A transfer belongs to the month of its time, a reservation to the month in which it was
+settled, a receipt to the month in which it was issued, an uncharged call and its leaf to the
+month of their hour. Balances cover all accounts at the start and the end of the month. Rows
+are read from one snapshot, page by page.
 
-A call is removed completely, with its reservation and transfers, and its sums are added to `removed_calls`. A transfer
-that added or removed credits stays for ever, because a cause counts only once. The last transfer of a file stays too,
-because the next one is numbered after it. Rows are removed in small groups, each in one transaction.
+A call is removed completely, with its reservation and transfers, and its sums are added to
+`removed_calls`. A transfer that added or removed credits stays for ever, because a cause
+counts only once. The last transfer of a file stays too, because the next one is numbered
+after it. Rows are removed in small groups, each in one transaction.
 """
 
 from collections import defaultdict

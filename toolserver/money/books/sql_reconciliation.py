@@ -1,12 +1,14 @@
 """Check everything about money: the ledger, buyers' statements, receipts, books, the log, and the chain.
 
-Receipts and the log of uncharged calls are compared with the ledger's calls, row by row, from the tables alone. The
-owner of a ledger stores a follower's call as `service:call_id`; the follower has the receipts and no calls of its own,
-so its receipts are compared with the calls in the owner's database.
+Receipts and the log of uncharged calls are compared with the ledger's calls, row by row, from
+the tables alone. The owner of a ledger stores a follower's call as `service:call_id`; the
+follower has the receipts and no calls of its own, so its receipts are compared with the calls
+in the owner's database.
 
-Payments are compared with the chain: balances first, single transactions where balances fall short. A deposit address
-holds what was paid to it, less what was swept. Where it holds less, each transaction is looked up: either the money was
-moved by other means, which a note says, or it never came, which is a difference.
+Payments are compared with the chain: balances first, single transactions where balances fall
+short. A deposit address holds what was paid to it, less what was swept. Where it holds less,
+each transaction is looked up: either the money was moved by other means, which a note says,
+or it never came, which is a difference.
 """
 
 import hashlib
@@ -78,8 +80,8 @@ async def check_books(
 ) -> list[BooksCheck]:
     """Run every comparison that needs only our own rows, on one snapshot of them. Raises StorageFailed.
 
-    The receipts of a service that follows a ledger are compared with the calls in that ledger's file. `keys` are
-    those that signed closed months.
+    The receipts of a service that follows a ledger are compared with the calls in that
+    ledger's file. `keys` are those that signed closed months.
     """
     rewritten = await file.find_rewritten()
     checks = read_place(place, partial(_check, rewritten, mark, now, {key.kid: key for key in keys}.get))
@@ -275,9 +277,10 @@ def count_logged(db: SqlConnection) -> int:
 def find_receipt_differences(db: SqlConnection, now: int) -> Iterator[str]:
     """Yield receipts that contradict the ledger, and charged calls of the 89 days before `now` (epoch ms) without one.
 
-    A charge that was refunded after its receipt was signed is no difference: the statement and the log show it. A call
-    that was paid by signature (x402) has a receipt, which names no balance, and nothing in the ledger. Rows of archived
-    calls may have been removed before their receipts.
+    A charge that was refunded after its receipt was signed is no difference: the statement
+    and the log show it. A call that was paid by signature (x402) has a receipt, which names
+    no balance, and nothing in the ledger. Rows of archived calls may have been removed before
+    their receipts.
     """
     removed = read_horizon(db)
     bounds = (removed and removed + DAY_MS,)
@@ -391,8 +394,8 @@ def find_follower_differences(
 ) -> Iterator[str]:
     """Yield receipts that contradict the owner's ledger, and charges without one in the 89 days before `now` (ms).
 
-    A charge that was refunded after its receipt was signed is no difference, and neither is one that is being refunded.
-    Before `horizon` (epoch ms) the owner may have removed calls.
+    A charge that was refunded after its receipt was signed is no difference, and neither is
+    one that is being refunded. Before `horizon` (epoch ms) the owner may have removed calls.
     """
     said: dict[str, int] = {}
     for id, at, call_id, charged in db.execute(_FOLLOWERS_RECEIPTS):

@@ -85,8 +85,9 @@ async def accept_rows(place: LedgerPlace) -> dict[str, Any]:
 async def grant(place: LedgerPlace, who: str, credits: int, reason: str, once: str | None = None) -> dict[str, Any]:
     """Grant credits to a token by its fingerprint, or to a new token (`who` is `new`), which is shown only this once.
 
-    The books and the buyer's statement name the reason. With `once`, such as the hash of a transaction, the grant is
-    made once, however often the command is repeated. Raises PaymentRequired: invalid_token; CauseReused.
+    The books and the buyer's statement name the reason. With `once`, such as the hash of a
+    transaction, the grant is made once, however often the command is repeated. Raises
+    PaymentRequired: invalid_token; CauseReused.
     """
     name = f"grant:{once or secrets.token_hex(8)}:"
     token = f"svc_live_{secrets.token_hex(32)}" if who == "new" else None

@@ -1,7 +1,7 @@
 """Defines allowances: tokens that spend the credits of another token, within caps.
 
-Spending counts from the reservation on, so that concurrent calls cannot cross a cap together. Credits that are given
-back are deducted from the day on which they were reserved.
+Spending counts from the reservation on, so that concurrent calls cannot cross a cap together.
+Credits that are given back are deducted from the day on which they were reserved.
 """
 
 import json
@@ -24,9 +24,9 @@ AllowanceState = Literal["active", "exhausted", "expired", "revoked"]
 class Allowance:
     """An allowance as it is stored. `parent` is the hash of the token whose credits it spends. Times are in ms.
 
-    `service` is the sister service through which it was made, for whose calls alone it pays; None: for every call.
-    `tools` is a JSON object of tool names and their paths; None allows every tool. `spent_today` counts for the UTC
-    day `day`, in days since 1970.
+    `service` is the sister service through which it was made, for whose calls alone it pays;
+    None: for every call. `tools` is a JSON object of tool names and their paths; None allows
+    every tool. `spent_today` counts for the UTC day `day`, in days since 1970.
     """
 
     id: str

@@ -1,8 +1,8 @@
 """Decides what operations do to the ledger, by pure rules that are the same for every engine.
 
-An operation works on a `LedgerState`, which holds the accounts and reservations that the operation names, as they are
-within the transaction. It either writes transfers and changes the state, or raises and changes nothing. These are the
-states of a reservation:
+An operation works on a `LedgerState`, which holds the accounts and reservations that the
+operation names, as they are within the transaction. It either writes transfers and changes
+the state, or raises and changes nothing. These are the states of a reservation:
 
     open ── charge ──▶ posted
      │                   │ release

@@ -1,8 +1,9 @@
 """Defines the ledger's protocol: the operations that the pipeline and the purchases may use on any ledger.
 
-A paid call is reserved before anything is fetched, and settled when it is known whether the caller owes it. A cached
-answer is charged in one step. Every step carries the caller's `call_id` and may be repeated. A release always wins:
-states only move towards "not charged" (`operations`).
+A paid call is reserved before anything is fetched, and settled when it is known whether the
+caller owes it. A cached answer is charged in one step. Every step carries the caller's
+`call_id` and may be repeated. A release always wins: states only move towards "not charged"
+(`operations`).
 """
 
 from typing import NamedTuple, Protocol
@@ -57,8 +58,8 @@ class OpenHold(NamedTuple):
 class Ledger(Protocol):
     """The contract of a ledger. Implementations keep it in memory, in SQLite, or at a sister service over HTTP.
 
-    Any method may raise PaymentRequired("billing_unavailable"). A caller that is cancelled while reserving or charging
-    is not charged: the ledger releases the call.
+    Any method may raise PaymentRequired("billing_unavailable"). A caller that is cancelled
+    while reserving or charging is not charged: the ledger releases the call.
     """
 
     async def knows(self, token: str) -> bool:

@@ -71,8 +71,8 @@ class RowsRemoved(ToolserverError):
 
 class CreditBooks(NamedTuple):
     """The credits of a time span. `sold_…`, `granted` and `other` are credits added to tokens. `used` are charges, and
-    `given_back` reversed charges. `owed` is what buyers could still spend at the end of the span, reserved or not, and
-    `owed_now` what they can spend today.
+    `given_back` reversed charges. `owed` is what buyers could still spend at the end of the
+    span, reserved or not, and `owed_now` what they can spend today.
     """
 
     owed_before: int = 0

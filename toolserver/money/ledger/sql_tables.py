@@ -1,8 +1,9 @@
 """Reads and writes the ledger's tables in SQLite: a group of operations takes a few statements, whatever its size.
 
-Within the writer's transaction, the accounts and reservations that the operations name are loaded, the operations are
-decided in Python in their order, and the changes are stored. Rows are written dozens at a time: each statement hands
-the GIL over once, and with one statement per row a busy event loop and the writer would starve each other.
+Within the writer's transaction, the accounts and reservations that the operations name are
+loaded, the operations are decided in Python in their order, and the changes are stored. Rows
+are written dozens at a time: each statement hands the GIL over once, and with one statement
+per row a busy event loop and the writer would starve each other.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence

@@ -1,8 +1,9 @@
 """Makes statements: every change to the credits of one account, newest first.
 
-Tools read a statement through `Statements`, whose values have times and receipts; those of the ledger have its places.
-Over all pages, the credits of the entries add up to what the account can spend now. The entry of a call is negative. A
-call that was charged and then reversed has two entries, so that a statement read earlier stays true.
+Tools read a statement through `Statements`, whose values have times and receipts; those of
+the ledger have its places. Over all pages, the credits of the entries add up to what the
+account can spend now. The entry of a call is negative. A call that was charged and then
+reversed has two entries, so that a statement read earlier stays true.
 """
 
 from collections.abc import Iterable, Iterator
@@ -22,8 +23,8 @@ CallState = Literal["open", "posted", "voided", "reversed"]
 class StatementLine(NamedTuple):
     """One movement of credits. `credits` is the change of the spendable credits.
 
-    A call has its id, endpoint, state, receipt, why nothing was charged, and the id of the allowance that made it.
-    `transaction` is the payment for credits.
+    A call has its id, endpoint, state, receipt, why nothing was charged, and the id of the
+    allowance that made it. `transaction` is the payment for credits.
     """
 
     at: datetime
@@ -78,8 +79,9 @@ _TAKEN: tuple[tuple[str, EntryKind], ...] = (("refund:", "refund"),)
 class LedgerEntry(NamedTuple):
     """One movement. `credits` is the change in spendable credits, `seq` its place, and `at` is in epoch milliseconds.
 
-    For a call it has `call_id`, `endpoint`, `state`, and in `reason` why nothing was charged. `cause` says why credits
-    were added or taken away. `allowance` is the one that made a call; None means the token itself.
+    For a call it has `call_id`, `endpoint`, `state`, and in `reason` why nothing was charged.
+    `cause` says why credits were added or taken away. `allowance` is the one that made a
+    call; None means the token itself.
     """
 
     seq: int

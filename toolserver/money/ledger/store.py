@@ -207,8 +207,9 @@ class SqlLedger:
     async def _spend(self, operation: LedgerOperation[R], call_id: str, no_charge: str = "cancelled") -> R:
         """Apply the operation. If its caller cannot know whether it was applied, the call is released afterwards.
 
-        This happens when the caller is cancelled, and when a database server is lost during the commit. A reservation
-        that could not be settled is released too, unless its caller repeats the settlement until it succeeds.
+        This happens when the caller is cancelled, and when a database server is lost during
+        the commit. A reservation that could not be settled is released too, unless its caller
+        repeats the settlement until it succeeds.
         """
         release = Settle(call_id, no_charge, key=operation.needs().key)
         try:

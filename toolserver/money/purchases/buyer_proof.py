@@ -1,8 +1,8 @@
 """Recognises a buyer by the signature of an account that paid, under a text that is good for nothing else.
 
-Each text names the request that it is for, and a nonce with a time or a transaction, so that a signature for one
-purchase, refund or reissue serves no other. The payer of a transfer is read from the chain, that of a signed payment
-(x402) from the database.
+Each text names the request that it is for, and a nonce with a time or a transaction, so that
+a signature for one purchase, refund or reissue serves no other. The payer of a transfer is
+read from the chain, that of a signed payment (x402) from the database.
 """
 
 import secrets

@@ -1,7 +1,8 @@
 """Derives a deposit address for each purchase from the operator's account-level public key (BIP-32, BIP-44, EIP-55).
 
-The key at m/44'/60'/account' leads to every address m/44'/60'/account'/0/index; the private keys stay offline.
-Never reveal the private key of one of the addresses: together with this public key it reveals all the others.
+The key at m/44'/60'/account' leads to every address m/44'/60'/account'/0/index; the private
+keys stay offline. Never reveal the private key of one of the addresses: together with this
+public key it reveals all the others.
 """
 
 import hashlib

@@ -56,9 +56,9 @@ class ReviewCase(NamedTuple):
 
     RPC servers disagree about a `disputed` payment; a `held` one exceeds a ceiling and waits for approval.
 
-    `unsettled`, `uncredited` and `unanswered` are signed payments (x402): for these `wallet` is the account that paid,
-    `reason` is what it paid for, and `tx` is None while no transaction is known. `amount` is in 0.000001 USDC, `at` in
-    epoch milliseconds.
+    `unsettled`, `uncredited` and `unanswered` are signed payments (x402): for these `wallet`
+    is the account that paid, `reason` is what it paid for, and `tx` is None while no
+    transaction is known. `amount` is in 0.000001 USDC, `at` in epoch milliseconds.
     """
 
     kind: CaseKind

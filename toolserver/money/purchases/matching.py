@@ -1,8 +1,9 @@
 """Determines what a transaction paid us, from its receipt alone, and how many confirmations that amount needs. Pure: no
 chain, no clock, no database.
 
-Only logs count, because the sender of a transaction chooses its recipient and its data. A log is a transfer of USDC if
-the USDC contract wrote it, in exactly the form of its Transfer event: anyone can write the same words from elsewhere.
+Only logs count, because the sender of a transaction chooses its recipient and its data. A log
+is a transfer of USDC if the USDC contract wrote it, in exactly the form of its Transfer
+event: anyone can write the same words from elsewhere.
 """
 
 from collections.abc import Collection, Iterable
@@ -105,9 +106,10 @@ def match_with_proof(
 ) -> MatchedPayment | None:
     """Return what a transaction paid to the shared address for the purchase that the proofs are for, or None.
 
-    A transfer counts when its payer authorised it under the commitment (EIP-3009), when its payer signed for the
-    purchase, or when the transaction is a plain `transfer` call that carries the commitment after its arguments.
-    The last does not prove which of several payers is meant, so it counts only if there is one.
+    A transfer counts when its payer authorised it under the commitment (EIP-3009), when its
+    payer signed for the purchase, or when the transaction is a plain `transfer` call that
+    carries the commitment after its arguments. The last does not prove which of several
+    payers is meant, so it counts only if there is one.
     """
     ours = [t for t in transfers(receipt) if t.payee == address]
     proven = _authorizers(receipt, proofs.commitment) | proofs.signers
@@ -195,8 +197,9 @@ def _carries(transaction: Transaction, address: bytes, commitment: bytes) -> boo
 class ObservedTransaction(NamedTuple):
     """A transaction as one RPC server reports it.
 
-    `canonical` is the hash of the block that the server has at the receipt's height; when the receipt names another
-    block, it belongs to a fork. `latest`, `safe` and `finalized` are block heights; `block_time` is in epoch seconds.
+    `canonical` is the hash of the block that the server has at the receipt's height; when the
+    receipt names another block, it belongs to a fork. `latest`, `safe` and `finalized` are
+    block heights; `block_time` is in epoch seconds.
     """
 
     receipt: Receipt

@@ -1,7 +1,8 @@
 """Reads private keys on a machine without a network, from a file of their owner or from an environment variable.
 
-A key has one of three forms: a single private key (64 hexadecimal digits), an account's extended private key (`xprv…`,
-at m/44'/60'/account'), or the words of a wallet (BIP-39). No error and no log line repeats any part of it.
+A key has one of three forms: a single private key (64 hexadecimal digits), an account's
+extended private key (`xprv…`, at m/44'/60'/account'), or the words of a wallet (BIP-39). No
+error and no log line repeats any part of it.
 """
 
 import hashlib

@@ -1,7 +1,8 @@
 """Makes quotes: how many credits an amount buys, the address to pay it to, and the memo that claims them.
 
-The ceilings limit how much is sold without a person's approval: in one purchase, an hour and a day, by transfers and
-signed payments (x402) together. A quote names the ceiling that its amount would exceed.
+The ceilings limit how much is sold without a person's approval: in one purchase, an hour and
+a day, by transfers and signed payments (x402) together. A quote names the ceiling that its
+amount would exceed.
 """
 
 import base64
@@ -121,8 +122,8 @@ def _usd(amount: int) -> str:
 class QuoteTerms:
     """The terms of quotes. `wallet` returns the address for a purchase's number, or is the one address that all share.
 
-    `most` is the largest amount that may be offered, in 0.000001 USDC, or None for any. At most `per_minute` quotes are
-    made per minute for all callers together.
+    `most` is the largest amount that may be offered, in 0.000001 USDC, or None for any. At
+    most `per_minute` quotes are made per minute for all callers together.
     """
 
     wallet: Callable[[int], bytes] | bytes
@@ -264,8 +265,9 @@ BLOCK = 64  # numbers reserved at a time: each time costs three waits for the di
 class AddressNumbers:
     """Hands out numbers from blocks, each reserved on disk outside the database before its first number is used.
 
-    So neither a restored backup, which knows fewer numbers, nor another process on the same file hands one out again.
-    Where instances share a database, the block is reserved there as well, so that no two instances get the same one.
+    So neither a restored backup, which knows fewer numbers, nor another process on the same
+    file hands one out again. Where instances share a database, the block is reserved there as
+    well, so that no two instances get the same one.
     """
 
     def __init__(self, store: SqlPurchaseStore, first: int = 0, marks: HighWater | None = None) -> None:

@@ -1,8 +1,8 @@
 """Defines the stored values of purchases, and the methods that every store of purchases has.
 
-Changes that belong together are one value and one call: a `TransferCredit` mints the credits, issues the token and
-marks the purchase, or does none of these. Times are epoch milliseconds, amounts are in 0.000001 USDC, and `token` is
-always the hex SHA-256 of the token itself.
+Changes that belong together are one value and one call: a `TransferCredit` mints the credits,
+issues the token and marks the purchase, or does none of these. Times are epoch milliseconds,
+amounts are in 0.000001 USDC, and `token` is always the hex SHA-256 of the token itself.
 """
 
 from dataclasses import dataclass

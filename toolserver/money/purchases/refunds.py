@@ -3,9 +3,9 @@
     asked ── proved ──▶ booked ── submitted ──▶ sent ── on the chain ──▶ paid
       └── cancelled ◀──── (until its payment is written into a plan to sign)
 
-The credits leave the token in the transaction that stores the proof. The money moves by an authorisation (EIP-3009)
-whose nonce is derived from the refund's id, so that a refund is paid once, however often it is signed, submitted or
-interrupted.
+The credits leave the token in the transaction that stores the proof. The money moves by an
+authorisation (EIP-3009) whose nonce is derived from the refund's id, so that a refund is paid
+once, however often it is signed, submitted or interrupted.
 """
 
 from typing import Any, Literal, NamedTuple

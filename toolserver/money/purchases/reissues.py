@@ -5,8 +5,9 @@
                   ▼
               cancelled
 
-While a reissue waits, the holder of the token sees it in the response about its balance and can cancel it. So a thief
-of the payer's key cannot take the credits of somebody who still uses them.
+While a reissue waits, the holder of the token sees it in the response about its balance and
+can cancel it. So a thief of the payer's key cannot take the credits of somebody who still
+uses them.
 """
 
 import hmac

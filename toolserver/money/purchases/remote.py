@@ -1,7 +1,7 @@
 """Sells the credits of a sister service: it passes requests on to that service and returns its responses.
 
-REST and MCP use it alike, as `RemotePurchases`. A payment by x402 is bound to headers, so `forward_to` passes such a
-request on unchanged.
+REST and MCP use it alike, as `RemotePurchases`. A payment by x402 is bound to headers, so
+`forward_to` passes such a request on unchanged.
 """
 
 import logging

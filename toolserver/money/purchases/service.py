@@ -4,8 +4,9 @@ A claim is checked against the chain, the amount and earlier credits:
 
     parse → find the purchase → look at the chain until it is settled → one transaction: credit, mint, token
 
-Whatever goes wrong on the way, the request can be repeated: nothing is credited before the last step. If the response
-was lost, a caller who has both memo and transaction gets the same token again, within 15 minutes and until it is used.
+Whatever goes wrong on the way, the request can be repeated: nothing is credited before the
+last step. If the response was lost, a caller who has both memo and transaction gets the same
+token again, within 15 minutes and until it is used.
 """
 
 import hmac
@@ -445,8 +446,9 @@ async def open_purchases(
 ) -> AsyncIterator[CreditSales]:
     """Yield the seller of credits that the settings define. It watches credited payments for reorganisations.
 
-    `file` is the database of the ledger. `host` is part of the text that payers sign; `marks` remembers which deposit
-    addresses were given out. Each watch works only on the instance that holds its task.
+    `file` is the database of the ledger. `host` is part of the text that payers sign; `marks`
+    remembers which deposit addresses were given out. Each watch works only on the instance
+    that holds its task.
 
     Raises:
         NotAnAccountKey: `settings.xpub` is not an extended public key of an account.

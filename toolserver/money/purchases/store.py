@@ -1,9 +1,10 @@
 """Stores purchases in the ledger's database, so that credits, token and purchase change in one transaction.
 
-The functions below the store run inside a transaction that their caller opened. Unpaid quotes are archived long after
-they expired: an archived quote takes half the space and can still be claimed. If a transaction on the chain pays one
-purchase and also sends money to the address of an archived quote, that money is not listed as a case; the operator's
-search of all deposit addresses finds it.
+The functions below the store run inside a transaction that their caller opened. Unpaid quotes
+are archived long after they expired: an archived quote takes half the space and can still be
+claimed. If a transaction on the chain pays one purchase and also sends money to the address
+of an archived quote, that money is not listed as a case; the operator's search of all deposit
+addresses finds it.
 """
 
 import hashlib
@@ -54,8 +55,9 @@ def memo_hash(memo: str) -> bytes:
 class CreditFacts(NamedTuple):
     """The facts, read within the store's transaction, about a purchase that is to be credited.
 
-    `reversals` counts earlier payments of this purchase that were undone, and `lost` their credits that had been spent.
-    `owners` maps deposit addresses to their purchases: at least the addresses that the transaction paid.
+    `reversals` counts earlier payments of this purchase that were undone, and `lost` their
+    credits that had been spent. `owners` maps deposit addresses to their purchases: at least
+    the addresses that the transaction paid.
     """
 
     state: State

@@ -1,7 +1,8 @@
 """Plans the collection of deposits: which addresses are worth emptying, and what has to be signed to do so.
 
-The addresses hold USDC and no ether for fees, and their keys are not here. So a plan lists an authorisation for each
-address (`transfer_authorization`), which is signed offline and then submitted by any account that has a little ether.
+The addresses hold USDC and no ether for fees, and their keys are not here. So a plan lists an
+authorisation for each address (`transfer_authorization`), which is signed offline and then
+submitted by any account that has a little ether.
 """
 
 import secrets
@@ -78,9 +79,9 @@ def plan(
 ) -> dict[str, Any]:
     """Return the document for the offline signer that moves all these deposits to one address.
 
-    In it `path` names the key to sign with, below m/44'/60'/account', and `typed_data` is what wallets sign (EIP-712).
-    Deposits of an account key that was in use before are listed separately, because they cannot be checked with `key`.
-    `now` is in epoch seconds.
+    In it `path` names the key to sign with, below m/44'/60'/account', and `typed_data` is
+    what wallets sign (EIP-712). Deposits of an account key that was in use before are listed
+    separately, because they cannot be checked with `key`. `now` is in epoch seconds.
     """
     own: list[Deposit] = []
     others: list[Deposit] = []
@@ -110,8 +111,9 @@ def plan_sweep(
 ) -> dict[str, Any]:
     """Return a plan of the deposits worth moving, with its yield and cost, and with what stays where it is and why.
 
-    An address is worth emptying if it holds at least `least` (0.000001 USDC) and more than the submission costs. Money
-    that has bought nothing yet stays, so that it is still found as unclaimed, unless `uncredited` is set.
+    An address is worth emptying if it holds at least `least` (0.000001 USDC) and more than
+    the submission costs. Money that has bought nothing yet stays, so that it is still found
+    as unclaimed, unless `uncredited` is set.
     """
     worth = max(least, (cost.usd or 0) + 1)
     open_ = [one for one in deposits if one.purchase != "credited" and not uncredited]
@@ -180,9 +182,9 @@ async def plan_worthwhile_sweep(
 ) -> dict[str, Any]:
     """Return the plan to sign offline that collects the deposits worth more than it costs: see `plan_sweep`.
 
-    `states` maps the number of each deposit address to the state of its purchase. Numbers below `issued` without a
-    state are looked at too: after a restored backup they belong to purchases that were lost. `least` is in 0.000001
-    USDC.
+    `states` maps the number of each deposit address to the state of its purchase. Numbers
+    below `issued` without a state are looked at too: after a restored backup they belong to
+    purchases that were lost. `least` is in 0.000001 USDC.
 
     Raises:
         ValueError: there is no account key, or `to` is not an address.
@@ -207,8 +209,9 @@ async def find_unclaimed(
 ) -> list[dict[str, Any]]:
     """Return the deposits that are on the chain and bought nothing, because their buyers never confirmed them.
 
-    `quoted` are the numbers of purchases that are not credited, `used` those of credited ones. Every other number below
-    `issued` was reserved: if there is money at its address, its purchase was lost, as after a restored backup.
+    `quoted` are the numbers of purchases that are not credited, `used` those of credited
+    ones. Every other number below `issued` was reserved: if there is money at its address,
+    its purchase was lost, as after a restored backup.
 
     Raises:
         ValueError: there is no account key.

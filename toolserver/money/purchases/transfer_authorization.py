@@ -2,8 +2,8 @@
 
     plan (here, without keys) → sign (offline) → submit `transferWithAuthorization` (any account with a little ether)
 
-Anyone can submit a signed authorisation. A document lists authorisations as JSON; signing adds a `signature` to each.
-Each works once, because its nonce is used up.
+Anyone can submit a signed authorisation. A document lists authorisations as JSON; signing
+adds a `signature` to each. Each works once, because its nonce is used up.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Issues receipts by pure rules, as values that a store applies in one transaction.
 
-A receipt and, if the call was not charged, its booked call for the log are stored in the same transaction. The receipt
-is signed within it too, because only there is it certain which bucket of the log it can name.
+A receipt and, if the call was not charged, its booked call for the log are stored in the same
+transaction. The receipt is signed within it too, because only there is it certain which
+bucket of the log it can name.
 """
 
 import hashlib

@@ -1,8 +1,9 @@
 """Makes, stores, publishes, rotates and revokes signing keys (Ed25519). Only the owner of a key file can read it.
 
-A key file is a JWK set (RFC 7517, 8037) whose keys may include the private half. A key is published before it is used
-and stays published for ever, so that its signatures can always be verified; its private half is deleted at the first
-rotation after its end. Key ids are RFC 7638 thumbprints.
+A key file is a JWK set (RFC 7517, 8037) whose keys may include the private half. A key is
+published before it is used and stays published for ever, so that its signatures can always be
+verified; its private half is deleted at the first rotation after its end. Key ids are RFC
+7638 thumbprints.
 """
 
 import base64

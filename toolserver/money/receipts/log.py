@@ -1,10 +1,11 @@
 """Groups uncharged calls into buckets of the log: the calls of one token to one tool in one hour, free for one reason.
 
-A call is booked when it happens, and its receipt names the bucket. When the hour has ended, each bucket becomes one
-leaf of the log: the tool, the reason, the number of calls, and the root of a small tree over their receipts. The key of
-a bucket is a hash over the token's hash, the tool, the reason, the hour and a salt. Only the receipts of the bucket
-contain the salt, so only somebody who has such a receipt and knows the token can show whose bucket it is, and the
-buckets of two hours cannot be linked.
+A call is booked when it happens, and its receipt names the bucket. When the hour has ended,
+each bucket becomes one leaf of the log: the tool, the reason, the number of calls, and the
+root of a small tree over their receipts. The key of a bucket is a hash over the token's hash,
+the tool, the reason, the hour and a salt. Only the receipts of the bucket contain the salt,
+so only somebody who has such a receipt and knows the token can show whose bucket it is, and
+the buckets of two hours cannot be linked.
 """
 
 import hashlib
@@ -267,8 +268,9 @@ class LogLease:
 class AppendHour:
     """Appends a closed hour to the log. `calls` is the number of calls that were read as booked in it.
 
-    A store applies this in one transaction. It changes nothing if another process holds the lease, if the hour is in
-    the log already, or if the number of booked calls has changed since they were read.
+    A store applies this in one transaction. It changes nothing if another process holds the
+    lease, if the hour is in the log already, or if the number of booked calls has changed
+    since they were read.
     """
 
     hour: int

@@ -1,8 +1,8 @@
 """Signs and reads the statement of a closed month: the number of rows of each kind, their digests, and the sums.
 
-A statement is a JWS in compact form like a receipt, signed by a key of receipts, but with another `typ`, so that
-neither can be taken for the other. Each statement names the SHA-256 of the one before, so that no month can be removed
-or inserted.
+A statement is a JWS in compact form like a receipt, signed by a key of receipts, but with
+another `typ`, so that neither can be taken for the other. Each statement names the SHA-256 of
+the one before, so that no month can be removed or inserted.
 """
 
 import hashlib

@@ -93,9 +93,9 @@ class ReceiptService:
         """Return a receipt to the bearer of the token that paid or of the one that replaced it, and None to anyone
         else.
 
-        If the receipt names a place in the log, `log_proof` proves that the log has it. While there is no proof,
-        `log_proof` is null and `log_due` says when there will be one. Raises RowsRewritten if the stored receipt is not
-        the one that was signed.
+        If the receipt names a place in the log, `log_proof` proves that the log has it. While
+        there is no proof, `log_proof` is null and `log_due` says when there will be one.
+        Raises RowsRewritten if the stored receipt is not the one that was signed.
         """
         stored = await self._store.receipt(id)
         if stored is None or not await self._is_owner(stored.owner, token):

@@ -1,8 +1,9 @@
 """Builds receipts: signed statements about paid calls.
 
-A receipt is a JWS in compact form (RFC 7515), signed by an Ed25519 key. Its payload, the *core*, is a JSON object of
-strings, safe integers, booleans and null, written so that its bytes are those of RFC 8785 (JCS). The same core is also
-sent as an object with `signature` and `key_id`, for people and for verifiers that do not support JWS.
+A receipt is a JWS in compact form (RFC 7515), signed by an Ed25519 key. Its payload, the
+*core*, is a JSON object of strings, safe integers, booleans and null, written so that its
+bytes are those of RFC 8785 (JCS). The same core is also sent as an object with `signature`
+and `key_id`, for people and for verifiers that do not support JWS.
 """
 
 import hashlib
@@ -45,8 +46,8 @@ class Body(NamedTuple):
 
 class Sale(NamedTuple):
     """A paid call after it ended. `owner` is the SHA-256 (hex) of its token. `body` is None for a failure; `pending`
-    means that it is not known yet how the call was settled. `captured_at` is in epoch seconds, `sla_s` in seconds;
-    `cost`, `charged` and `remaining` are credits.
+    means that it is not known yet how the call was settled. `captured_at` is in epoch
+    seconds, `sla_s` in seconds; `cost`, `charged` and `remaining` are credits.
     """
 
     call_id: str

@@ -1,7 +1,8 @@
 """Stores receipts, uncharged calls and their log in the ledger's database.
 
-Uncharged calls are booked as they happen. The tables of calls, leaves and nodes refuse every change of a row. Functions
-over a connection run inside a transaction that their caller opened.
+Uncharged calls are booked as they happen. The tables of calls, leaves and nodes refuse every
+change of a row. Functions over a connection run inside a transaction that their caller
+opened.
 """
 
 from collections.abc import Iterator, Sequence
@@ -82,8 +83,8 @@ class BucketRecord(NamedTuple):
 class SqlReceiptStore:
     """Receipts and the log of uncharged calls, stored durably.
 
-    Receipts of calls that end at the same time share an fsync. Any method may raise StorageFailed; then nothing
-    was written.
+    Receipts of calls that end at the same time share an fsync. Any method may raise
+    StorageFailed; then nothing was written.
     """
 
     def __init__(self, file: GroupCommit) -> None:
@@ -168,8 +169,9 @@ class SqlReceiptStore:
 def issue_receipts(db: SqlConnection, operations: Sequence[IssueReceipt]) -> list[StoredReceipt | Exception]:
     """Load, decide, sign and store within the caller's transaction. Return a receipt for each operation.
 
-    Other stores call this to write receipts in the same transaction as their own tables. Signing happens on the
-    writer's thread: on the event loop it would release the GIL and wait for it again after every call.
+    Other stores call this to write receipts in the same transaction as their own tables.
+    Signing happens on the writer's thread: on the event loop it would release the GIL and
+    wait for it again after every call.
     """
     books = any(operation.sale.reason is not None for operation in operations)
     hour = open_hour(db) if books else last_hour(db)

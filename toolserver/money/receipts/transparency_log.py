@@ -1,7 +1,8 @@
 """Publishes the calls that were not charged: a log that cannot be rewritten without notice, and its sums by day.
 
-Calls are booked as they happen. One task, under a lease, appends each hour that has ended, and signs the log only if it
-extends the state that was signed before (`log_state`). No call waits for the log. The `SqlReceiptStore` stores it.
+Calls are booked as they happen. One task, under a lease, appends each hour that has ended,
+and signs the log only if it extends the state that was signed before (`log_state`). No call
+waits for the log. The `SqlReceiptStore` stores it.
 """
 
 import base64
@@ -171,8 +172,8 @@ class TransparencyLog:
 
     async def prove_bucket(self, hour: int, key: bytes, receipt: bytes | None) -> dict[str, Any] | None:
         """Return the proof that the signed log has a bucket and, if `receipt` (the hash of its core) is given, that the
-        bucket has that receipt. Return None if there is no proof, perhaps only because the hour is not in the log yet:
-        see `due_in`.
+        bucket has that receipt. Return None if there is no proof, perhaps only because the
+        hour is not in the log yet: see `due_in`.
         """
         bucket = await self._store.find_bucket(hour, key)
         if bucket.seq is None:

@@ -1,8 +1,8 @@
 """Looks an authorisation up on the chain, by a few requests to a JSON-RPC server, without web3.
 
-The USDC contract logs `AuthorizationUsed(payer, nonce)` when an authorisation is used, and `AuthorizationCanceled` when
-it is cancelled, whichever account sent it. If the transaction also has a transfer of the whole amount to us, the
-authorisation paid us.
+The USDC contract logs `AuthorizationUsed(payer, nonce)` when an authorisation is used, and
+`AuthorizationCanceled` when it is cancelled, whichever account sent it. If the transaction
+also has a transfer of the whole amount to us, the authorisation paid us.
 """
 
 import logging

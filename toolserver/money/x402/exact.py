@@ -2,9 +2,10 @@
 
     read the payment → verify → answer → settle → receipt
 
-The money is moved last, and only for an answer that has its price: not for one that failed, is stale or is empty. The
-stored record of a payment is looked up before the payment is judged. A payment that was made and is sent again gets the
-same bytes for a while. After that it is refused without an offer, because a client that accepts an offer pays twice.
+The money is moved last, and only for an answer that has its price: not for one that failed,
+is stale or is empty. The stored record of a payment is looked up before the payment is
+judged. A payment that was made and is sent again gets the same bytes for a while. After that
+it is refused without an offer, because a client that accepts an offer pays twice.
 """
 
 import logging

@@ -1,8 +1,8 @@
 """Has a facilitator check and make payments over HTTP, so that this service needs neither a key nor ether.
 
-A facilitator may be slow, down, wrong, or lie. So each of its responses is read in one of three ways: the payment was
-made, it was certainly not made, or it is not known. Only a payment that cannot have reached the chain counts as not
-made.
+A facilitator may be slow, down, wrong, or lie. So each of its responses is read in one of
+three ways: the payment was made, it was certainly not made, or it is not known. Only a
+payment that cannot have reached the chain counts as not made.
 """
 
 import logging

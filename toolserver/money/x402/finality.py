@@ -1,8 +1,8 @@
 """Applies the finality rules of transfers to signed payments: large ones wait, all are watched until final.
 
-A payment below the amount from which transfers wait for a safe block is credited as soon as it is settled; if the chain
-undoes it later, what it bought is taken back. A second RPC server confirms each payment. If servers keep disagreeing
-about one, it becomes a case for a person.
+A payment below the amount from which transfers wait for a safe block is credited as soon as
+it is settled; if the chain undoes it later, what it bought is taken back. A second RPC server
+confirms each payment. If servers keep disagreeing about one, it becomes a case for a person.
 """
 
 import logging

@@ -1,7 +1,8 @@
 """Runs the official facilitator on this machine only, with the key of an account that holds a little ether for fees.
 
-Needs the extra `x402`. It moves USDC only as payers have signed, and to the payee that they have signed for; the
-account can lose no more than its ether. The official code blocks, so it runs in threads, one settlement at a time.
+Needs the extra `x402`. It moves USDC only as payers have signed, and to the payee that they
+have signed for; the account can lose no more than its ether. The official code blocks, so it
+runs in threads, one settlement at a time.
 """
 
 import importlib

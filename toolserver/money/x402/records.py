@@ -1,8 +1,9 @@
 """Defines the stored values of payments by x402, and the methods that every store of them has.
 
-Each signed authorisation is stored at most once. A top-up and its credits are one value and one call. Times are epoch
-milliseconds, but `valid_before` is in epoch seconds; amounts are in 0.000001 USDC; `payload` is the id of a payment
-(SHA-256 of the authorisation and its signature); and `token` is always the hex SHA-256 of the token itself.
+Each signed authorisation is stored at most once. A top-up and its credits are one value and
+one call. Times are epoch milliseconds, but `valid_before` is in epoch seconds; amounts are in
+0.000001 USDC; `payload` is the id of a payment (SHA-256 of the authorisation and its
+signature); and `token` is always the hex SHA-256 of the token itself.
 """
 
 import hashlib
@@ -32,8 +33,9 @@ class NonceUsed(ToolserverError):
 class BegunPayment(NamedTuple):
     """A payment that is about to be handed to the facilitator.
 
-    `request` names what it pays for. `claim` is the SHA-256 of the Idempotency-Key with which its sender may repeat the
-    request. `begun_block` is the height of the chain at this moment, or None if no RPC server returned it.
+    `request` names what it pays for. `claim` is the SHA-256 of the Idempotency-Key with which
+    its sender may repeat the request. `begun_block` is the height of the chain at this
+    moment, or None if no RPC server returned it.
     """
 
     payload: bytes
@@ -156,8 +158,9 @@ TOKEN_REPLACED = "replaced for the account that paid"
 def judge_case(stored: StoredPayment, now: int) -> CaseKind | None:
     """Return why a person has to look at a payment at `now` (epoch milliseconds), or None if nobody has to.
 
-    `unsettled`: for an hour it has not been known whether it was made. `uncredited`: a top-up was paid, but its sender
-    never came back for the credits, or the token was revoked. `unanswered`: a call was paid and got no answer.
+    `unsettled`: for an hour it has not been known whether it was made. `uncredited`: a top-up
+    was paid, but its sender never came back for the credits, or the token was revoked.
+    `unanswered`: a call was paid and got no answer.
     """
     if stored.settled_at is None:
         return "unsettled" if now - stored.begun_at >= PATIENCE_MS else None

@@ -54,8 +54,9 @@ async def open_x402(
 ) -> AsyncIterator[SettlementService | None]:
     """Yield the service that takes x402 payments as the settings define, or None if they are off.
 
-    `payments` names RPC servers of the chain, if any; `file` is the database of the ledger, and `transport` leads to
-    the facilitator, by default over the network. Only the instance that holds the task of a watch looks at the chain.
+    `payments` names RPC servers of the chain, if any; `file` is the database of the ledger,
+    and `transport` leads to the facilitator, by default over the network. Only the instance
+    that holds the task of a watch looks at the chain.
     """
     if not settings.enabled:
         yield None

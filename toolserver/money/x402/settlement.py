@@ -2,8 +2,9 @@
 
     read → fits the offer → verified → (the work) → stored → handed on → settled | not made | unknown
 
-A payment is stored before the facilitator gets it to make it. From then on the same payment, sent again, never counts
-as a new one: its state is looked up (on the chain if RPC servers are configured) until its outcome is known.
+A payment is stored before the facilitator gets it to make it. From then on the same payment,
+sent again, never counts as a new one: its state is looked up (on the chain if RPC servers are
+configured) until its outcome is known.
 """
 
 import logging
@@ -372,8 +373,9 @@ _NOTHING = Accepted("", "", "", "", "")
 class SettlementSweep:
     """Looks open payments up. A top-up of a known token is credited; everything else waits until its sender comes back.
 
-    Payments that stay open are counted, and listed for the operator. Without a `lookup` nothing else is possible. Where
-    instances share the payments, the one whose `turn` it is looks them up, and all of them count.
+    Payments that stay open are counted, and listed for the operator. Without a `lookup`
+    nothing else is possible. Where instances share the payments, the one whose `turn` it is
+    looks them up, and all of them count.
     """
 
     def __init__(

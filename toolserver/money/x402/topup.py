@@ -1,8 +1,9 @@
 """Turns a signed payment into credits, on the bearer token of the request or on a new one.
 
-After the settlement the whole authorisation, with its signature, is public on the chain. So a caller who sends the
-payment again need not be its sender: a new token is given out once, and again only to a caller who knows the
-Idempotency-Key of the first request or signs with the key that paid.
+After the settlement the whole authorisation, with its signature, is public on the chain. So a
+caller who sends the payment again need not be its sender: a new token is given out once, and
+again only to a caller who knows the Idempotency-Key of the first request or signs with the
+key that paid.
 """
 
 import logging

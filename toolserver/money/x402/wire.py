@@ -1,7 +1,7 @@
 """Reads and writes the objects of x402 version 2: JSON, in HTTP as base64 in three headers. Pure.
 
-A payment from outside is read into our own `Payment` and written anew before it is passed on, so that nothing that we
-did not understand reaches the facilitator.
+A payment from outside is read into our own `Payment` and written anew before it is passed on,
+so that nothing that we did not understand reaches the facilitator.
 """
 
 import base64

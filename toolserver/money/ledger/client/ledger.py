@@ -1,8 +1,9 @@
 """Uses the ledger of a sister service over HTTP: the owner keeps the accounts, and this service a journal of its calls.
 
-Each call is journalled before a request goes to the owner. If this service cannot know how the call ended, because a
-reply was lost, the process crashed or the caller hung up, the call is released. The release is sent until the owner
-acknowledges it, and it wins over every charge.
+Each call is journalled before a request goes to the owner. If this service cannot know how
+the call ended, because a reply was lost, the process crashed or the caller hung up, the call
+is released. The release is sent until the owner acknowledges it, and it wins over every
+charge.
 """
 
 import logging

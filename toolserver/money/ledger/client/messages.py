@@ -52,8 +52,8 @@ class Commit(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 class Validated(msgspec.Struct, kw_only=True, omit_defaults=True):
     """The reply to Validate. `payer` is the SHA-256 (hex) of the token whose credits are spent. `cap` names the cap of
-    an `allowance` that would be crossed, and `detail` says how. `state` is that of the reservation, which may already
-    have ended if the request is a repeated one.
+    an `allowance` that would be crossed, and `detail` says how. `state` is that of the
+    reservation, which may already have ended if the request is a repeated one.
     """
 
     ok: bool

@@ -1,8 +1,9 @@
 """Serves the ledger to sister services: POST /api/internal/validate, commit and allowances, on a separate listener.
 
-Every decision of the ledger, including a refusal, has status 200. A call_id belongs to the service that sends it. The
-ledger prefixes it with the name of the first service that the key may charge for, so that no service can touch the
-reservations of another service or of this one.
+Every decision of the ledger, including a refusal, has status 200. A call_id belongs to the
+service that sends it. The ledger prefixes it with the name of the first service that the key
+may charge for, so that no service can touch the reservations of another service or of this
+one.
 """
 
 import hmac
@@ -120,9 +121,10 @@ class LedgerHandlers:
     ) -> ToldAllowances | AllowancesRefused:
         """Create, list, change or revoke. Raises ValueError, PaymentRequired: billing_unavailable.
 
-        It takes the token itself. A sister service has the reference of every account that has ever called it; only
-        who holds the token agrees to a second one. What a service creates pays for its own calls only. It lists and
-        revokes every allowance of the token, so that people can wherever they are, and changes only its own.
+        It takes the token itself. A sister service has the reference of every account that
+        has ever called it; only who holds the token agrees to a second one. What a service
+        creates pays for its own calls only. It lists and revokes every allowance of the
+        token, so that people can wherever they are, and changes only its own.
         """
         try:
             allowances = await self._manage(request, services[0])

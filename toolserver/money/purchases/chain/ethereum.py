@@ -1,7 +1,7 @@
 """Computes hashes, addresses and signatures as Ethereum defines them.
 
-The libraries that compute them take long to import, so each is imported when it is first used: a service that sells
-nothing loads none of them.
+The libraries that compute them take long to import, so each is imported when it is first
+used: a service that sells nothing loads none of them.
 """
 
 import re

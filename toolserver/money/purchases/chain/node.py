@@ -1,7 +1,8 @@
 """Reads USDC on Base from one JSON-RPC server. The only module that imports web3; imported only when payments are on.
 
-A server may be slow, behind, on another chain, or lie. Any response that is not exactly what was requested raises
-`NodeDown`, and "not found" means no more than "not seen yet". Responses are turned into our own plain values here.
+A server may be slow, behind, on another chain, or lie. Any response that is not exactly what
+was requested raises `NodeDown`, and "not found" means no more than "not seen yet". Responses
+are turned into our own plain values here.
 """
 
 import logging
@@ -54,8 +55,8 @@ class NodeFacts(NamedTuple):
 class _Provider(AsyncJSONBaseProvider):
     """Sends web3's requests through our JSON-RPC client, which refuses responses to other requests and too long ones.
 
-    web3's own provider keeps its sessions under a process-wide lock, and a request that is cancelled while it waits for
-    that lock leaves it locked for good.
+    web3's own provider keeps its sessions under a process-wide lock, and a request that is
+    cancelled while it waits for that lock leaves it locked for good.
     """
 
     def __init__(self, url: str, timeout_s: float) -> None:

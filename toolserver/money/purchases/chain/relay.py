@@ -1,8 +1,9 @@
 """Submits signed authorisations to the USDC contract, from an account that pays the fees. Only this module sends
 transactions.
 
-It may always be run again with the same document: an authorisation that was used is not sent a second time, and one
-that was sent and is not on the chain yet is reported with the hash of its transaction.
+It may always be run again with the same document: an authorisation that was used is not sent
+a second time, and one that was sent and is not on the chain yet is reported with the hash of
+its transaction.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

@@ -1,7 +1,8 @@
 """Watches credited payments: takes back the credits of those that the chain undoes, and has every one confirmed twice.
 
-`ReorgWatch` looks at each payment until it is final on the chain. `AgreementWatch` asks a second RPC server about each
-payment, however small; if servers keep disagreeing about one, it becomes a case for a person.
+`ReorgWatch` looks at each payment until it is final on the chain. `AgreementWatch` asks a
+second RPC server about each payment, however small; if servers keep disagreeing about one, it
+becomes a case for a person.
 """
 
 import logging

@@ -137,8 +137,8 @@ class RpcPool:
     async def is_gone(self, tx_hash: bytes, number: int, block_hash: bytes) -> bool:
         """Return True if the block at `number` is no longer `block_hash` and the transaction is in no other block.
 
-        All servers that have reached that height have to agree, and there must be at least two of them, or one if only
-        one is configured. Raises ChainDown if there are fewer.
+        All servers that have reached that height have to agree, and there must be at least
+        two of them, or one if only one is configured. Raises ChainDown if there are fewer.
         """
 
         async def ask(server: RpcServer) -> bool | None:
