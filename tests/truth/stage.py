@@ -127,15 +127,15 @@ class Stage:
             if memory is not None:
                 sources: Mapping[str, Source[Any, Any]] = {s.name: s for o in registry for s in o.sources}
                 recall(e.cache, memory[0], sources)
-                e.answers.history = deepcopy(memory[1])
+                e.answers.surroundings.history = deepcopy(memory[1])
             try:
                 outcome = await e.call(case.tool, dict(case.arguments), token=RICH)
             except UpstreamUnavailable:
-                return NOTHING, (remembered(e.cache), e.answers.history)
+                return NOTHING, (remembered(e.cache), e.answers.surroundings.history)
             self.asked += len(upstreams.asked)
             rendered = outcome.rendered
             composed = Composed(json.loads(rendered.payload), at, outcome.charged, rendered.expires_at - clock.time())
-            return composed, (remembered(e.cache), e.answers.history)
+            return composed, (remembered(e.cache), e.answers.surroundings.history)
 
 
 @contextmanager
