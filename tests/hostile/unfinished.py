@@ -26,6 +26,7 @@ AGAIN_S = 0.5  # a stranger whose connection was closed comes again after this t
 UNREAD_S = 15.0  # one who reads nothing does not see the end of a connection, and begins another one
 HALF_S = 1.0  # an honest caller on a slow line needs this long between the halves of a body
 PATIENCE_S = 30.0
+LATE_S = 45.0
 HEAD = b"Host: localhost\r\nContent-Type: application/json\r\nAccept: application/json, text/event-stream\r\n"
 POST = b"POST /api/mcp HTTP/1.1\r\n" + HEAD
 PING = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "ping"}).encode()
@@ -46,7 +47,8 @@ HONEST = (
 class Attack:
     """How many addresses there are, how many connections each holds, and how many descriptors the service has.
 
-    A careless proxy passes on bodies as they come, which ours do not.
+    A careless proxy passes on bodies as they come, which ours do not. On a busy machine an attack of a few seconds goes
+    on for at most `LATE_S`, until so many connections have been opened as it `opens`.
     """
 
     clients: int = 5
@@ -54,6 +56,7 @@ class Attack:
     descriptors: int = 1024
     kind: str = "bodies"
     is_careless: bool = False
+    opens: int = 0
 
 
 @dataclass(slots=True)
@@ -112,6 +115,9 @@ async def attack(target: Target, plan: Attack, seconds: float) -> Figures:
         asyncio.create_task(_call(target, f"127.0.2.{number + 1}", number, figures, over)) for number in range(6)
     ]
     await asyncio.sleep(seconds)
+    latest = asyncio.get_running_loop().time() + LATE_S
+    while figures.opened < plan.opens and asyncio.get_running_loop().time() < latest:
+        await asyncio.sleep(0.1)
     over.set()
     await asyncio.gather(*callers)
     for stranger in strangers:
