@@ -14,7 +14,7 @@ import ssl
 import sys
 import tempfile
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -103,10 +103,24 @@ class Target:
 
 async def attack(target: Target, plan: Attack, seconds: float) -> Figures:
     """Hold as many unfinished requests as planned, call honestly from other addresses, and return the figures."""
-    figures, over, said = Figures(), asyncio.Event(), KINDS[plan.kind]
+    figures, said = Figures(), KINDS[plan.kind]
+    over, enough = asyncio.Event(), asyncio.Event()
+
+    def count_opened() -> None:
+        figures.opened += 1
+        if figures.opened >= plan.opens:
+            enough.set()
+
     strangers = [
         asyncio.create_task(
-            _hold(target, f"127.1.{client // 250}.{client % 250 + 1}", said[number % len(said)], number / 100, figures)
+            _hold(
+                target,
+                f"127.1.{client // 250}.{client % 250 + 1}",
+                said[number % len(said)],
+                number / 100,
+                figures,
+                count_opened,
+            )
         )
         for number in range(plan.each)
         for client in range(plan.clients)
@@ -115,9 +129,8 @@ async def attack(target: Target, plan: Attack, seconds: float) -> Figures:
         asyncio.create_task(_call(target, f"127.0.2.{number + 1}", number, figures, over)) for number in range(6)
     ]
     await asyncio.sleep(seconds)
-    latest = asyncio.get_running_loop().time() + LATE_S
-    while figures.opened < plan.opens and asyncio.get_running_loop().time() < latest:
-        await asyncio.sleep(0.1)
+    with contextlib.suppress(TimeoutError):
+        await asyncio.wait_for(enough.wait(), LATE_S)
     over.set()
     await asyncio.gather(*callers)
     for stranger in strangers:
@@ -126,13 +139,15 @@ async def attack(target: Target, plan: Attack, seconds: float) -> Figures:
     return figures
 
 
-async def _hold(target: Target, client: str, said: bytes, after_s: float, figures: Figures) -> None:
+async def _hold(
+    target: Target, client: str, said: bytes, after_s: float, figures: Figures, count_opened: Callable[[], None]
+) -> None:
     """Begin a request, again and again, and never finish it."""
     await asyncio.sleep(after_s)  # a stranger's machine needs time for connections as well
     while True:
         with contextlib.suppress(OSError, asyncio.IncompleteReadError):
             reader, writer = await target.connect(client, reads=said is not UNREAD)
-            figures.opened += 1
+            count_opened()
             figures.held += 1
             figures.most_held = max(figures.most_held, figures.held)
             try:
