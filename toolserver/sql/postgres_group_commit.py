@@ -70,12 +70,8 @@ async def open_postgres(terms: PostgresTerms) -> AsyncIterator["PostgresGroupCom
     """
     await anyio.to_thread.run_sync(_prepare, terms)
     store = PostgresGroupCommit(terms)
-    store.start(asyncio.get_running_loop())
-    try:
+    async with store.serving():
         yield store
-    finally:
-        with anyio.CancelScope(shield=True):
-            await store.close()
 
 
 def _prepare(terms: PostgresTerms) -> None:
@@ -90,7 +86,10 @@ def _prepare(terms: PostgresTerms) -> None:
 
 
 class PostgresGroupCommit(GroupCommit):
-    """A writer and the readers of one instance. Created by `open_postgres()`."""
+    """A writer and the readers of one instance. Created by `open_postgres()`.
+
+    Rows are not sealed, because instances would wait for each other at the seal.
+    """
 
     shared = True
 
@@ -114,21 +113,6 @@ class PostgresGroupCommit(GroupCommit):
 
     async def probe(self) -> None:
         await self.alone(_touch_server)
-
-    async def check_rows_at_start(self) -> None:
-        await self.check_rows()
-
-    async def check_rows(self) -> None:
-        """Do nothing: rows are not sealed here, because instances would wait for each other at the seal."""
-
-    async def find_rewritten(self) -> list[str]:
-        return []
-
-    async def accept_rows(self) -> None:
-        """Do nothing, for the same reason."""
-
-    def is_same_file(self) -> bool:
-        return True
 
     def soon(self, run: Callable[[SqlConnection, list[A]], list[Any]], argument: A) -> None:
         self._ask_until_done(run, argument, rides=False, pause_s=OWED_S[0])

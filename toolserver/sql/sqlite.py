@@ -98,12 +98,8 @@ async def durable(path: Path, *, least_free: int = 0) -> AsyncIterator["SqliteGr
         file = await anyio.to_thread.run_sync(partial(SqliteGroupCommit, path, least_free=least_free))
     except (DatabaseError, OSError) as error:
         raise StorageFailed(describe_disk_error(error, path, DATA_DIR)) from error
-    file.start(asyncio.get_running_loop())
-    try:
+    async with file.serving():
         yield file
-    finally:
-        with anyio.CancelScope(shield=True):
-            await file.close()
 
 
 class SqliteGroupCommit(GroupCommit):
@@ -198,12 +194,8 @@ class SqliteGroupCommit(GroupCommit):
 async def in_memory() -> AsyncIterator["MemoryGroupCommit"]:
     """Open the tables of a ledger's file in memory, where they last until the block is left."""
     file = MemoryGroupCommit()
-    file.start(asyncio.get_running_loop())
-    try:
+    async with file.serving():
         yield file
-    finally:
-        with anyio.CancelScope(shield=True):
-            await file.close()
 
 
 class MemoryGroupCommit(GroupCommit):
@@ -235,21 +227,6 @@ class MemoryGroupCommit(GroupCommit):
 
     async def probe(self) -> None:
         await self.alone(touch_file)
-
-    async def check_rows_at_start(self) -> None:
-        """Return at once: there is nothing to check."""
-
-    async def check_rows(self) -> None:
-        """Return at once: there is nothing to check."""
-
-    async def find_rewritten(self) -> list[str]:
-        return []
-
-    async def accept_rows(self) -> None:
-        """Return at once: there is nothing to accept."""
-
-    def is_same_file(self) -> bool:
-        return True
 
     async def read(self, job: Job[R]) -> R:
         return await self.alone(job)
