@@ -186,6 +186,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "operations.outside": "A tool outside the choice is neither listed nor called.",
         "operations.alias": "A renamed tool keeps an alias that is not listed.",
         "operations.documents": "Pages and documents that are no tools stand at their addresses.",
+        "operations.by-name": "Without a choice of tools every tool can be called by its name.",
+        "operations.refusal": "The refusal of a tool outside the chosen ones names the toolset that has it.",
     },
     "CONTRACT §2": {
         "answers.envelope": "A free answer is source, endpoint, updated_at, data, stale, _meta; health too.",
@@ -221,6 +223,19 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "headers.security": "Every answer has the security headers and a Link to the description.",
         "headers.head": "HEAD works wherever GET does.",
         "answers.public-url": "Public URLs come from base_url, never from Host or X-Forwarded-*.",
+        "arguments.closed": "An unknown argument is 400 with the valid names and the nearest one, over REST, MCP and"
+        " the command line.",
+        "arguments.lost": "Arguments that a host lost on the way are asked for again, as an object.",
+        "arguments.absent": "On MCP null and an empty text mean that an optional argument is absent.",
+        "answers.truncated": "A list that is cut says so in a warning with the total.",
+        "answers.cursor": "The pages of a long list make the whole, each row once.",
+        "answers.meta-short": "meta=short keeps of _meta only what changes a decision, over REST and MCP; the default"
+        " is the whole.",
+        "answers.rows-dropped": "Rows that could not be read are left out and told with their count.",
+        "answers.rows-share": "A body with more unreadable rows than its source may have is rejected.",
+        "headers.deprecation": "What is about to go is announced by Deprecation, Sunset and X-Service-Deprecation in"
+        " the answers concerned.",
+        "deprecations.notice": "Nothing published goes without a notice of 90 days.",
     },
     "CONTRACT §3": {
         "errors.problem": "Errors are application/problem+json with type, title, status, detail, error, request_id.",
@@ -242,6 +257,9 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "errors.enums": "A value that is not in the list is 400 everywhere.",
         "errors.weather": "weather: both coordinates missing take the default; one missing or out of range is 400.",
         "errors.exposure": "exposure-lookup: anything but a global unicast IPv4 is 400.",
+        "errors.mcp-text": "A refusal on MCP is its text alone, without structuredContent.",
+        "errors.chain_unavailable": "503 with Retry-After while the chain cannot be read.",
+        "errors.billing-retry": "402 billing_unavailable has Retry-After.",
     },
     "CONTRACT §4": {
         "limits.shared": "A free MCP call and its REST twin share one budget.",
@@ -251,6 +269,22 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "limits.unspaced": "Health, discovery documents and pages are not spaced.",
         "limits.stdio": "stdio has no limits.",
         "limits.304": "A 304 costs nothing of the spacing.",
+        "limits.network": "The clients of an IPv6 /48 share larger limits of the free tier.",
+        "limits.questions": "With a valid token calls are spaced by endpoint and arguments, 12 different ones per"
+        " endpoint and 30 s.",
+        "limits.scope": "limits.spacing_scope decides whether clients without a token are spaced by endpoint, the"
+        " default, or by question.",
+        "limits.payments": "Payment tools answer 60 calls a minute per client, together.",
+        "limits.receipts": "Reading receipts counts towards the same 60 a minute.",
+        "limits.subscriptions": "Routes of subscriptions, allowances and the statement count towards the same 60.",
+        "limits.premium": "A token has 600 premium calls a minute, over all instances.",
+        "limits.distinct": "Where an argument reaches an upstream a client has a quota of distinct values.",
+        "limits.chosen-share": "Questions that callers choose have a share, a lane and a circuit of their own on a"
+        " host.",
+        "limits.invented-tokens": "An invented token counts by address, before the ledger is asked.",
+        "limits.refused": "A question that is refused before anything is asked upstream costs nothing of the spacing.",
+        "limits.refused-asked": "A refused question for which an upstream was asked takes a place.",
+        "limits.settings": "The figures of the free limits are settings.",
     },
     "CONTRACT §5": {
         "secrets.nowhere": "No token, memo or key stands in a log, an error, a metric, a public page or a stored file.",
@@ -258,6 +292,30 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "tokens.fingerprint": "Its owner knows a token by 16 hex digits of its SHA-256; in public nothing names it.",
         "tokens.revoked": "The operator can revoke a token; a payment that is undone revokes it too.",
         "tokens.stdio": "stdio takes the token from TOOLSERVER_TOKEN.",
+        "tokens.placeholder": "An empty bearer and the placeholder of a token count as absent on REST and MCP.",
+        "tokens.malformed": "An authorization that is no valid bearer token is 402 where a token is needed and ignored"
+        " where none is.",
+        "tokens.argument": "Where a connection carries no token, tools that need one take it as an argument on MCP, and"
+        " on no other face.",
+        "tokens.argument-alone": "The token argument is refused beside an Authorization header that holds a token.",
+        "allowance.child": "An allowance is a token of the same shape that spends its owner's credits, shown once.",
+        "allowance.caps": "No cap of an allowance is crossed under any concurrency.",
+        "allowance.refusal": "A call that would cross a cap is 402 insufficient_credits with the cap's name.",
+        "allowance.list": "The list of allowances has the record of the contract and no token.",
+        "allowance.change": "PATCH changes caps from the next call on and leaves what it does not name.",
+        "allowance.revoke": "DELETE revokes an allowance at once.",
+        "allowance.no-children": "An allowance makes and manages none.",
+        "allowance.subscriptions": "All allowances of a token share its five subscriptions.",
+        "allowance.live": "A token has at most 100 live allowances.",
+        "allowance.followed": "The sister contract carries allowances, and tells which cap was crossed.",
+        "oauth.401": "Only /api/mcp/auth answers 401, and says where its metadata are.",
+        "oauth.metadata": "OAuth metadata stand at the well-known addresses with the endpoint's path, and the root ones"
+        " are 404.",
+        "oauth.allowance": "An access token is bound to an allowance: it spends up to its cap, ends with it, and is"
+        " worth nothing elsewhere.",
+        "tokens.reissue": "A lost token is replaced by the operator alone, for the one payer of all its purchases,"
+        " after 48 hours.",
+        "tokens.reissue-objection": "Who holds the token sees that it will be replaced, and may cancel that.",
     },
     "CONTRACT §6": {
         "charge.arguments-first": "Wrong arguments are refused before any credit is touched.",

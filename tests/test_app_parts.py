@@ -10,6 +10,7 @@ import pytest
 from tests.arranged import arrange_service
 from tests.calls.parts import RICH, START, funded_money, number_source
 from tests.calls.toy import REGISTRY
+from tests.requirements import proves
 from tests.served import all_tools
 from toolserver.app import (
     Service,
@@ -133,6 +134,7 @@ async def limited(limits, calls, pause_s=0):
     return calls, None
 
 
+@proves("limits.settings")
 async def test_the_limits_of_the_settings_are_those_of_the_pipeline():
     assert await limited(LimitSettings(spacing_s=30), 2) == (1, "spacing")
     assert await limited(LimitSettings(daily=1, spacing_s=30), 2, pause_s=30) == (1, "daily")

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.calls.parts import RICH, START
+from tests.calls.parts import POOR, RICH, START
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.json_schemas import validate
 from tests.requirements import named, proves
@@ -327,6 +327,29 @@ async def test_a_client_has_a_hundred_thousand_calls_a_day_over_all_endpoints():
 async def test_the_hundred_thousandth_call_is_one_of_them():
     async with served(limits=True) as s:
         assert all(s.engine.limits.daily.take("192.0.2.1").allowed for _ in range(100_000))
+
+
+@proves("limits.premium")
+async def test_a_token_has_six_hundred_premium_calls_a_minute_over_both_faces():
+    async with served(REGISTRY, limits=True) as s:
+        for url, value in ((FIRST, 3), (SECOND, 4)):
+            s.upstreams.serves(url, {"value": value})
+        s.engine.ledger.fund(RICH, 2000)
+        s.engine.ledger.fund(POOR, 2)
+        s.client.headers["authorization"] = f"Bearer {RICH}"
+        statuses = {(await s.get("pro/report")).status_code for _ in range(599)}
+        last = await s.rpc("tools/call", {"name": "premium_report", "arguments": {}})
+        over = await s.get("pro/report")
+        twin = await s.rpc("tools/call", {"name": "premium_report", "arguments": {}})
+        another = await s.get("pro/report", authorization=f"Bearer {POOR}")
+        s.engine.clock.advance(int(over.headers["retry-after"]))
+        again = await s.get("pro/report")
+        left = await s.engine.ledger.balance(RICH)
+
+    assert (statuses, last["isError"]) == ({200}, False)
+    assert (over.status_code, over.json()["limit"], twin["isError"]) == (429, "premium", True)
+    assert (another.status_code, again.status_code) == (200, 200)
+    assert left == 2010 - 601 * 2
 
 
 @proves("limits.shared")

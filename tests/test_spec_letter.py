@@ -1,5 +1,6 @@
 """Test the letter of the specification over the wire: points that its readers would try one by one."""
 
+import json
 import re
 from datetime import datetime, timedelta
 
@@ -7,6 +8,7 @@ import pytest
 
 from rest_bridge.openapi.document import openapi
 from tests.arranged import FACTS
+from tests.requirements import proves
 from tests.served import all_tools, served
 from tests.tools.premium.store import BEARER, FUNDS, T, store
 from toolserver.app import _page_handlers
@@ -85,6 +87,7 @@ async def test_the_licence_is_linked_on_mcp_too(shop):
         assert 'rel="license"' in response.headers["link"]
 
 
+@proves("tokens.malformed")
 @pytest.mark.parametrize("header", ["Basic dXNlcjpwYXNz", "svc_live_" + "0" * 64, "Token abc"])
 async def test_an_authorization_that_is_no_bearer_token_is_an_invalid_one(shop, header):
     for path in ("/api/pro/briefing", "/api/payment/balance", "/api/pro/subscriptions"):
@@ -185,6 +188,7 @@ PLACES = [
 ]
 
 
+@proves("limits.questions")
 async def test_weather_for_five_cities_is_answered_with_a_token_whose_balance_is_0(shop):
     broke = "svc_live_" + "0b" * 32
     await shop.service.money.ledger.mint(broke, 1, cause="a coin")
@@ -202,6 +206,7 @@ async def test_weather_for_five_cities_is_answered_with_a_token_whose_balance_is
     assert "12 different questions" in scan[-1].json()["detail"]
 
 
+@proves("limits.scope")
 async def test_without_a_token_the_second_city_is_refused_and_told_what_helps(shop):
     first, second = [await shop.client.get(f"/api/weather?{place}") for place in PLACES[:2]]
     told = await shop.client.post(
@@ -219,6 +224,7 @@ async def test_without_a_token_the_second_city_is_refused_and_told_what_helps(sh
         assert "With a bearer token (a balance of 0 is enough)" in said
 
 
+@proves("limits.scope")
 async def test_with_the_scope_of_a_question_five_cities_are_answered_to_anyone(tmp_path):
     async with store(tmp_path, limits=LimitSettings(spacing_scope="question")) as s:
         five = [(await s.client.get(f"/api/weather?{place}")).status_code for place in PLACES]
@@ -229,3 +235,35 @@ async def test_with_the_scope_of_a_question_five_cities_are_answered_to_anyone(t
     assert twice.status_code == 429
     assert defaults == [200, 429]
     assert scan.count(200) == 6
+
+
+@proves("limits.payments", "limits.subscriptions")
+async def test_the_balance_subscriptions_allowances_and_the_statement_share_sixty_calls_a_minute_of_a_token(shop):
+    paths = [
+        *("/api/payment/balance", "/api/pro/subscriptions"),
+        *("/api/payment/statement", "/api/payment/allowances"),
+    ]
+    statuses = {(await shop.client.get(path, headers=BEARER)).status_code for path in paths * 15}
+    over = [await shop.client.get(path, headers=BEARER) for path in paths]
+    quote = await shop.client.post("/api/payment/buy-credits", json={"amount_usd": 5}, headers=BEARER)
+    told = await shop.tell("webhook_list")
+    of_the_address = await shop.client.get("/api/payment/balance")
+    shop.clock.advance(60)
+    again = {(await shop.client.get(path, headers=BEARER)).status_code for path in paths}
+
+    assert statuses == again == {200}
+    assert [answer.status_code for answer in [*over, quote]] == [429] * 5
+    assert {answer.json()["limit"] for answer in [*over, quote]} == {"personal"}
+    assert json.loads(told["content"][0]["text"])["error"] == "rate_limited"
+    assert of_the_address.json()["error"] == "missing_token"
+
+
+@proves("limits.receipts")
+async def test_who_reads_receipts_has_sixty_calls_a_minute_with_the_payment_tools(shop):
+    receipt, claim = "/api/receipt/rcpt_" + "0" * 32, {"tx_hash": "0x" + "0" * 64, "nonce": "svc_buy_" + "0" * 32}
+    read = [(await shop.client.get(receipt)).status_code for _ in range(30)]
+    claimed = [(await shop.client.post("/api/payment/confirm", json=claim)).status_code for _ in range(30)]
+    over = [await shop.client.get(receipt), await shop.client.post("/api/payment/confirm", json=claim)]
+
+    assert 429 not in {*read, *claimed}
+    assert [(answer.status_code, answer.json()["limit"]) for answer in over] == [(429, "personal")] * 2

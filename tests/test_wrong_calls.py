@@ -9,6 +9,7 @@ from urllib.parse import urlencode
 
 import pytest
 
+from tests.requirements import proves
 from tests.tools.premium.store import BEARER, FUNDS, store
 from toolserver.cli.call import print_outcome
 from toolserver.cli.local_service import local_caller
@@ -42,6 +43,7 @@ def test_the_list_has_200_calls_and_both_cases():
     assert {wrong["meant"] is None for wrong in CALLS} == {True, False}
 
 
+@proves("arguments.closed")
 async def test_over_mcp_none_is_silently_ignored(shop):
     for wrong in CALLS:
         result = await shop.tell(wrong["tool"], wrong["arguments"])
@@ -51,6 +53,7 @@ async def test_over_mcp_none_is_silently_ignored(shop):
     assert shop.upstreams.bodies == []
 
 
+@proves("arguments.closed")
 async def test_over_rest_none_is_silently_ignored(shop):
     for wrong in CALLS:
         operation = shop.service.registry[wrong["tool"]]
@@ -67,6 +70,7 @@ async def test_over_rest_none_is_silently_ignored(shop):
     assert await shop.balance() == FUNDS
 
 
+@proves("arguments.closed")
 @pytest.mark.slow("every wrong call once more, on the command line")
 async def test_on_the_command_line_none_is_silently_ignored(shop, capsys):
     caller = local_caller(Settings(), "cli")

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from tests.calls.parts import START, engine, number_source
 from tests.calls.test_quotas import Clock
 from tests.calls.toy import REGISTRY
+from tests.requirements import proves
 from tests.size import sized
 from toolserver.calls.rate_limit import WIDER, DistinctValueLimit, FreeLimits, PersonalLimits, Quota
 from toolserver.calls.response import RenderedResponse
@@ -153,6 +154,7 @@ def ask(distinct: DistinctValueLimit, client: str, quota: Quota, value: str) -> 
     distinct.take(client, quota, value)
 
 
+@proves("limits.distinct")
 def test_so_many_different_values_and_those_as_often_as_one_likes():
     clock = Clock()
     distinct, quota = DistinctValueLimit(monotonic=clock), Quota("distinct ip", 20, 3600)
@@ -340,6 +342,7 @@ def test_the_clients_of_a_48_share_a_larger_budget_of_distinct_values():
     ask(distinct, client_of(WIDER), quota, "one more")
 
 
+@proves("limits.network")
 @pytest.mark.parametrize(("limit", "calls"), [("spacing of a /48", WIDER), ("daily of a /48", WIDER * 3)])
 def test_the_clients_of_a_48_share_larger_limits_of_the_free_tier(limit, calls):
     free = FreeLimits(daily=3, spacing_s=30, monotonic=Clock())
@@ -370,6 +373,7 @@ def test_five_questions_of_an_endpoint_are_answered_at_once_and_the_same_one_is_
     free.take(client, "weather", question=CITIES[0])
 
 
+@proves("limits.questions")
 def test_a_scan_is_stopped_after_a_dozen_questions_and_goes_on_when_the_window_is_over():
     clock = Clock()
     free = limits(clock)

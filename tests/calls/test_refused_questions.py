@@ -7,6 +7,7 @@ from pydantic import Field
 
 from tests.calls.parts import engine
 from tests.calls.toy import FIRST, ONE, Reading
+from tests.requirements import proves
 from toolserver.context.context import ToolContext
 from toolserver.errors import InvalidArguments, RateLimited
 from toolserver.registry.registry import Operation, Registry, operation_of, tool
@@ -43,6 +44,7 @@ async def ask(e, number: int, client: str) -> str:
     return "answered"
 
 
+@proves("limits.refused")
 @pytest.mark.parametrize("client", ADDRESSES)
 async def test_a_question_that_is_refused_before_an_upstream_is_asked_takes_no_place(client):
     async with engine(register(), limits=True) as e:
@@ -51,6 +53,7 @@ async def test_a_question_that_is_refused_before_an_upstream_is_asked_takes_no_p
     assert codes == [*["invalid_arguments"] * 3, "answered", "rate_limited", "rate_limited"]
 
 
+@proves("limits.refused")
 async def test_an_answered_question_keeps_its_place_when_a_refused_one_follows():
     async with engine(register(), limits=True) as e:
         e.internet.serves(FIRST, {"value": 3})
@@ -59,6 +62,7 @@ async def test_an_answered_question_keeps_its_place_when_a_refused_one_follows()
         assert await ask(e, 5, ADDRESSES[0]) == "rate_limited"
 
 
+@proves("limits.refused-asked")
 async def test_a_question_that_is_refused_after_an_upstream_was_asked_takes_a_place():
     async with engine(register(), limits=True) as e:
         e.internet.serves(FIRST, {"value": 3})
@@ -66,6 +70,7 @@ async def test_a_question_that_is_refused_after_an_upstream_was_asked_takes_a_pl
     assert (codes, len(e.internet.asked)) == (["invalid_arguments", "rate_limited"], 1)
 
 
+@proves("limits.distinct")
 @pytest.mark.parametrize("client", ADDRESSES)
 async def test_where_different_values_are_limited_they_alone_limit_refused_questions(client):
     async with engine(register(distinct=(("number",), 3, 3600)), limits=True) as e:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from tests.calls.toy import REGISTRY
+from tests.requirements import proves
 from toolserver.calls.pipeline import CLIENT_S, GOOD_TOKENS, TOKEN_TRIES, TokenChecks
 from toolserver.calls.rate_limit import Quota
 from toolserver.core.caller import Caller, token_hash
@@ -40,6 +41,7 @@ def tried(tokens, count, **more):
         tokens.record(caller(number, **more), is_valid=False)
 
 
+@proves("limits.invented-tokens")
 def test_an_address_that_tries_many_tokens_waits(tokens, now):
     tried(tokens, TOKEN_TRIES.quota - 1)
     tokens.check(caller(1000))
@@ -94,6 +96,7 @@ async def test_a_token_that_the_ledger_does_not_know_is_counted_by_address_each_
     assert tokens.find_client("Basic abc") is None
 
 
+@proves("limits.invented-tokens")
 async def test_a_suspect_and_a_malformed_token_are_counted_by_address_without_asking_the_ledger(ledger, tokens):
     ledger.fund(token(7), 5)
     for _ in range(TOKEN_TRIES.quota + 5):

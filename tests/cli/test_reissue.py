@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.cli.test_refund import BUYER, OTHER, bought, signature
+from tests.requirements import proves
 from toolserver.cli.reissue import reissue
 from toolserver.clock import SystemClock
 from toolserver.core.caller import token_hash
@@ -43,6 +44,7 @@ def closed(ledger):
     return ClosedPurchases(ledger, SqlReissues(ledger.file, SystemClock()))
 
 
+@proves("tokens.reissue")
 async def test_the_payer_gets_a_new_token_after_48_hours_and_the_old_one_is_refused(tmp_path, passing):
     async with bought(tmp_path) as buyer:
         async with open_ledger(tmp_path / FILE) as ledger:
@@ -94,6 +96,7 @@ def fail(*_):
     raise BrokenPipeError
 
 
+@proves("tokens.reissue-objection")
 async def test_the_holder_objects_and_keeps_the_token(tmp_path, passing):
     async with bought(tmp_path) as buyer:
         asked, _ = await ask_and_prove(buyer)
@@ -113,6 +116,7 @@ async def ask_and_prove_again(buyer):
     return await do(buyer, "ask", buyer.fingerprint, "--json"), None
 
 
+@proves("tokens.reissue")
 async def test_another_signature_or_a_late_one_begins_nothing(tmp_path, passing):
     async with bought(tmp_path) as buyer:
         asked, refused = await ask_and_prove(buyer, OTHER)
@@ -124,6 +128,7 @@ async def test_another_signature_or_a_late_one_begins_nothing(tmp_path, passing)
         assert json.loads((await do(buyer, "cancel", asked["id"], "--json")).stdout)["state"] == "cancelled"
 
 
+@proves("tokens.reissue")
 async def test_a_token_of_several_payers_or_of_none_is_not_replaced(tmp_path):
     async with bought(tmp_path) as buyer:
         async with open_ledger(tmp_path / FILE) as ledger:

@@ -8,6 +8,7 @@ from typing import get_args
 import pytest
 
 from tests.context.sources import NOW, A, B, C
+from tests.requirements import proves
 from toolserver.context.provenance import Caveat, Code, Coverage, Provenance, SourceNote
 from toolserver.upstream.source import Licence
 
@@ -153,6 +154,7 @@ def test_the_time_of_the_oldest_is_the_answers_own_and_not_repeated():
     }
 
 
+@proves("answers.rows-dropped")
 def test_rows_that_were_left_out_are_told_once_with_their_count_and_their_source():
     found = kept(
         note(coverage=Coverage(dropped=3)),

@@ -10,6 +10,7 @@ import pytest
 
 from tests.hostile.test_http import cpu_s
 from tests.live.processes import Program, started
+from tests.requirements import proves
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 COUNT, MOST_HEALTH_CHECKS = 100, 10
@@ -39,6 +40,7 @@ def test_uncommon_messages_are_limited_and_quiet(service, client):
     assert len(service.said) - said < 20_000
 
 
+@proves("limits.invented-tokens")
 def test_invented_tokens_are_refused_by_address_and_a_customer_is_not(service, client):
     good = {"Authorization": f"Bearer {service.ready['token']}"}
     assert client.get("/api/pro/macro", headers=good).status_code == 200

@@ -3,11 +3,13 @@
 import pytest
 
 from tests.hostile.allowance_kills import REVOKED, run_rounds
+from tests.requirements import proves
 from tests.size import sized
 
 ROUNDS = sized(4, fast=3, long=50)
 
 
+@proves("allowance.caps")
 @pytest.mark.live
 @pytest.mark.timeout(180 + 20 * ROUNDS)
 def test_no_kill_lets_an_allowance_cross_its_cap_or_takes_a_credit_from_its_token(tmp_path):

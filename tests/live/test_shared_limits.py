@@ -15,6 +15,7 @@ from tests.live.processes import Program, started
 from tests.live.test_shared_database import BRIEFING, Shop, instances
 from tests.postgres import url_of
 from tests.redis_server import RedisServer
+from tests.requirements import proves
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -57,6 +58,7 @@ def test_a_client_gets_from_all_together_what_a_day_holds_and_not_one_more(shop:
             assert counted == {200: DAILY, 429: CALLS - DAILY}
 
 
+@proves("limits.premium")
 def test_a_token_gets_from_all_together_what_a_minute_holds_and_pays_for_no_more(shop: Shop) -> None:
     with instances(shop, 3) as servers:
         bearer = {"authorization": f"Bearer {bought(servers[0], shop.world.url, 4)}"}

@@ -6,6 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.mcp.service import POOR, TOKEN, asked, running
+from tests.requirements import proves
 from toolserver.core.caller import Caller
 from toolserver.errors import InvalidArguments
 from toolserver.mcp.call_arguments import (
@@ -25,6 +26,7 @@ NOBODY = Caller(client="192.0.2.1")
 HEADERS = {"content-type": "application/json"}
 
 
+@proves("tokens.argument")
 def test_only_tools_that_need_a_token_list_one_and_none_requires_it():
     listed = {o.name for o in TOOLS if "token" in add_token_argument(o)["properties"]}
     assert {"premium_briefing", "payment_balance", "account_statement"} <= listed
@@ -49,6 +51,7 @@ def test_without_one_nothing_changes():
     assert caller is NOBODY
 
 
+@proves("tokens.argument-alone")
 @pytest.mark.parametrize("value", [TOKEN, {"secret": TOKEN}, [TOKEN], 7, False])
 def test_beside_a_header_or_as_anything_but_text_it_is_refused_without_its_value(value):
     caller = Caller(client="x", token=POOR) if value == TOKEN else NOBODY
@@ -69,6 +72,7 @@ async def ask(http, tool, arguments, **headers):
     return json.loads(result["content"][0]["text"]) | {"failed": result["isError"]}
 
 
+@proves("tokens.argument", "tokens.argument-alone")
 async def test_a_connection_without_headers_pays_by_the_argument():
     async with running() as service, service.client() as http:
         unpaid = await ask(http, "oracle", {"question": "why"})
@@ -80,6 +84,7 @@ async def test_a_connection_without_headers_pays_by_the_argument():
     assert (wrong["error"], twice["error"]) == ("invalid_token", "invalid_arguments")
 
 
+@proves("tokens.placeholder")
 @pytest.mark.parametrize(
     "header", ["Bearer", "Bearer ", "Bearer svc_live_YOUR_TOKEN", "Bearer ${env:TOOLSERVER_TOKEN}"]
 )
@@ -94,6 +99,7 @@ async def test_where_the_header_holds_no_token_the_argument_is_listed_and_pays(h
     assert again["_meta"]["credits_remaining"] == 96
 
 
+@proves("tokens.placeholder")
 @pytest.mark.parametrize(
     "argument", [None, "", " ", "svc_live_YOUR_TOKEN", "bearer svc_live_YOUR_TOKEN", "Bearer", "${input:token}"]
 )
@@ -112,6 +118,7 @@ async def test_a_free_tool_takes_it_and_its_spelling_is_not_remembered():
     assert kept == []
 
 
+@proves("tokens.argument")
 async def test_the_list_names_it_only_where_no_header_carries_a_token():
     async with running() as service, service.client() as http:
         message = asked("tools/list")
@@ -133,6 +140,7 @@ def test_a_hosts_own_argument_is_dropped_and_counted_by_name(name):
     assert counted == [name]
 
 
+@proves("arguments.absent")
 @pytest.mark.parametrize("nothing", [None, ""])
 def test_null_and_an_empty_text_are_absent_where_an_argument_is_optional(nothing):
     assert drop_host_arguments(STOCKS, {"symbols": nothing}, list[str]().append) == {}
@@ -143,6 +151,7 @@ def test_other_unknown_arguments_are_left_for_the_refusal():
     assert drop_host_arguments(STOCKS, {"symbol": "AAPL"}, list[str]().append) == {"symbol": "AAPL"}
 
 
+@proves("arguments.lost")
 def test_arguments_that_a_host_lost_are_asked_for_again():
     with pytest.raises(InvalidArguments, match="send them again as a JSON object"):
         drop_host_arguments(STOCKS, {LOST: "{"}, list[str]().append)

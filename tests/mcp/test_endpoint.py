@@ -308,6 +308,7 @@ async def test_a_malformed_call_is_told_what_it_needs(http: httpx.AsyncClient, p
     assert words in error_of(await post(http, asked("tools/call", params)))["message"]
 
 
+@proves("operations.by-name", "operations.refusal")
 async def test_without_a_choice_every_tool_can_be_called_and_with_one_the_refusal_names_the_toolset(
     http: httpx.AsyncClient,
 ) -> None:
@@ -812,6 +813,7 @@ async def test_many_clients_at_once_start_the_sdk_once(service: Service, http: h
     assert {error_of(answer)["code"] for answer in answers} == {-32601}
 
 
+@proves("answers.meta-short")
 async def test_with_meta_short_on_the_address_answers_keep_little_of_their_meta(http: httpx.AsyncClient) -> None:
     made = (await post(http, CALL, query="?meta=short")).json()["result"]
     cached = (await post(http, CALL, query="?meta=short")).json()["result"]

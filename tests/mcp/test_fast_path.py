@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from tests.mcp.service import TOKEN, Service, asked, echo, headers_for, oracle, running
+from tests.requirements import proves
 from tests.size import sized
 from toolserver.calls import pipeline
 from toolserver.calls.paid_call import PaidCallResult
@@ -472,6 +473,7 @@ def test_a_bare_payload_gets_a_meta_of_its_own() -> None:
     assert json.loads(told["content"][0]["text"]) == told["structuredContent"]
 
 
+@proves("errors.mcp-text")
 def test_a_refusal_is_text_only_and_has_the_body_of_rest() -> None:
     error = InsufficientCredits('Too few: "1".', required=2, credits_remaining=1)
     result = render_failure(error, FACTS, "req_1")

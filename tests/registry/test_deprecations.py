@@ -14,6 +14,7 @@ import pytest
 
 from rest_bridge.openapi.document import openapi
 from rest_bridge.pages.changelog import changelog_markdown
+from tests.requirements import proves
 from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, find_deprecations, write_headers, write_table
 from toolserver.registry.registry import Operation, Registry
 from toolserver.registry.response_schema import answer_schema
@@ -69,6 +70,7 @@ def unannounced(published: set[str], here: set[str], table: tuple[Deprecation, .
     return {line for line in published - here - ended if not line.partition(" ")[2].startswith(below or ("\0",))}
 
 
+@proves("deprecations.notice")
 def test_no_published_name_goes_unannounced_and_new_ones_are_written_down():
     today = datetime.now(UTC).date()
     published = set(PUBLISHED.read_text(encoding="utf-8").split("\n")) - {""} if PUBLISHED.exists() else set()
@@ -81,6 +83,7 @@ def test_no_published_name_goes_unannounced_and_new_ones_are_written_down():
     assert new == set(), "this writes them down: UPDATE_CONTRACTS=1 make test ARGS=tests/registry/test_deprecations.py"
 
 
+@proves("deprecations.notice")
 @pytest.mark.parametrize(
     ("gone", "today", "missing"),
     [
@@ -102,6 +105,7 @@ def test_every_kind_of_name_is_published():
     assert {"tool weather", "source OpenMeteo.forecast"} <= names()
 
 
+@proves("deprecations.notice")
 def test_less_than_90_days_of_notice_cannot_be_written():
     with pytest.raises(ValueError, match="90 days"):
         Deprecation("tool", "weather", date(2027, 1, 1), date(2027, 3, 31), "none")

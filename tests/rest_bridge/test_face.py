@@ -211,6 +211,7 @@ async def test_the_second_call_within_30_s_is_429_and_a_304_is_not_counted():
     assert second.json()["limit"] == "spacing"
 
 
+@proves("tokens.placeholder")
 @pytest.mark.parametrize("header", ["Bearer", "Bearer ", "bearer svc_live_YOUR_TOKEN", "Bearer $TOOLSERVER_TOKEN"])
 async def test_a_header_without_a_token_counts_as_no_header(header):
     async with face(limits=True) as (client, _):
@@ -330,6 +331,7 @@ async def test_a_header_that_must_be_single_is_refused_when_repeated():
     assert bad.status_code == 400
 
 
+@proves("answers.meta-short")
 async def test_with_meta_short_an_answer_keeps_little_of_its_meta_and_counts_as_the_same_call():
     async with face() as (client, e):
         whole = await client.get("/api/number")

@@ -21,6 +21,7 @@ from rest_bridge.headers import (
     text,
     without_entity,
 )
+from tests.requirements import proves
 from toolserver.calls.paid_call import PaidCallResult
 from toolserver.calls.pipeline import Outcome
 from toolserver.calls.rate_limit import LimitState, Quota
@@ -131,6 +132,7 @@ def test_limits_are_told_together_or_not_at_all():
     assert limits(b"policy", [standing]) == [(b"ratelimit-policy", b"policy"), (b"ratelimit", b'"daily";r=42;t=50113')]
 
 
+@proves("headers.deprecation")
 def test_what_is_about_to_go_is_announced_in_the_answers_concerned():
     going = (
         Deprecation("field", "forex.data.base", date(2027, 1, 1), date(2027, 4, 1), "data.quote"),

@@ -5,6 +5,7 @@ import json
 import pytest
 
 from tests.registry.test_response_schema import SOURCED, composed_with
+from tests.requirements import proves
 from tests.size import a_share
 from toolserver.registry.registry import Registry
 
@@ -44,6 +45,7 @@ def test_a_tool_that_has_a_list_takes_a_limit(operation):
     assert ("limit" in operation.input_schema["properties"]) == (has_list and operation.name not in FEW)
 
 
+@proves("answers.truncated")
 @pytest.mark.parametrize("name", a_share(LISTS, 3))
 async def test_a_list_is_cut_to_the_limit_and_a_warning_says_of_how_many(name):
     whole, cut = await composed_with(PROJECT[name], {}), await composed_with(PROJECT[name], {"limit": 1})
@@ -57,6 +59,7 @@ async def test_a_list_is_cut_to_the_limit_and_a_warning_says_of_how_many(name):
     assert f"1 of {warning['total']:,} are listed" in warning["message"]
 
 
+@proves("answers.cursor")
 @pytest.mark.parametrize("name", ["climate_earthquakes", "climate_weather_alerts"])
 async def test_the_pages_of_a_long_list_make_the_whole(name):
     whole = await composed_with(PROJECT[name], {"limit": 100})

@@ -433,6 +433,7 @@ async def ask(e, query, **how):
     return (await e.cache.fresh(PLACES, query, sla_s=30, **how)).value.value
 
 
+@proves("limits.chosen-share")
 async def test_a_hundred_failing_queries_of_callers_leave_the_circuit_and_the_budget_of_the_default_one():
     async with engine() as e:
         e.internet.serves("https://test.example/Test.place/bad", httpx.Response(500))

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.calls.parts import FREELY
+from tests.requirements import proves
 from toolserver.upstream.decode import (
     ALWAYS_ALLOWED,
     LONG_JSON,
@@ -284,6 +285,7 @@ def test_the_lists_of_one_body_are_counted_together_and_bodies_apart():
     assert (first.dropped, inner.dropped, second.dropped) == (3, 1, 0)
 
 
+@proves("answers.rows-share")
 def test_the_share_is_told_with_the_first_reason():
     rows = [*range(36), *[ValueError("no number")] * 4]
     with pytest.raises(SourceChanged, match=r"^4 of 40 rows: ValueError: no number$"), count_rows(0.09):
@@ -315,6 +317,7 @@ def test_the_rows_of_a_body_are_counted_with_those_that_were_left_out():
     assert RowCount() == RowCount(0.1, 0, 0)
 
 
+@proves("answers.rows-share")
 @pytest.mark.parametrize(("rows", "bad", "is_read"), [(10, 3, True), (10, 4, False), (50, 5, True), (50, 6, False)])
 def test_three_rows_or_a_tenth_may_be_unreadable(rows, bad, is_read):
     given_rows = [*range(rows - bad), *[ValueError("no")] * bad]

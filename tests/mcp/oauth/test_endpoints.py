@@ -6,12 +6,14 @@ import pytest
 
 from tests.mcp.oauth.served import BACK, OWNER, REGISTER, RESOURCE, REVOKE, TOKEN, serving
 from tests.mcp.service import asked
+from tests.requirements import proves
 from toolserver.errors import BillingUnavailable
 from toolserver.settings import LimitSettings
 
 LISTED = asked("tools/list")
 
 
+@proves("oauth.401")
 @pytest.mark.parametrize(
     "token",
     ["", "Basic abc", f"Bearer {OWNER}", "Bearer svc_access_" + "0" * 64, "Bearer x", "Bearer svc_refresh_" + "0" * 64],
@@ -64,6 +66,7 @@ async def test_with_one_it_answers_as_the_open_endpoint_does():
         assert (await served.client.http.get(RESOURCE, headers=mine)).status_code == 200
 
 
+@proves("oauth.allowance")
 async def test_an_access_token_is_worth_nothing_anywhere_else():
     async with serving() as served:
         await served.connect()
@@ -83,6 +86,7 @@ async def test_it_expires_after_an_hour():
         assert (await served.client.call("word")).status_code == 401
 
 
+@proves("oauth.allowance")
 async def test_an_allowance_that_its_owner_ends_ends_the_access_with_it():
     async with serving() as served:
         await served.connect()
@@ -95,6 +99,7 @@ async def test_an_allowance_that_its_owner_ends_ends_the_access_with_it():
         assert 'error="invalid_token"' in refused.headers["www-authenticate"]
 
 
+@proves("oauth.allowance")
 async def test_a_cap_that_is_reached_is_a_result_and_not_401():
     async with serving() as served:
         await served.allow(credits="3")

@@ -11,6 +11,7 @@ from tests.arranged import arrange_settings
 from tests.mcp.oauth.records import REQUEST, change
 from tests.mcp.oauth.served import ALLOWANCES, BACK, BOUGHT, NAMES, OWNER, RESOURCE, START, TX, answered, serving
 from tests.mcp.service import asked
+from tests.requirements import proves
 from tests.webhooks.receivers import receiving, status
 from toolserver.errors import PaymentPending
 from toolserver.mcp.oauth.service import SWEEP_S, find_reason_against, open_oauth
@@ -25,6 +26,7 @@ def told(answer):
     return json.loads(result["content"][0]["text"]) | {"failed": result["isError"]}
 
 
+@proves("oauth.metadata", "oauth.allowance")
 async def test_from_401_to_a_paid_answer_with_a_token_that_the_person_pastes():
     async with serving() as served:
         client = served.client
@@ -115,6 +117,7 @@ async def test_where_there_is_no_oauth_the_address_says_why(facts, names, settin
                 assert (await served.client.http.get(path + at)).status_code == 404
 
 
+@proves("oauth.401", "oauth.metadata")
 async def test_the_open_endpoint_never_answers_401_and_the_root_documents_do_not_exist():
     async with serving() as served:
         await served.connect()

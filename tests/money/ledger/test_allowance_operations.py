@@ -10,6 +10,7 @@ import pytest
 
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import KINDS, faults, opened, token
+from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import AllowanceConflict, InsufficientCredits, InvalidToken, NotFound, RevokedToken
@@ -108,6 +109,7 @@ async def test_a_call_repeated_counts_once_and_belongs_to_its_allowance(ledger):
             await reserve(ledger, "c1", who=who)
 
 
+@proves("allowance.refusal")
 async def test_only_the_tools_of_a_list_can_be_called(ledger):
     await create(ledger, tools={"premium_x": "/api/pro/x"})
     await reserve(ledger, "c1")
@@ -194,6 +196,7 @@ async def test_nobody_but_its_owner_reaches_an_allowance(ledger):
         await ledger.mint(CHILD, 5, cause="topup")
 
 
+@proves("allowance.live")
 async def test_a_token_has_a_hundred_live_ones_or_fifty_of_a_sister_service_and_creating_twice_makes_one(ledger):
     most = 100 if (await create(ledger, token(2000))).service is None else 50
     made = [await create(ledger, token(2000 + number)) for number in range(most)]
@@ -331,6 +334,7 @@ async def test_it_sees_its_own_calls_and_its_owner_sees_whose_they_were(ledger):
     assert [*first.entries, *rest.entries] == child.entries
 
 
+@proves("allowance.caps")
 async def test_a_hundred_calls_at_once_over_ten_allowances_cross_no_cap(ledger):
     """Random caps, prices and ends, some allowances revoked meanwhile: each cap holds, and no credit is lost."""
     chance = random.Random(5)

@@ -274,6 +274,7 @@ async def test_a_balance_without_a_good_token_is_402(tmp_path, header):
         assert answer.headers["x-service-pricing"] == answer.json()["signup"]
 
 
+@proves("errors.chain_unavailable")
 async def test_when_the_chain_cannot_be_read_rest_says_503(tmp_path):
     async with doors(tmp_path) as d:
         quote = await d.buy()

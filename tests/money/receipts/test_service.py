@@ -184,6 +184,33 @@ async def test_a_refused_payment_has_no_receipt(tmp_path):
         assert "x-service-receipt" not in answer.headers
 
 
+@proves("errors.internal_error")
+@pytest.mark.parametrize("name", ["broken", "liar"])
+async def test_a_fault_of_ours_takes_no_credit_over_rest_and_mcp_and_says_nothing_of_its_cause(tmp_path, name):
+    async with shop(tmp_path) as s:
+        before = await s.ledger.balance(RICH)
+        over_rest = await s.buy(f"/api/pro/{name}", x_request_id="trace-1234567")
+        over_mcp = await s.tell(f"premium_{name}")
+        assert await s.ledger.balance(RICH) == before == 100
+        calls = await s.file.read(lambda db: db.execute("SELECT state, reason FROM reservation").fetchall())
+        moved = await s.file.read(
+            lambda db: db.execute("SELECT kind, sum(amount) FROM transfer GROUP BY kind ORDER BY kind").fetchall()
+        )
+        assert await s.ledger.check() == []
+
+    reason = {"broken": "5xx", "liar": "schema_failure"}[name]
+    assert [tuple(call) for call in calls] == [("voided", reason)] * 2
+    assert [tuple(row) for row in moved] == [("pending", 6), ("posted", 101), ("void", 6)]
+    said = over_rest.json(), json.loads(over_mcp["content"][0]["text"])
+    assert (over_rest.status_code, over_mcp["isError"], "structuredContent" in over_mcp) == (500, True, False)
+    assert said[0]["request_id"] == "trace-1234567"
+    for body in said:
+        assert (body["error"], body["status"]) == ("internal_error", 500)
+        assert body.keys() <= {"type", "title", "status", "error", "detail", "request_id", "next"}
+        assert not re.search(r"inside|Traceback|Error:|found|\.py", json.dumps(body))
+    assert (core_of(over_rest)["credits_charged"], core_of(over_rest)["no_charge_reason"]) == (0, reason)
+
+
 @proves("receipt.stored")
 async def test_the_bearer_that_paid_can_read_the_receipt_later_and_nobody_else(tmp_path):
     async with shop(tmp_path) as s:

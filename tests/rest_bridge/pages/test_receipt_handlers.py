@@ -8,6 +8,7 @@ import pytest
 from rest_bridge.asgi import parse_request
 from rest_bridge.pages.receipts import KEY, KEY_SET, RECEIPT, VERIFY, receipt_handlers
 from tests.calls.parts import POOR, RICH, START
+from tests.requirements import proves
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Addresses, token_hash
@@ -175,6 +176,7 @@ async def test_a_proof_is_asked_for_with_whole_numbers(shop, query, wrong):
     assert refused.value.extra["errors"][0]["loc"] == wrong
 
 
+@proves("limits.receipts")
 async def test_reading_receipts_counts_for_the_client_that_a_trusted_proxy_names_and_keys_are_free(tmp_path, rows):
     limits = PersonalLimits(per_minute=1, monotonic=lambda: 0.0)
     shop = await Shop(tmp_path, rows, limits=limits, addresses=Addresses(["192.0.2.1/32"])).open()

@@ -6,6 +6,7 @@ import re
 import pytest
 
 from tests.calls.parts import POOR, RICH
+from tests.requirements import proves
 from tests.webhooks.served_hooks import hooked
 
 PATH = "/api/payment/allowances"
@@ -33,6 +34,7 @@ async def left(made, token=RICH):
     return (await made.call("GET", "/api/payment/statement", token=token)).json()["credits"]
 
 
+@proves("allowance.child", "allowance.refusal", "allowance.list")
 async def test_an_allowance_is_made_shown_once_and_spends_up_to_its_cap(made):
     body = await create(made)
     assert re.fullmatch("svc_live_[0-9a-f]{64}", body["token"])
@@ -53,6 +55,7 @@ async def test_an_allowance_is_made_shown_once_and_spends_up_to_its_cap(made):
     assert await left(made) == 97
 
 
+@proves("allowance.caps")
 async def test_a_hundred_calls_at_once_cross_no_cap(made):
     caps = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10]
     children = [(await create(made, credits=cap))["token"] for cap in caps]
@@ -65,6 +68,7 @@ async def test_a_hundred_calls_at_once_cross_no_cap(made):
     assert await left(made) == 100 - sum(caps)
 
 
+@proves("allowance.refusal", "allowance.change")
 async def test_changes_hold_from_the_next_call_and_what_is_not_given_stays(made):
     body = await create(made, credits=1, credits_per_day=1, tools=["premium_macro"], expires_at="2027-02-01T00:00:00Z")
     assert (await paid(made, body["token"])).json()["cap"] == "tools"
@@ -87,6 +91,7 @@ async def test_changes_hold_from_the_next_call_and_what_is_not_given_stays(made)
     assert [same[cap] for cap in caps] == [freed[cap] for cap in caps]
 
 
+@proves("allowance.revoke")
 async def test_a_revoked_one_is_refused_at_once(made):
     body = await create(made)
     for _ in range(2):
@@ -97,6 +102,7 @@ async def test_a_revoked_one_is_refused_at_once(made):
     assert (await made.call("PATCH", f"{PATH}/{body['id']}", credits=9)).json()["error"] == "allowance_conflict"
 
 
+@proves("allowance.no-children")
 async def test_a_child_manages_nothing_and_sees_its_own_calls_only(made):
     body = await create(made)
     child, one = body["token"], f"{PATH}/{body['id']}"
@@ -115,6 +121,7 @@ async def test_a_child_manages_nothing_and_sees_its_own_calls_only(made):
         assert (answer.status_code, answer.json()["error"]) == (404, "not_found")
 
 
+@proves("allowance.subscriptions")
 async def test_an_allowance_shares_the_five_subscriptions_of_its_owner(made):
     child = (await create(made, credits=50))["token"]
     asked = {"endpoint": "agent-context", "webhook_url": "https://1.1.1.1/hook"}

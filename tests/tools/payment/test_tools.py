@@ -113,6 +113,7 @@ async def test_credits_are_bought_in_three_calls(tmp_path):
         assert balance == {"credits": 250, "issued_at": "2027-01-15T08:00:00Z", "reissue_at": None}
 
 
+@proves("tokens.reissue-objection")
 async def test_the_holder_of_a_token_sees_that_it_will_be_replaced_and_keeps_it(tmp_path):
     async with shop(tmp_path) as s:
         _, token = await bought(s)
@@ -262,6 +263,7 @@ async def test_ten_quotes_a_minute_for_each_client(tmp_path):
         assert await refusal(s, "payment_buy_credits", {"amount_usd": 5}) is None
 
 
+@proves("limits.payments")
 async def test_sixty_calls_a_minute_over_all_payment_tools(tmp_path):
     async with shop(tmp_path, limits=True) as s:
         nonce = {**ARGUMENTS, "nonce": "svc_buy_" + "0" * 32}

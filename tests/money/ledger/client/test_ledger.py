@@ -488,6 +488,7 @@ async def test_an_owner_that_is_away_refuses_allowances_and_is_taken_to_have_the
         assert await s.follower.keeps_allowances() is True
 
 
+@proves("allowance.followed")
 async def test_a_crossed_cap_is_told_by_the_owner(tmp_path):
     async with both(tmp_path) as s:
         child = token(77)

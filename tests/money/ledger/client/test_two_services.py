@@ -146,7 +146,7 @@ async def test_credits_are_sold_at_the_follower_too_over_rest_and_mcp(tmp_path):
         assert [pending.json().get(name) for name in same] == [there.json().get(name) for name in same]
 
 
-@proves("payment-error.billing_unavailable")
+@proves("payment-error.billing_unavailable", "errors.billing-retry")
 async def test_while_the_ledger_is_away_calls_are_refused_and_then_served_again(tmp_path):
     async with two(tmp_path) as s:
         token = await s.token(s.a.rest)

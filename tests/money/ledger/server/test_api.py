@@ -283,6 +283,7 @@ async def test_allowances_are_not_managed_with_a_reference_of_an_account(tmp_pat
         assert await ledger.list_allowances(RICH) == [made]
 
 
+@proves("allowance.followed")
 async def test_what_a_sister_service_allows_is_worth_nothing_elsewhere_and_is_seen_and_revoked_everywhere(tmp_path):
     child = token(1000)
     async with owner(tmp_path, Settings(port=0, **OTHER)) as (ledger, caller):
