@@ -35,11 +35,12 @@ def raw(operation: Operation, facts: SiteFacts) -> Definition:
 
 
 def route(operation: Operation) -> Definition:
-    """Return how the tool is called over HTTP. Argument names in braces are in the path."""
+    """Return how the tool is called over HTTP, and what a call costs. Argument names in braces are in the path."""
     return {
         "method": operation.method,
         "path": operation.path,
         "auth": auth(operation),
+        "credits": operation.credits,
         "arguments": place_arguments(operation),
     }
 

@@ -389,6 +389,11 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "mcp.structured-equals-text": "structuredContent is the REST payload and content[0].text the same JSON.",
         "mcp.credits": "For bearer calls _meta.credits_remaining stands in the payload and in the result's _meta.",
         "mcp.receipt": "The result's _meta holds receipt and receipt_id.",
+        "terms.price": "Price stands in words in the first line of every premium description, on every face.",
+        "terms.fresh": "Every description says for how long an answer is fresh.",
+        "terms.hints": "All four hints are always written out; priced tools are writes, quotes and lists are reads.",
+        "terms.open": "MCP lists open schemas, without additionalProperties: false; unknown arguments are refused.",
+        "terms.instructions": "Instructions begin with the topics, say that there is more, then how to pay; 900 bytes.",
         "mcp.get": "GET without an event-stream Accept answers a short JSON description.",
     },
     "CONTRACT §11": {

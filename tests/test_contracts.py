@@ -27,6 +27,7 @@ def contract(operation: Operation) -> dict[str, Any]:
     """What callers may rely on."""
     return {
         **definition(operation),
+        "inputSchema": operation.input_schema,
         "outputSchema": answer_schema(operation),
         "rest": f"{operation.method} {operation.path}",
         "tier": operation.tier,

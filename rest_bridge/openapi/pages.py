@@ -17,13 +17,14 @@ _ROUTE: Schema = {
         "method": {"type": "string"},
         "path": {"type": "string"},
         "auth": {"type": "string", "enum": ["none", "bearer"]},
+        "credits": {"type": "integer", "description": "What a call costs"},
         "arguments": {
             "type": "object",
             "additionalProperties": {"type": "string", "enum": list(get_args(Place))},
             "description": "Where each argument goes",
         },
     },
-    "required": ["method", "path", "auth", "arguments"],
+    "required": ["method", "path", "auth", "credits", "arguments"],
 }
 _SOURCE_STATUS: Schema = {
     "type": "object",

@@ -89,10 +89,12 @@ def test_every_layout_says_how_each_of_its_tools_is_called(format):
         "method": "DELETE",
         "path": "/api/pro/subscribe/{id}",
         "auth": "bearer",
+        "credits": 0,
         "arguments": {"id": "path"},
     }
     assert document["routes"]["payment_buy_credits"]["arguments"] == {"amount_usd": "body"}
     assert document["routes"]["sights"]["auth"] == "none"
+    assert document["routes"]["premium_deep"]["credits"] == TINY["premium_deep"].credits > 0
     assert document["base_url"] == "https://data.example"
 
 

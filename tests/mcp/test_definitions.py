@@ -13,7 +13,7 @@ from tests.requirements import proves
 from toolserver.context.context import ToolContext
 from toolserver.mcp import definitions, messages
 from toolserver.mcp.definitions import (
-    LONGEST_PATTERN,
+    LONGEST_ENUM,
     ToolChoices,
     ToolRoute,
     UnknownToolChoice,
@@ -53,7 +53,15 @@ def test_definitions_are_the_same_every_time() -> None:
     assert once == again
 
 
-def test_every_tool_says_all_four_hints(registry: Registry) -> None:
+@proves("terms.hints")
+@pytest.mark.parametrize("query", [b"toolset=all", b"toolset=all&output_schema=off", b"toolset=all&hints=read"])
+def test_every_tool_lists_all_four_hints(registry: Registry, query: bytes) -> None:
+    listed = ToolChoices(registry).choose_by_request(query).definitions
+    for operation, entry in zip(registry.chosen(toolset="all"), listed, strict=True):
+        is_read = b"hints=read" in query
+        assert entry["annotations"] == annotations(operation, is_read=is_read)
+        if operation.credits and not is_read:
+            assert list(entry["annotations"].values()) == [False, False, False, True]
     for operation in registry:
         hints = annotations(operation)
         assert set(hints) == {"readOnlyHint", "destructiveHint", "idempotentHint", "openWorldHint"}
@@ -111,31 +119,34 @@ def test_nothing_heavy_is_imported_before_it_is_needed() -> None:
     assert done.stdout.split() == ["True", "True"]
 
 
-def test_a_long_pattern_is_left_to_the_api_description(registry: Registry) -> None:
-    def pattern(entry: dict[str, Any], name: str) -> str | None:
-        return entry["inputSchema"]["properties"][name].get("pattern")
-
-    found = {operation.name: operation for operation in registry}
-    briefing, confirm = found["premium_briefing"], found["payment_confirm"]
-    assert len(briefing.input_schema["properties"]["include"]["pattern"]) > LONGEST_PATTERN
-    assert pattern(definition(briefing), "include") is None
-    assert pattern(definition(confirm), "nonce") == "^svc_buy_[0-9a-f]{32}$"
-
-
-def test_a_pattern_of_forty_characters_is_still_listed() -> None:
+def test_a_listed_argument_has_what_a_model_reads_and_the_api_description_has_the_rest() -> None:
     @tool(path="/api/name", title="Name", ttl_s=60, toolset="core")
     async def name(
         ctx: ToolContext,
-        short: Annotated[str, Field(pattern="x" * 40)],
-        long: Annotated[str, Field(pattern="x" * 41)],
+        short: Annotated[str, Field(pattern="x" * 20, min_length=2, max_length=80, examples=["xx"])],
+        many: Annotated[str, Field(json_schema_extra={"enum": [f"{n}" for n in range(LONGEST_ENUM + 1)]})],
+        few: Annotated[str, Field(json_schema_extra={"enum": [f"{n}" for n in range(LONGEST_ENUM)]})],
+        inner: Annotated[dict[str, Any] | None, Field(examples=[{"pattern": "kept"}])] = None,
     ) -> service.Echo:
-        """Names with patterns of two lengths."""
+        """Names with patterns, lengths and words."""
         raise NotImplementedError
 
     listed = definition(operation_of(name))["inputSchema"]["properties"]
-    assert listed["short"]["pattern"] == "x" * 40
-    assert "pattern" not in listed["long"]
-    assert listed["long"]["type"] == "string"
+    assert listed["short"] == {"type": "string", "examples": ["xx"]}
+    assert listed["many"] == {"type": "string"}
+    assert len(listed["few"]["enum"]) == LONGEST_ENUM
+    assert listed["inner"]["examples"] == [{"pattern": "kept"}]
+    assert operation_of(name).input_schema["properties"]["short"]["pattern"] == "x" * 20
+
+
+@proves("terms.open")
+def test_no_listed_schema_is_closed_because_our_refusal_says_more_than_a_host_s(registry: Registry) -> None:
+    for operation in registry:
+        assert operation.input_schema["additionalProperties"] is False
+        for token_argument in (False, True):
+            listed = definition(operation, token_argument=token_argument)["inputSchema"]
+            assert not [node for node in nodes(listed) if node.get("additionalProperties") is False]
+            assert listed["properties"].keys() - {"token"} == operation.input_schema["properties"].keys() - {"token"}
 
 
 def test_hints_say_what_a_call_does() -> None:
@@ -154,7 +165,7 @@ def test_hints_say_what_a_call_does() -> None:
     assert hints(replace(oracle, method="DELETE")) == [False, True, True, True]
 
 
-def test_without_output_schemas_only_hints_that_nobody_would_assume_are_listed() -> None:
+def test_without_output_schemas_an_entry_has_what_a_model_reads_and_the_hints() -> None:
     free = definition(operation_of(service.echo), output_schema=False)
     priced = definition(operation_of(service.oracle), output_schema=False)
 
@@ -165,7 +176,12 @@ def test_without_output_schemas_only_hints_that_nobody_would_assume_are_listed()
         "idempotentHint": True,
         "openWorldHint": False,
     }
-    assert priced["annotations"] == {"destructiveHint": False}
+    assert priced["annotations"] == {
+        "readOnlyHint": False,
+        "destructiveHint": False,
+        "idempotentHint": False,
+        "openWorldHint": True,
+    }
 
 
 def test_hosts_ask_before_a_call_that_spends_and_not_before_a_quote_a_balance_or_a_list(registry: Registry) -> None:
@@ -182,10 +198,17 @@ def test_hosts_ask_before_a_call_that_spends_and_not_before_a_quote_a_balance_or
         ToolChoices(registry).choose_by_request(b"hints=no")
 
 
-def test_a_price_stands_in_words_at_the_beginning_of_a_description(registry: Registry) -> None:
+@proves("terms.price", "terms.fresh")
+def test_the_terms_of_a_call_stand_in_the_description(registry: Registry) -> None:
     for operation in registry:
-        is_priced = re.match(r"Costs (\d+) credits? a call\. ", definition(operation)["description"])
-        assert (int(is_priced[1]) if is_priced else 0) == operation.credits
+        told = definition(operation)["description"]
+        price = re.match(r"Costs (\d+) credits? \((\d+\.\d\d) USD\) a call; fresh for [^.]+\. ", told)
+        assert bool(price) == (operation.tier is Tier.PREMIUM)
+        if price:
+            assert (int(price[1]), round(float(price[2]) * 50)) == (operation.credits, operation.credits)
+        else:
+            assert re.search(r" (Free|Costs no credits)(; fresh for [^.]+)?\.$", told), told
+        assert ("; fresh for " in told) == (operation.longest_ttl > 0)
 
 
 def test_no_member_of_an_answer_is_required_so_that_strict_clients_show_refusals(registry: Registry) -> None:

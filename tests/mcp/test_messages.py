@@ -5,6 +5,7 @@ from dataclasses import replace
 
 import pytest
 
+from tests.requirements import proves
 from toolserver.core.caller import Caller
 from toolserver.mcp import messages
 from toolserver.mcp.messages import (
@@ -119,12 +120,30 @@ def test_a_handshake_tells_who_we_are_and_needs_all_that_the_protocol_wants():
         assert fixed_result(read("initialize", **given), modern=False) is None
 
 
+@proves("terms.instructions")
 def test_the_instructions_begin_with_the_topics_because_some_hosts_show_no_more():
-    first = messages.INSTRUCTIONS[:250]
-    for topic in ("crypto", "stocks", "weather", "earthquakes", "news", "launches", "outages", "threats", "AI models"):
-        assert topic in first
-    for later in ("tools exist than are listed", "?toolset=all", "payment_buy_credits", "payment_confirm", "`token`"):
-        assert later in messages.INSTRUCTIONS[250:]
+    text = messages.INSTRUCTIONS
+    topics, key_facts = text[:250], text[250:512]
+    for topic in (
+        *(
+            "weather",
+            "air quality",
+            "earthquakes",
+            "storms",
+            "wildfires",
+            "volcanoes",
+            "crypto",
+            "stocks",
+            "currencies",
+        ),
+        *("interest rates", "gas fees", "tech news", "prediction markets", "service outages", "cyber threats"),
+        *("space launches", "auroras", "AI models", "GitHub"),
+    ):
+        assert topic in topics
+        assert text.count(topic) == 1  # a word that stands twice makes every tool match a search for it
+    for fact in ("than are listed", "?toolset=all", "payment_buy_credits", "payment_confirm", "`token`"):
+        assert fact in key_facts
+    assert len(text.encode()) <= 900
 
 
 def test_versions_and_the_time_for_which_answers_may_be_kept():

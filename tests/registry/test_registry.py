@@ -2,12 +2,13 @@
 
 import sys
 import types
-from typing import Annotated
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import Field, ValidationError
 
 from tests.calls.toy import REGISTRY, Reading, number, premium_report
+from tests.requirements import proves
 from toolserver.context.context import ToolContext
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
 
@@ -32,14 +33,68 @@ def made(name: str, path: str | None = None, **more):
 def test_the_signature_is_the_arguments_and_the_docstring_the_description():
     operation = made("sample", ttl_s=30)
 
-    assert operation.description == "First paragraph, on two lines."
-    assert operation.text.endswith("Second paragraph.")
+    assert operation.description == "First paragraph, on two lines. Free; fresh for 30 seconds."
+    assert operation.text.endswith("Free; fresh for 30 seconds.\n\nSecond paragraph.")
     assert operation.result is Reading
     assert list(operation.arguments.model_fields) == ["size"]
     assert operation.arguments().size == 1
     assert operation.input_schema["properties"]["size"] == {"type": "integer", "minimum": 1, "default": 1}
     with pytest.raises(ValidationError):
         operation.arguments(size=0)
+
+
+@proves("terms.price")
+@pytest.mark.parametrize(
+    ("tier", "credits", "terms"),
+    [
+        (Tier.FREE, 0, "Free"),
+        (Tier.ACCOUNT, 0, "Costs no credits"),
+        (Tier.PAYMENT, 0, "Costs no credits"),
+        (Tier.PREMIUM, 1, "Costs 1 credit (0.02 USD) a call"),
+        (Tier.PREMIUM, 2, "Costs 2 credits (0.04 USD) a call"),
+        (Tier.PREMIUM, 75, "Costs 75 credits (1.50 USD) a call"),
+    ],
+)
+def test_a_price_stands_in_words_in_the_first_line_of_a_description_that_sells_and_at_the_end_of_others(
+    tier, credits, terms
+):
+    operation = made("sample", tier=tier, credits=credits)
+    priced, free = f"{terms}. First paragraph, on two lines.", f"First paragraph, on two lines. {terms}."
+    assert operation.description == (priced if credits else free)
+    assert operation.text.partition("\n\n")[2] == "Second paragraph."
+
+
+@proves("terms.fresh")
+@pytest.mark.parametrize(
+    ("ttl_s", "words"),
+    [
+        (15, "15 seconds"),
+        (60, "60 seconds"),
+        (90, "90 seconds"),
+        (120, "2 minutes"),
+        (3600, "1 hour"),
+        (5400, "90 minutes"),
+        (43_200, "12 hours"),
+    ],
+)
+def test_a_description_says_for_how_long_an_answer_is_fresh(ttl_s, words):
+    assert made("sample", ttl_s=ttl_s).description.endswith(f" Free; fresh for {words}.")
+    sold = made("sample", ttl_s=ttl_s, tier=Tier.PREMIUM, credits=2)
+    assert sold.description.startswith(f"Costs 2 credits (0.04 USD) a call; fresh for {words}. First ")
+
+
+def test_where_a_lifetime_depends_on_a_word_the_longest_is_said():
+    @tool(
+        path="/api/period",
+        title="Period",
+        ttl_s=lambda arguments: {"hour": 60, "day": 120, "month": 900}[arguments.period],
+    )
+    async def period(ctx: ToolContext, period: Literal["hour", "day", "month"] = "day") -> Reading:
+        """Reads."""
+        raise NotImplementedError
+
+    assert operation_of(period).fresh_s == (60, 900)
+    assert operation_of(period).description == "Reads. Free; fresh for at most 15 minutes."
 
 
 def test_the_endpoint_is_the_tail_of_a_free_path_and_the_whole_of_others():

@@ -65,7 +65,7 @@ async def account_statement(
     limit: Annotated[int, Field(ge=1, le=MOST, description="How many entries")] = 50,
 ) -> AccountStatement:
     """Everything that happened to the credits of this token, the latest first: calls with their receipts, purchases,
-    and what was given back. Free of charge. Use payment_balance for the balance alone.
+    and what was given back. Use payment_balance for the balance alone.
 
     Shape: an allowance sees its own calls only. The credits of all entries add up to `credits` (for
     an allowance: to what it has spent). A call that was charged and then given back has two entries.

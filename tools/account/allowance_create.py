@@ -33,7 +33,7 @@ async def allowance_create(
     tools: Annotated[Tools | None, Field(description="The only tools it may spend on; all by default")] = None,
 ) -> NewAllowance:
     """A second token that spends the credits of this one, up to caps that are never crossed. Give it to an agent or a
-    program instead of your own token. Free of charge; the credits stay yours until they are spent.
+    program instead of your own token. The credits stay yours until they are spent.
 
     Shape: the token is shown once. Up to 100 are live; they share your free limits and webhook subscriptions. A call
     beyond a cap is refused with insufficient_credits and `cap`.

@@ -14,7 +14,7 @@ class AllowanceList(TopLevel):
 @tool(path="/api/payment/allowances", title="List allowances", tier=Tier.ACCOUNT)
 async def allowance_list(ctx: ToolContext) -> AllowanceList:
     """The allowances of this token: their caps, what each has spent in all and today, and whether they are still live.
-    Free of charge. Use account_statement for the single calls.
+    Use account_statement for the single calls.
 
     Shape: all live ones, the oldest first, then up to 100 that ended. Tokens are not shown.
     Errors: allowance_conflict when this token is an allowance itself; not_supported.

@@ -10,8 +10,8 @@ class RevokedAllowance(AllowanceRecord, TopLevel):
 
 @tool(path="/api/payment/allowances/{id}", method="DELETE", title="Revoke an allowance", tier=Tier.ACCOUNT)
 async def allowance_revoke(ctx: ToolContext, id: AllowanceId) -> RevokedAllowance:
-    """End an allowance for good: its token is refused from the next call on. Free of charge, and safe to repeat. Calls
-    that are running may still be charged.
+    """End an allowance for good: its token is refused from the next call on. Safe to repeat. Calls that are running may
+    still be charged.
 
     Errors: not_found for an allowance that is not yours, allowance_conflict when this token is one itself.
     """

@@ -41,8 +41,8 @@ async def allowance_update(
     ] = None,
     tools: Annotated[Tools | None, Field(description="The only tools it may spend on; empty: all")] = None,
 ) -> UpdatedAllowance:
-    """Change the name, caps, end or tools of an allowance; what is not given stays. Free of charge. It holds from the
-    next call on. A cap below what is spent stops it.
+    """Change the name, caps, end or tools of an allowance; what is not given stays. It holds from the next call on. A
+    cap below what is spent stops it.
 
     Errors: not_found for an allowance that is not yours, allowance_conflict for a revoked one; not_supported.
     """

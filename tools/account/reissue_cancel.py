@@ -12,7 +12,7 @@ class CancelledReissue(TopLevel):
 @tool(path="/api/payment/reissue/cancel", method="POST", title="Cancel a reissue", tier=Tier.ACCOUNT)
 async def reissue_cancel(ctx: ToolContext) -> CancelledReissue:
     """Keep this token: cancel its replacement, which the account that paid for it has asked for as if it were lost. The
-    balance shows such a request in `reissue_at` for 48 hours. Free of charge, and safe to repeat.
+    balance shows such a request in `reissue_at` for 48 hours. Safe to repeat.
 
     Errors: missing_token, invalid_token, expired.
     """

@@ -25,7 +25,7 @@ async def webhook_deliveries(
     ] = None,
 ) -> DeliveryLog:
     """The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what
-    was charged and under which receipt. Free of charge.
+    was charged and under which receipt.
 
     Errors: not_found for a subscription that is not yours.
     """

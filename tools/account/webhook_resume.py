@@ -10,8 +10,8 @@ class ResumedWebhook(Subscription, TopLevel):
 
 @tool(path="/api/pro/subscribe/{id}/resume", method="POST", title="Resume a webhook", tier=Tier.ACCOUNT)
 async def webhook_resume(ctx: ToolContext, id: SubscriptionId) -> ResumedWebhook:
-    """Start a paused webhook subscription again, with its next slot. Free of charge, and safe to repeat; the token must
-    hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused.
+    """Start a paused webhook subscription again, with its next slot. Safe to repeat; the token must hold at least 1
+    credit. An endpoint that failed for a day can be resumed five minutes after it was paused.
 
     Errors: not_found, insufficient_credits, subscription_conflict for a sixth active one or a cancelled one.
     """

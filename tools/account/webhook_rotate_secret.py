@@ -20,8 +20,8 @@ class RotatedSecret(TopLevel):
     quotas=((5, 60),),
 )
 async def webhook_rotate_secret(ctx: ToolContext, id: SubscriptionId) -> RotatedSecret:
-    """Replace the signing secret of a webhook subscription. Free of charge. For 24 hours deliveries carry signatures of
-    both secrets: Standard Webhooks in one header, ours in X-Service-Signature (new) and X-Service-Signature-Previous.
+    """Replace the signing secret of a webhook subscription. For 24 hours deliveries carry signatures of both secrets:
+    Standard Webhooks in one header, ours in X-Service-Signature (new) and X-Service-Signature-Previous.
 
     Errors: not_found, subscription_conflict for a cancelled subscription.
     """

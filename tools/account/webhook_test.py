@@ -31,8 +31,8 @@ async def webhook_test(
         Field(description="For a subscription with a condition: deliver as if it had come to this"),
     ] = None,
 ) -> WebhookTest:
-    """Send one signed test delivery with `"test": true` and see how your server answers it. Free of charge. It carries
-    recorded or given values, never current ones.
+    """Send one signed test delivery with `"test": true` and see how your server answers it. It carries recorded or
+    given values, never current ones.
 
     Shape: one attempt of 10 seconds; what your server answers is not shown, only its status.
     Errors: not_found, insufficient_credits, subscription_conflict for a cancelled one, rate_limited beyond 5 a minute.

@@ -10,7 +10,7 @@ class CancelledWebhook(Subscription, TopLevel):
 
 @tool(path="/api/pro/subscribe/{id}", method="DELETE", title="Cancel a webhook", tier=Tier.ACCOUNT)
 async def webhook_unsubscribe(ctx: ToolContext, id: SubscriptionId) -> CancelledWebhook:
-    """Cancel a webhook subscription for good: it never fires again. Free of charge, and safe to repeat.
+    """Cancel a webhook subscription for good: it never fires again. Safe to repeat.
 
     Errors: not_found for a subscription that is not yours.
     """

@@ -18,7 +18,7 @@ class CreditBalance(TopLevel):
 
 @tool(path="/api/payment/balance", title="Credit balance", tier=Tier.PAYMENT, toolset="core")
 async def payment_balance(ctx: ToolContext) -> CreditBalance:
-    """The credits left on the bearer token that this call is made with, and when the token was issued. Free of charge.
+    """The credits left on the bearer token that this call is made with, and when the token was issued.
 
     Shape: `warning` has `low_balance` when the credits cover fewer than five calls at the highest price.
     Errors: missing_token, invalid_token, expired.

@@ -1983,256 +1983,256 @@ class WebhookUnsubscribePayload(TypedDict):
 
 class Tools:
     def briefing(self, *, limit: int | None = None) -> ToolAnswer[BriefingPayload]:
-        """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it."""
+        """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it. Free; fresh for 60 seconds."""
     def btc_price(self) -> ToolAnswer[BtcPricePayload]:
-        """The bitcoin price now, with its change, high, low and traded volume of the past 24 hours, and which venue says so. Use it for "what is bitcoin at?"; for other coins use crypto_movers."""
+        """The bitcoin price now, with its change, high, low and traded volume of the past 24 hours, and which venue says so. Use it for "what is bitcoin at?"; for other coins use crypto_movers. Free; fresh for 30 seconds."""
     def crypto_movers(self, *, limit: int | None = None) -> ToolAnswer[CryptoMoversPayload]:
-        """The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first. Use it for "what is moving in crypto?"; for bitcoin alone use btc_price."""
+        """The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first. Use it for "what is moving in crypto?"; for bitcoin alone use btc_price. Free; fresh for 30 seconds."""
     def earthquakes(self, *, limit: int | None = None) -> ToolAnswer[EarthquakesPayload]:
-        """Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth and coordinates. Use it for "any earthquakes today?"."""
+        """Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth and coordinates. Use it for "any earthquakes today?". Free; fresh for 2 minutes."""
     def economic_data(self) -> ToolAnswer[EconomicDataPayload]:
-        """Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and 10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before."""
+        """Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and 10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before. Free; fresh for 1 hour."""
     def fear_greed(self) -> ToolAnswer[FearGreedPayload]:
-        """The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value before it. Use it for "how is the mood in crypto?"; for prices use btc_price or crypto_movers."""
+        """The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value before it. Use it for "how is the mood in crypto?"; for prices use btc_price or crypto_movers. Free; fresh for 5 minutes."""
     def forex(self) -> ToolAnswer[ForexPayload]:
-        """Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the published day before it, and the change in percent. Use it to convert or compare currencies; not intraday."""
+        """Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the published day before it, and the change in percent. Use it to convert or compare currencies; not intraday. Free; fresh for 5 minutes."""
     def predictions(self, *, limit: int | None = None) -> ToolAnswer[PredictionsPayload]:
-        """The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how it moved. Use it for "what are the odds that …?"."""
+        """The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how it moved. Use it for "what are the odds that …?". Free; fresh for 60 seconds."""
     def service_status(self, *, limit: int | None = None) -> ToolAnswer[ServiceStatusPayload]:
-        """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?"."""
+        """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds."""
     def ai_stats(self, *, limit: int | None = None) -> ToolAnswer[AiStatsPayload]:
-        """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside."""
+        """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds."""
     def air_quality(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[AirQualityPayload]:
-        """Air quality at a place: US and European index, PM2.5, PM10, ozone, NO2, SO2, CO. Use it for "is the air good here?". Give `place`, or `lat` and `lon`; without them it answers for Los Angeles and says `default_location`."""
+        """Air quality at a place: US and European index, PM2.5, PM10, ozone, NO2, SO2, CO. Use it for "is the air good here?". Give `place`, or `lat` and `lon`; without them it answers for Los Angeles and says `default_location`. Free; fresh for 30 minutes."""
     def chain_network(self) -> ToolAnswer[ChainNetworkPayload]:
-        """Solana's throughput right now: transactions a second, slot time, current slot, epoch and how far it is. Use it for "how busy is Solana?"; for Ethereum fees use gas."""
+        """Solana's throughput right now: transactions a second, slot time, current slot, epoch and how far it is. Use it for "how busy is Solana?"; for Ethereum fees use gas. Free; fresh for 30 seconds."""
     def climate_earthquakes(self, *, magnitude: Literal["significant", "4.5", "2.5", "1.0", "all"] | None = None, period: Literal["hour", "day", "week", "month"] | None = None, limit: int | None = None, cursor: str | None = None) -> ToolAnswer[ClimateEarthquakesPayload]:
-        """Earthquakes and blasts worldwide by smallest magnitude and period, from the past hour to the past month, newest first. Use it for any magnitude or period other than "2.5 and above today", which earthquakes answers."""
+        """Earthquakes and blasts worldwide by smallest magnitude and period, from the past hour to the past month, newest first. Use it for any magnitude or period other than "2.5 and above today", which earthquakes answers. Free; fresh for at most 15 minutes."""
     def climate_weather_alerts(self, *, area: Literal["AK", "AL", "AM", "AN", "AR", "AS", "AZ", "CA", "CO", "CT", "DC", "DE", "FL", "FM", "GA", "GM", "GU", "HI", "IA", "ID", "IL", "IN", "KS", "KY", "LA", "LC", "LE", "LH", "LM", "LO", "LS", "MA", "MD", "ME", "MH", "MI", "MN", "MO", "MP", "MS", "MT", "NC", "ND", "NE", "NH", "NJ", "NM", "NV", "NY", "OH", "OK", "OR", "PA", "PH", "PK", "PM", "PR", "PS", "PW", "PZ", "RI", "SC", "SD", "SL", "TN", "TX", "UT", "VA", "VI", "VT", "WA", "WI", "WV", "WY"] | None = None, event: str | None = None, severity: Literal["Extreme", "Severe", "Moderate", "Minor", "Unknown"] | None = None, urgency: Literal["Immediate", "Expected", "Future", "Past", "Unknown"] | None = None, status: Literal["Actual", "Exercise", "System", "Test", "Draft"] | None = None, limit: int | None = None, cursor: str | None = None) -> ToolAnswer[ClimateWeatherAlertsPayload]:
-        """Weather alerts that the US National Weather Service lists as active, with their text, filtered by state, event name, severity, urgency or status. Use severe_weather for a ranking of the gravest; this one for a place."""
+        """Weather alerts that the US National Weather Service lists as active, with their text, filtered by state, event name, severity, urgency or status. Use severe_weather for a ranking of the gravest; this one for a place. Free; fresh for 60 seconds."""
     def code_host_trending(self, *, limit: int | None = None) -> ToolAnswer[CodeHostTrendingPayload]:
-        """The GitHub repositories created in the past 7 days that have the most stars, with language, topics, licence and stars per day. Use it for "what is new and popular on GitHub?"."""
+        """The GitHub repositories created in the past 7 days that have the most stars, with language, topics, licence and stars per day. Use it for "what is new and popular on GitHub?". Free; fresh for 5 minutes."""
     def cyber_threats(self, *, limit: int | None = None) -> ToolAnswer[CyberThreatsPayload]:
-        """The newest malware URLs, indicators of compromise, exploited vulnerabilities (CISA KEV), botnet command servers and phishing pages, defanged. Use it for "what attacks are going on?"; for one address use exposure_lookup."""
+        """The newest malware URLs, indicators of compromise, exploited vulnerabilities (CISA KEV), botnet command servers and phishing pages, defanged. Use it for "what attacks are going on?"; for one address use exposure_lookup. Free; fresh for 60 seconds."""
     def disaster_alerts(self, *, limit: int | None = None) -> ToolAnswer[DisasterAlertsPayload]:
-        """Natural disasters that are going on or ended within 48 hours, worldwide: earthquakes, cyclones, floods, volcanoes, wildfires and droughts with GDACS's alert colour. Use it for "any disasters now?"; for all earthquakes use earthquakes."""
+        """Natural disasters that are going on or ended within 48 hours, worldwide: earthquakes, cyclones, floods, volcanoes, wildfires and droughts with GDACS's alert colour. Use it for "any disasters now?"; for all earthquakes use earthquakes. Free; fresh for 5 minutes."""
     def exposure_lookup(self, *, ip: str | None = None) -> ToolAnswer[ExposureLookupPayload]:
-        """Open ports, known vulnerabilities (CVE), host names, tags and products (CPE) that a weekly Internet-wide scan saw on a public IPv4 address. Without `ip`, six of 24 well-known resolvers and hosts, others every hour. Nothing is scanned by asking."""
+        """Open ports, known vulnerabilities (CVE), host names, tags and products (CPE) that a weekly Internet-wide scan saw on a public IPv4 address. Without `ip`, six of 24 well-known resolvers and hosts, others every hour. Nothing is scanned by asking. Free; fresh for 1 hour."""
     def funding_rates(self, *, limit: int | None = None) -> ToolAnswer[FundingRatesPayload]:
-        """The 20 perpetual crypto futures with the largest funding rates, annualized, across Binance, Bybit, Hyperliquid and dYdX. Use it for "where is leverage most one-sided?" or to compare carry; for spot prices use crypto_movers."""
+        """The 20 perpetual crypto futures with the largest funding rates, annualized, across Binance, Bybit, Hyperliquid and dYdX. Use it for "where is leverage most one-sided?" or to compare carry; for spot prices use crypto_movers. Free; fresh for 60 seconds."""
     def game_platform_top(self, *, limit: int | None = None) -> ToolAnswer[GamePlatformTopPayload]:
-        """The 15 most played games on Steam right now, with how many play at this moment and today's peak. Use it for "what is everybody playing?"."""
+        """The 15 most played games on Steam right now, with how many play at this moment and today's peak. Use it for "what is everybody playing?". Free; fresh for 10 minutes."""
     def gas(self) -> ToolAnswer[GasPayload]:
-        """What a unit of gas costs on Ethereum now, in gwei: low, standard, fast and the base fee. Use it for "are fees high?" or before sending a transaction; for Solana use chain_network."""
+        """What a unit of gas costs on Ethereum now, in gwei: low, standard, fast and the base fee. Use it for "are fees high?" or before sending a transaction; for Solana use chain_network. Free; fresh for 15 seconds."""
     def harnesses(self, *, view: Literal["raw", "summary", "gaps", "combined"] | None = None, limit: int | None = None) -> ToolAnswer[HarnessesPayload]:
-        """How coding agents score on public benchmarks, by harness (the program) and model: SWE-bench Verified, Aider polyglot, METR time horizons, Terminal-Bench. Use it for "which coding agent is best?"."""
+        """How coding agents score on public benchmarks, by harness (the program) and model: SWE-bench Verified, Aider polyglot, METR time horizons, Terminal-Bench. Use it for "which coding agent is best?". Free; fresh for 12 hours."""
     def health(self) -> ToolAnswer[HealthPayload]:
-        """Whether this service is up, its API version, its uptime in seconds and its clock. Never depends on upstreams: use service_status for the state of other services."""
+        """Whether this service is up, its API version, its uptime in seconds and its clock. Never depends on upstreams: use service_status for the state of other services. Free."""
     def humans_in_space(self, *, limit: int | None = None) -> ToolAnswer[HumansInSpacePayload]:
-        """Everyone who is in space right now, with craft and agency. Use it for "how many people are in space?"."""
+        """Everyone who is in space right now, with craft and agency. Use it for "how many people are in space?". Free; fresh for 1 hour."""
     def internet_pulse(self, *, limit: int | None = None) -> ToolAnswer[InternetPulsePayload]:
-        """How long this server takes to open a TCP connection to four cloud regions and two public DNS anycast addresses. Use it for "is the internet slow?"; for outages of named services use service_status."""
+        """How long this server takes to open a TCP connection to four cloud regions and two public DNS anycast addresses. Use it for "is the internet slow?"; for outages of named services use service_status. Free; fresh for 60 seconds."""
     def launches(self, *, limit: int | None = None) -> ToolAnswer[LaunchesPayload]:
-        """The next rocket launches worldwide: provider, vehicle, mission, pad, status, and when, with how exact that time is. Use it for "when is the next launch?"."""
+        """The next rocket launches worldwide: provider, vehicle, mission, pad, status, and when, with how exact that time is. Use it for "when is the next launch?". Free; fresh for 10 minutes."""
     def model_hub_trending(self, *, limit: int | None = None) -> ToolAnswer[ModelHubTrendingPayload]:
-        """The AI models on Hugging Face that gained the most likes in the past 7 days, in that order, with downloads and what they are for. Use it for "which models are popular right now?"."""
+        """The AI models on Hugging Face that gained the most likes in the past 7 days, in that order, with downloads and what they are for. Use it for "which models are popular right now?". Free; fresh for 10 minutes."""
     def payment_no_charge_stats(self, *, date: str | None = None, dates: bool | None = None) -> ToolAnswer[PaymentNoChargeStatsPayload]:
-        """Paid calls of a day that were not charged, by reason and endpoint, with the last 200 of them and the state of the public log that holds them all. Use receipt_verify for a single call."""
+        """Paid calls of a day that were not charged, by reason and endpoint, with the last 200 of them and the state of the public log that holds them all. Use receipt_verify for a single call. Free; fresh for 30 seconds."""
     def receipt_verify(self, *, receipt: str | ReceiptVerifyReceipt, body_sha256: str | None = None) -> ToolAnswer[ReceiptVerifyPayload]:
-        """Whether the receipt of a paid call is genuine, what it says, and whether it belongs to the body you have. Nothing is fetched: keys come from a fixed list. Use payment_no_charge_stats for all calls of a day."""
+        """Whether the receipt of a paid call is genuine, what it says, and whether it belongs to the body you have. Nothing is fetched: keys come from a fixed list. Use payment_no_charge_stats for all calls of a day. Free."""
     def severe_weather(self, *, limit: int | None = None) -> ToolAnswer[SevereWeatherPayload]:
-        """The 15 gravest weather alerts now in force in the United States, ranked by severity x urgency x certainty, and how many there are of each severity. Use it for "any dangerous weather?"; to filter by state or event use climate_weather_alerts."""
+        """The 15 gravest weather alerts now in force in the United States, ranked by severity x urgency x certainty, and how many there are of each severity. Use it for "any dangerous weather?"; to filter by state or event use climate_weather_alerts. Free; fresh for 60 seconds."""
     def space_weather(self, *, limit: int | None = None) -> ToolAnswer[SpaceWeatherPayload]:
-        """Space weather now: geomagnetic activity (Kp and storm level), solar wind speed and density, the strongest solar flare of the past 24 hours, alerts in force. Use it for auroras, radio blackouts, satellites."""
+        """Space weather now: geomagnetic activity (Kp and storm level), solar wind speed and density, the strongest solar flare of the past 24 hours, alerts in force. Use it for auroras, radio blackouts, satellites. Free; fresh for 5 minutes."""
     def stocks(self, *, symbols: str | None = None, limit: int | None = None) -> ToolAnswer[StocksPayload]:
-        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers."""
+        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds."""
     def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
-        """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?"."""
+        """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
     def volcanoes(self, *, limit: int | None = None) -> ToolAnswer[VolcanoesPayload]:
-        """Volcanoes that erupt or are restless this week, worldwide, with a summary of what happened, and the alert level and aviation colour of those in the United States. Use it for "which volcanoes are erupting?"."""
+        """Volcanoes that erupt or are restless this week, worldwide, with a summary of what happened, and the alert level and aviation colour of those in the United States. Use it for "which volcanoes are erupting?". Free; fresh for 1 hour."""
     def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[WeatherPayload]:
-        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts."""
+        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
     def wildfires(self, *, limit: int | None = None) -> ToolAnswer[WildfiresPayload]:
-        """Fires burning in the United States in the past 24 hours as satellites see them, strongest first, and the largest wildfire incidents with acres and containment. For disasters worldwide use disaster_alerts."""
+        """Fires burning in the United States in the past 24 hours as satellites see them, strongest first, and the largest wildfire incidents with acres and containment. For disasters worldwide use disaster_alerts. Free; fresh for 10 minutes."""
     def premium_agent_context(self) -> ToolAnswer[PremiumAgentContextPayload]:
-        """Costs 2 credits a call. What is going on in the world right now, for a model to know: markets, Fed funds rate, dollar rates, large earthquakes, launches, top news, prediction markets and the state of four major services; as data and as a short `system_prompt` to paste verbatim."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 5 minutes. What is going on in the world right now, for a model to know: markets, Fed funds rate, dollar rates, large earthquakes, launches, top news, prediction markets and the state of four major services; as data and as a short `system_prompt` to paste verbatim."""
     def premium_briefing(self, *, include: str | None = None, history: Literal["24h"] | None = None) -> ToolAnswer[PremiumBriefingPayload]:
-        """Costs 1 credit a call. The state of the world as compact figures, one section a topic: bitcoin with its day, crypto fear & greed, earthquakes, tech news, people in space, prediction markets; with history=24h also hourly bitcoin prices. Use the free briefing for a summary in words."""
+        """Costs 1 credit (0.02 USD) a call; fresh for 60 seconds. The state of the world as compact figures, one section a topic: bitcoin with its day, crypto fear & greed, earthquakes, tech news, people in space, prediction markets; with history=24h also hourly bitcoin prices. Use the free briefing for a summary in words."""
     def premium_correlation_matrix(self) -> ToolAnswer[PremiumCorrelationMatrixPayload]:
-        """Costs 2 credits a call. 30-day Pearson correlations between oil (WTI), the 10- and 2-year Treasury yields and the broad dollar index, from daily returns aligned by date: ranked pairs with strength and direction, and a lookup matrix. Use it to see what moves together; it says nothing about causes."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 30 minutes. 30-day Pearson correlations between oil (WTI), the 10- and 2-year Treasury yields and the broad dollar index, from daily returns aligned by date: ranked pairs with strength and direction, and a lookup matrix. Use it to see what moves together; it says nothing about causes."""
     def premium_crypto_deep(self, *, coins: str | None = None, history: Literal["30d"] | None = None, limit: int | None = None) -> ToolAnswer[PremiumCryptoDeepPayload]:
-        """Costs 2 credits a call. Crypto in one call: the 50 largest coins with 1 h, 24 h and 7 d changes, an exchange's 20 most traded USDT pairs, Bitcoin's height, fees, hashrate and mempool, and Ethereum gas; `coins` picks symbols, history=30d adds daily bitcoin candles. For single figures use btc_price, crypto_movers or gas."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 60 seconds. Crypto in one call: the 50 largest coins with 1 h, 24 h and 7 d changes, an exchange's 20 most traded USDT pairs, Bitcoin's height, fees, hashrate and mempool, and Ethereum gas; `coins` picks symbols, history=30d adds daily bitcoin candles. For single figures use btc_price, crypto_movers or gas."""
     def premium_exchange_flows(self, *, limit: int | None = None) -> ToolAnswer[PremiumExchangeFlowsPayload]:
-        """Costs 2 credits a call. Ether that moves to and from the hot wallets of eight exchanges in the newest blocks: inflow, outflow and net by exchange, the transfers themselves, and which way it leans. For any large transfer use premium_whales."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 5 minutes. Ether that moves to and from the hot wallets of eight exchanges in the newest blocks: inflow, outflow and net by exchange, the transfers themselves, and which way it leans. For any large transfer use premium_whales."""
     def premium_macro(self, *, history: Literal["30d"] | None = None) -> ToolAnswer[PremiumMacroPayload]:
-        """Costs 2 credits a call. The macro picture in one call: U.S. fed funds rate, CPI, unemployment, GDP growth and 10-year yield, the dollar against EUR, JPY, GBP and CHF, gold, oil and natural gas, and SPY, DIA, QQQ and VIX; with history=30d also series."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 5 minutes. The macro picture in one call: U.S. fed funds rate, CPI, unemployment, GDP growth and 10-year yield, the dollar against EUR, JPY, GBP and CHF, gold, oil and natural gas, and SPY, DIA, QQQ and VIX; with history=30d also series."""
     def premium_sentiment(self, *, limit: int | None = None) -> ToolAnswer[PremiumSentimentPayload]:
-        """Costs 2 credits a call. What is being said about markets: which of 26 crypto and stock tickers the headlines of the past 24 hours name and in what tone, with samples, crypto fear & greed, the VIX, and bets on the economy. For the one index use fear_greed, for prices stocks or premium_crypto_deep."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 5 minutes. What is being said about markets: which of 26 crypto and stock tickers the headlines of the past 24 hours name and in what tone, with samples, crypto fear & greed, the VIX, and bets on the economy. For the one index use fear_greed, for prices stocks or premium_crypto_deep."""
     def premium_whales(self, *, limit: int | None = None) -> ToolAnswer[PremiumWhalesPayload]:
-        """Costs 2 credits a call. Large transfers on chain right now: unconfirmed bitcoin transactions that pay 10 BTC or more to others, and Ether transfers of 100 ETH or more in the newest blocks, with dollar values and exchange labels. For what exchanges receive and pay use premium_exchange_flows."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 5 minutes. Large transfers on chain right now: unconfirmed bitcoin transactions that pay 10 BTC or more to others, and Ether transfers of 100 ETH or more in the newest blocks, with dollar values and exchange labels. For what exchanges receive and pay use premium_exchange_flows."""
     def premium_world_deltas(self, *, since: str | None = None, limit: int | None = None) -> ToolAnswer[PremiumWorldDeltasPayload]:
-        """Costs 2 credits a call. What changed in the world within the past hour, as one stream: earthquakes of M4+, stories that came to the front page of Hacker News, prediction markets that moved, and launches from an hour ago to 12 hours ahead. Poll it with `since` for what is new; for the state of the world use premium_agent_context."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 60 seconds. What changed in the world within the past hour, as one stream: earthquakes of M4+, stories that came to the front page of Hacker News, prediction markets that moved, and launches from an hour ago to 12 hours ahead. Poll it with `since` for what is new; for the state of the world use premium_agent_context."""
     def premium_code_host_velocity(self, *, limit: int | None = None) -> ToolAnswer[PremiumCodeHostVelocityPayload]:
-        """Costs 2 credits a call. What gains stars on GitHub: the 30 most starred repositories of the past week with stars per day and in the last 24 hours, the 15 most starred active LLM repositories, and counts by language, topic and AI share. For a plain list use code_host_trending."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 30 minutes. What gains stars on GitHub: the 30 most starred repositories of the past week with stars per day and in the last 24 hours, the 15 most starred active LLM repositories, and counts by language, topic and AI share. For a plain list use code_host_trending."""
     def payment_balance(self) -> ToolAnswer[PaymentBalancePayload]:
-        """The credits left on the bearer token that this call is made with, and when the token was issued. Free of charge."""
+        """The credits left on the bearer token that this call is made with, and when the token was issued. Costs no credits."""
     def payment_buy_credits(self, *, amount_usd: float, claim_challenge: str | None = None) -> ToolAnswer[PaymentBuyCreditsPayload]:
-        """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token."""
+        """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token. Costs no credits."""
     def payment_confirm(self, *, tx_hash: str, nonce: str, claim_verifier: str | None = None, payer_signature: str | None = None) -> ToolAnswer[PaymentConfirmPayload]:
-        """Turn a payment into a bearer token with credits: call it after sending USDC to the address of a quote. Waits some seconds for the chain; on payment_pending, call it again with the same arguments. Each payment counts once."""
+        """Turn a payment into a bearer token with credits: call it after sending USDC to the address of a quote. Waits some seconds for the chain; on payment_pending, call it again with the same arguments. Each payment counts once. Costs no credits."""
     def payment_topup(self, *, amount_usd: float, payer_signature: str | None = None) -> ToolAnswer[PaymentTopupPayload]:
-        """Credits for one signed USDC payment (x402), in one round trip: on the bearer token sent along, else on a new one. Needs an x402 wallet; without one use payment_buy_credits."""
+        """Credits for one signed USDC payment (x402), in one round trip: on the bearer token sent along, else on a new one. Needs an x402 wallet; without one use payment_buy_credits. Costs no credits."""
     def account_statement(self, *, from_: str | None = None, to: str | None = None, cursor: str | None = None, limit: int | None = None) -> ToolAnswer[AccountStatementPayload]:
-        """Everything that happened to the credits of this token, the latest first: calls with their receipts, purchases, and what was given back. Free of charge. Use payment_balance for the balance alone."""
+        """Everything that happened to the credits of this token, the latest first: calls with their receipts, purchases, and what was given back. Use payment_balance for the balance alone. Costs no credits."""
     def allowance_create(self, *, name: str, credits: int, credits_per_day: int | None = None, expires_at: str | Literal["never"] | None = None, tools: list[str] | None = None) -> ToolAnswer[AllowanceCreatePayload]:
-        """A second token that spends the credits of this one, up to caps that are never crossed. Give it to an agent or a program instead of your own token. Free of charge; the credits stay yours until they are spent."""
+        """A second token that spends the credits of this one, up to caps that are never crossed. Give it to an agent or a program instead of your own token. The credits stay yours until they are spent. Costs no credits."""
     def allowance_list(self) -> ToolAnswer[AllowanceListPayload]:
-        """The allowances of this token: their caps, what each has spent in all and today, and whether they are still live. Free of charge. Use account_statement for the single calls."""
+        """The allowances of this token: their caps, what each has spent in all and today, and whether they are still live. Use account_statement for the single calls. Costs no credits."""
     def allowance_revoke(self, *, id: str) -> ToolAnswer[AllowanceRevokePayload]:
-        """End an allowance for good: its token is refused from the next call on. Free of charge, and safe to repeat. Calls that are running may still be charged."""
+        """End an allowance for good: its token is refused from the next call on. Safe to repeat. Calls that are running may still be charged. Costs no credits."""
     def allowance_update(self, *, id: str, name: str | None = None, credits: int | None = None, credits_per_day: int | None = None, expires_at: str | Literal["never"] | None = None, tools: list[str] | None = None) -> ToolAnswer[AllowanceUpdatePayload]:
-        """Change the name, caps, end or tools of an allowance; what is not given stays. Free of charge. It holds from the next call on. A cap below what is spent stops it."""
+        """Change the name, caps, end or tools of an allowance; what is not given stays. It holds from the next call on. A cap below what is spent stops it. Costs no credits."""
     def reissue_cancel(self) -> ToolAnswer[ReissueCancelPayload]:
-        """Keep this token: cancel its replacement, which the account that paid for it has asked for as if it were lost. The balance shows such a request in `reissue_at` for 48 hours. Free of charge, and safe to repeat."""
+        """Keep this token: cancel its replacement, which the account that paid for it has asked for as if it were lost. The balance shows such a request in `reissue_at` for 48 hours. Safe to repeat. Costs no credits."""
     def webhook_deliveries(self, *, id: str, limit: int | None = None, cursor: str | None = None) -> ToolAnswer[WebhookDeliveriesPayload]:
-        """The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Free of charge."""
+        """The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Costs no credits."""
     def webhook_list(self) -> ToolAnswer[WebhookListPayload]:
-        """The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them."""
+        """The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them. Costs no credits."""
     def webhook_resume(self, *, id: str) -> ToolAnswer[WebhookResumePayload]:
-        """Start a paused webhook subscription again, with its next slot. Free of charge, and safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused."""
+        """Start a paused webhook subscription again, with its next slot. Safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused. Costs no credits."""
     def webhook_rotate_secret(self, *, id: str) -> ToolAnswer[WebhookRotateSecretPayload]:
-        """Replace the signing secret of a webhook subscription. Free of charge. For 24 hours deliveries carry signatures of both secrets: Standard Webhooks in one header, ours in X-Service-Signature (new) and X-Service-Signature-Previous."""
+        """Replace the signing secret of a webhook subscription. For 24 hours deliveries carry signatures of both secrets: Standard Webhooks in one header, ours in X-Service-Signature (new) and X-Service-Signature-Previous. Costs no credits."""
     def webhook_subscribe(self, *, endpoint: str, webhook_url: str, params: dict[str, Any] | None = None, when: WebhookSubscribeWhen | None = None, headers: dict[str, str] | None = None, description: str | None = None) -> ToolAnswer[WebhookSubscribePayload]:
-        """Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true. Subscribing is free, with at least 1 credit; each delivered fire costs 1 credit, and one that your server does not take costs nothing."""
+        """Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true. Subscribing is free, with at least 1 credit; each delivered fire costs 1 credit, and one that your server does not take costs nothing. Costs no credits."""
     def webhook_test(self, *, id: str, data: dict[str, Any] | None = None, state: Literal["fired", "cleared", "no_data"] | None = None) -> ToolAnswer[WebhookTestPayload]:
-        """Send one signed test delivery with `"test": true` and see how your server answers it. Free of charge. It carries recorded or given values, never current ones."""
+        """Send one signed test delivery with `"test": true` and see how your server answers it. It carries recorded or given values, never current ones. Costs no credits."""
     def webhook_unsubscribe(self, *, id: str) -> ToolAnswer[WebhookUnsubscribePayload]:
-        """Cancel a webhook subscription for good: it never fires again. Free of charge, and safe to repeat."""
+        """Cancel a webhook subscription for good: it never fires again. Safe to repeat. Costs no credits."""
 
 class AsyncTools:
     async def briefing(self, *, limit: int | None = None) -> ToolAnswer[BriefingPayload]:
-        """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it."""
+        """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it. Free; fresh for 60 seconds."""
     async def btc_price(self) -> ToolAnswer[BtcPricePayload]:
-        """The bitcoin price now, with its change, high, low and traded volume of the past 24 hours, and which venue says so. Use it for "what is bitcoin at?"; for other coins use crypto_movers."""
+        """The bitcoin price now, with its change, high, low and traded volume of the past 24 hours, and which venue says so. Use it for "what is bitcoin at?"; for other coins use crypto_movers. Free; fresh for 30 seconds."""
     async def crypto_movers(self, *, limit: int | None = None) -> ToolAnswer[CryptoMoversPayload]:
-        """The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first. Use it for "what is moving in crypto?"; for bitcoin alone use btc_price."""
+        """The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first. Use it for "what is moving in crypto?"; for bitcoin alone use btc_price. Free; fresh for 30 seconds."""
     async def earthquakes(self, *, limit: int | None = None) -> ToolAnswer[EarthquakesPayload]:
-        """Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth and coordinates. Use it for "any earthquakes today?"."""
+        """Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth and coordinates. Use it for "any earthquakes today?". Free; fresh for 2 minutes."""
     async def economic_data(self) -> ToolAnswer[EconomicDataPayload]:
-        """Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and 10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before."""
+        """Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and 10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before. Free; fresh for 1 hour."""
     async def fear_greed(self) -> ToolAnswer[FearGreedPayload]:
-        """The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value before it. Use it for "how is the mood in crypto?"; for prices use btc_price or crypto_movers."""
+        """The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value before it. Use it for "how is the mood in crypto?"; for prices use btc_price or crypto_movers. Free; fresh for 5 minutes."""
     async def forex(self) -> ToolAnswer[ForexPayload]:
-        """Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the published day before it, and the change in percent. Use it to convert or compare currencies; not intraday."""
+        """Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the published day before it, and the change in percent. Use it to convert or compare currencies; not intraday. Free; fresh for 5 minutes."""
     async def predictions(self, *, limit: int | None = None) -> ToolAnswer[PredictionsPayload]:
-        """The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how it moved. Use it for "what are the odds that …?"."""
+        """The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how it moved. Use it for "what are the odds that …?". Free; fresh for 60 seconds."""
     async def service_status(self, *, limit: int | None = None) -> ToolAnswer[ServiceStatusPayload]:
-        """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?"."""
+        """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds."""
     async def ai_stats(self, *, limit: int | None = None) -> ToolAnswer[AiStatsPayload]:
-        """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside."""
+        """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds."""
     async def air_quality(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[AirQualityPayload]:
-        """Air quality at a place: US and European index, PM2.5, PM10, ozone, NO2, SO2, CO. Use it for "is the air good here?". Give `place`, or `lat` and `lon`; without them it answers for Los Angeles and says `default_location`."""
+        """Air quality at a place: US and European index, PM2.5, PM10, ozone, NO2, SO2, CO. Use it for "is the air good here?". Give `place`, or `lat` and `lon`; without them it answers for Los Angeles and says `default_location`. Free; fresh for 30 minutes."""
     async def chain_network(self) -> ToolAnswer[ChainNetworkPayload]:
-        """Solana's throughput right now: transactions a second, slot time, current slot, epoch and how far it is. Use it for "how busy is Solana?"; for Ethereum fees use gas."""
+        """Solana's throughput right now: transactions a second, slot time, current slot, epoch and how far it is. Use it for "how busy is Solana?"; for Ethereum fees use gas. Free; fresh for 30 seconds."""
     async def climate_earthquakes(self, *, magnitude: Literal["significant", "4.5", "2.5", "1.0", "all"] | None = None, period: Literal["hour", "day", "week", "month"] | None = None, limit: int | None = None, cursor: str | None = None) -> ToolAnswer[ClimateEarthquakesPayload]:
-        """Earthquakes and blasts worldwide by smallest magnitude and period, from the past hour to the past month, newest first. Use it for any magnitude or period other than "2.5 and above today", which earthquakes answers."""
+        """Earthquakes and blasts worldwide by smallest magnitude and period, from the past hour to the past month, newest first. Use it for any magnitude or period other than "2.5 and above today", which earthquakes answers. Free; fresh for at most 15 minutes."""
     async def climate_weather_alerts(self, *, area: Literal["AK", "AL", "AM", "AN", "AR", "AS", "AZ", "CA", "CO", "CT", "DC", "DE", "FL", "FM", "GA", "GM", "GU", "HI", "IA", "ID", "IL", "IN", "KS", "KY", "LA", "LC", "LE", "LH", "LM", "LO", "LS", "MA", "MD", "ME", "MH", "MI", "MN", "MO", "MP", "MS", "MT", "NC", "ND", "NE", "NH", "NJ", "NM", "NV", "NY", "OH", "OK", "OR", "PA", "PH", "PK", "PM", "PR", "PS", "PW", "PZ", "RI", "SC", "SD", "SL", "TN", "TX", "UT", "VA", "VI", "VT", "WA", "WI", "WV", "WY"] | None = None, event: str | None = None, severity: Literal["Extreme", "Severe", "Moderate", "Minor", "Unknown"] | None = None, urgency: Literal["Immediate", "Expected", "Future", "Past", "Unknown"] | None = None, status: Literal["Actual", "Exercise", "System", "Test", "Draft"] | None = None, limit: int | None = None, cursor: str | None = None) -> ToolAnswer[ClimateWeatherAlertsPayload]:
-        """Weather alerts that the US National Weather Service lists as active, with their text, filtered by state, event name, severity, urgency or status. Use severe_weather for a ranking of the gravest; this one for a place."""
+        """Weather alerts that the US National Weather Service lists as active, with their text, filtered by state, event name, severity, urgency or status. Use severe_weather for a ranking of the gravest; this one for a place. Free; fresh for 60 seconds."""
     async def code_host_trending(self, *, limit: int | None = None) -> ToolAnswer[CodeHostTrendingPayload]:
-        """The GitHub repositories created in the past 7 days that have the most stars, with language, topics, licence and stars per day. Use it for "what is new and popular on GitHub?"."""
+        """The GitHub repositories created in the past 7 days that have the most stars, with language, topics, licence and stars per day. Use it for "what is new and popular on GitHub?". Free; fresh for 5 minutes."""
     async def cyber_threats(self, *, limit: int | None = None) -> ToolAnswer[CyberThreatsPayload]:
-        """The newest malware URLs, indicators of compromise, exploited vulnerabilities (CISA KEV), botnet command servers and phishing pages, defanged. Use it for "what attacks are going on?"; for one address use exposure_lookup."""
+        """The newest malware URLs, indicators of compromise, exploited vulnerabilities (CISA KEV), botnet command servers and phishing pages, defanged. Use it for "what attacks are going on?"; for one address use exposure_lookup. Free; fresh for 60 seconds."""
     async def disaster_alerts(self, *, limit: int | None = None) -> ToolAnswer[DisasterAlertsPayload]:
-        """Natural disasters that are going on or ended within 48 hours, worldwide: earthquakes, cyclones, floods, volcanoes, wildfires and droughts with GDACS's alert colour. Use it for "any disasters now?"; for all earthquakes use earthquakes."""
+        """Natural disasters that are going on or ended within 48 hours, worldwide: earthquakes, cyclones, floods, volcanoes, wildfires and droughts with GDACS's alert colour. Use it for "any disasters now?"; for all earthquakes use earthquakes. Free; fresh for 5 minutes."""
     async def exposure_lookup(self, *, ip: str | None = None) -> ToolAnswer[ExposureLookupPayload]:
-        """Open ports, known vulnerabilities (CVE), host names, tags and products (CPE) that a weekly Internet-wide scan saw on a public IPv4 address. Without `ip`, six of 24 well-known resolvers and hosts, others every hour. Nothing is scanned by asking."""
+        """Open ports, known vulnerabilities (CVE), host names, tags and products (CPE) that a weekly Internet-wide scan saw on a public IPv4 address. Without `ip`, six of 24 well-known resolvers and hosts, others every hour. Nothing is scanned by asking. Free; fresh for 1 hour."""
     async def funding_rates(self, *, limit: int | None = None) -> ToolAnswer[FundingRatesPayload]:
-        """The 20 perpetual crypto futures with the largest funding rates, annualized, across Binance, Bybit, Hyperliquid and dYdX. Use it for "where is leverage most one-sided?" or to compare carry; for spot prices use crypto_movers."""
+        """The 20 perpetual crypto futures with the largest funding rates, annualized, across Binance, Bybit, Hyperliquid and dYdX. Use it for "where is leverage most one-sided?" or to compare carry; for spot prices use crypto_movers. Free; fresh for 60 seconds."""
     async def game_platform_top(self, *, limit: int | None = None) -> ToolAnswer[GamePlatformTopPayload]:
-        """The 15 most played games on Steam right now, with how many play at this moment and today's peak. Use it for "what is everybody playing?"."""
+        """The 15 most played games on Steam right now, with how many play at this moment and today's peak. Use it for "what is everybody playing?". Free; fresh for 10 minutes."""
     async def gas(self) -> ToolAnswer[GasPayload]:
-        """What a unit of gas costs on Ethereum now, in gwei: low, standard, fast and the base fee. Use it for "are fees high?" or before sending a transaction; for Solana use chain_network."""
+        """What a unit of gas costs on Ethereum now, in gwei: low, standard, fast and the base fee. Use it for "are fees high?" or before sending a transaction; for Solana use chain_network. Free; fresh for 15 seconds."""
     async def harnesses(self, *, view: Literal["raw", "summary", "gaps", "combined"] | None = None, limit: int | None = None) -> ToolAnswer[HarnessesPayload]:
-        """How coding agents score on public benchmarks, by harness (the program) and model: SWE-bench Verified, Aider polyglot, METR time horizons, Terminal-Bench. Use it for "which coding agent is best?"."""
+        """How coding agents score on public benchmarks, by harness (the program) and model: SWE-bench Verified, Aider polyglot, METR time horizons, Terminal-Bench. Use it for "which coding agent is best?". Free; fresh for 12 hours."""
     async def health(self) -> ToolAnswer[HealthPayload]:
-        """Whether this service is up, its API version, its uptime in seconds and its clock. Never depends on upstreams: use service_status for the state of other services."""
+        """Whether this service is up, its API version, its uptime in seconds and its clock. Never depends on upstreams: use service_status for the state of other services. Free."""
     async def humans_in_space(self, *, limit: int | None = None) -> ToolAnswer[HumansInSpacePayload]:
-        """Everyone who is in space right now, with craft and agency. Use it for "how many people are in space?"."""
+        """Everyone who is in space right now, with craft and agency. Use it for "how many people are in space?". Free; fresh for 1 hour."""
     async def internet_pulse(self, *, limit: int | None = None) -> ToolAnswer[InternetPulsePayload]:
-        """How long this server takes to open a TCP connection to four cloud regions and two public DNS anycast addresses. Use it for "is the internet slow?"; for outages of named services use service_status."""
+        """How long this server takes to open a TCP connection to four cloud regions and two public DNS anycast addresses. Use it for "is the internet slow?"; for outages of named services use service_status. Free; fresh for 60 seconds."""
     async def launches(self, *, limit: int | None = None) -> ToolAnswer[LaunchesPayload]:
-        """The next rocket launches worldwide: provider, vehicle, mission, pad, status, and when, with how exact that time is. Use it for "when is the next launch?"."""
+        """The next rocket launches worldwide: provider, vehicle, mission, pad, status, and when, with how exact that time is. Use it for "when is the next launch?". Free; fresh for 10 minutes."""
     async def model_hub_trending(self, *, limit: int | None = None) -> ToolAnswer[ModelHubTrendingPayload]:
-        """The AI models on Hugging Face that gained the most likes in the past 7 days, in that order, with downloads and what they are for. Use it for "which models are popular right now?"."""
+        """The AI models on Hugging Face that gained the most likes in the past 7 days, in that order, with downloads and what they are for. Use it for "which models are popular right now?". Free; fresh for 10 minutes."""
     async def payment_no_charge_stats(self, *, date: str | None = None, dates: bool | None = None) -> ToolAnswer[PaymentNoChargeStatsPayload]:
-        """Paid calls of a day that were not charged, by reason and endpoint, with the last 200 of them and the state of the public log that holds them all. Use receipt_verify for a single call."""
+        """Paid calls of a day that were not charged, by reason and endpoint, with the last 200 of them and the state of the public log that holds them all. Use receipt_verify for a single call. Free; fresh for 30 seconds."""
     async def receipt_verify(self, *, receipt: str | ReceiptVerifyReceipt, body_sha256: str | None = None) -> ToolAnswer[ReceiptVerifyPayload]:
-        """Whether the receipt of a paid call is genuine, what it says, and whether it belongs to the body you have. Nothing is fetched: keys come from a fixed list. Use payment_no_charge_stats for all calls of a day."""
+        """Whether the receipt of a paid call is genuine, what it says, and whether it belongs to the body you have. Nothing is fetched: keys come from a fixed list. Use payment_no_charge_stats for all calls of a day. Free."""
     async def severe_weather(self, *, limit: int | None = None) -> ToolAnswer[SevereWeatherPayload]:
-        """The 15 gravest weather alerts now in force in the United States, ranked by severity x urgency x certainty, and how many there are of each severity. Use it for "any dangerous weather?"; to filter by state or event use climate_weather_alerts."""
+        """The 15 gravest weather alerts now in force in the United States, ranked by severity x urgency x certainty, and how many there are of each severity. Use it for "any dangerous weather?"; to filter by state or event use climate_weather_alerts. Free; fresh for 60 seconds."""
     async def space_weather(self, *, limit: int | None = None) -> ToolAnswer[SpaceWeatherPayload]:
-        """Space weather now: geomagnetic activity (Kp and storm level), solar wind speed and density, the strongest solar flare of the past 24 hours, alerts in force. Use it for auroras, radio blackouts, satellites."""
+        """Space weather now: geomagnetic activity (Kp and storm level), solar wind speed and density, the strongest solar flare of the past 24 hours, alerts in force. Use it for auroras, radio blackouts, satellites. Free; fresh for 5 minutes."""
     async def stocks(self, *, symbols: str | None = None, limit: int | None = None) -> ToolAnswer[StocksPayload]:
-        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers."""
+        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds."""
     async def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
-        """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?"."""
+        """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
     async def volcanoes(self, *, limit: int | None = None) -> ToolAnswer[VolcanoesPayload]:
-        """Volcanoes that erupt or are restless this week, worldwide, with a summary of what happened, and the alert level and aviation colour of those in the United States. Use it for "which volcanoes are erupting?"."""
+        """Volcanoes that erupt or are restless this week, worldwide, with a summary of what happened, and the alert level and aviation colour of those in the United States. Use it for "which volcanoes are erupting?". Free; fresh for 1 hour."""
     async def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[WeatherPayload]:
-        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts."""
+        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
     async def wildfires(self, *, limit: int | None = None) -> ToolAnswer[WildfiresPayload]:
-        """Fires burning in the United States in the past 24 hours as satellites see them, strongest first, and the largest wildfire incidents with acres and containment. For disasters worldwide use disaster_alerts."""
+        """Fires burning in the United States in the past 24 hours as satellites see them, strongest first, and the largest wildfire incidents with acres and containment. For disasters worldwide use disaster_alerts. Free; fresh for 10 minutes."""
     async def premium_agent_context(self) -> ToolAnswer[PremiumAgentContextPayload]:
-        """Costs 2 credits a call. What is going on in the world right now, for a model to know: markets, Fed funds rate, dollar rates, large earthquakes, launches, top news, prediction markets and the state of four major services; as data and as a short `system_prompt` to paste verbatim."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 5 minutes. What is going on in the world right now, for a model to know: markets, Fed funds rate, dollar rates, large earthquakes, launches, top news, prediction markets and the state of four major services; as data and as a short `system_prompt` to paste verbatim."""
     async def premium_briefing(self, *, include: str | None = None, history: Literal["24h"] | None = None) -> ToolAnswer[PremiumBriefingPayload]:
-        """Costs 1 credit a call. The state of the world as compact figures, one section a topic: bitcoin with its day, crypto fear & greed, earthquakes, tech news, people in space, prediction markets; with history=24h also hourly bitcoin prices. Use the free briefing for a summary in words."""
+        """Costs 1 credit (0.02 USD) a call; fresh for 60 seconds. The state of the world as compact figures, one section a topic: bitcoin with its day, crypto fear & greed, earthquakes, tech news, people in space, prediction markets; with history=24h also hourly bitcoin prices. Use the free briefing for a summary in words."""
     async def premium_correlation_matrix(self) -> ToolAnswer[PremiumCorrelationMatrixPayload]:
-        """Costs 2 credits a call. 30-day Pearson correlations between oil (WTI), the 10- and 2-year Treasury yields and the broad dollar index, from daily returns aligned by date: ranked pairs with strength and direction, and a lookup matrix. Use it to see what moves together; it says nothing about causes."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 30 minutes. 30-day Pearson correlations between oil (WTI), the 10- and 2-year Treasury yields and the broad dollar index, from daily returns aligned by date: ranked pairs with strength and direction, and a lookup matrix. Use it to see what moves together; it says nothing about causes."""
     async def premium_crypto_deep(self, *, coins: str | None = None, history: Literal["30d"] | None = None, limit: int | None = None) -> ToolAnswer[PremiumCryptoDeepPayload]:
-        """Costs 2 credits a call. Crypto in one call: the 50 largest coins with 1 h, 24 h and 7 d changes, an exchange's 20 most traded USDT pairs, Bitcoin's height, fees, hashrate and mempool, and Ethereum gas; `coins` picks symbols, history=30d adds daily bitcoin candles. For single figures use btc_price, crypto_movers or gas."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 60 seconds. Crypto in one call: the 50 largest coins with 1 h, 24 h and 7 d changes, an exchange's 20 most traded USDT pairs, Bitcoin's height, fees, hashrate and mempool, and Ethereum gas; `coins` picks symbols, history=30d adds daily bitcoin candles. For single figures use btc_price, crypto_movers or gas."""
     async def premium_exchange_flows(self, *, limit: int | None = None) -> ToolAnswer[PremiumExchangeFlowsPayload]:
-        """Costs 2 credits a call. Ether that moves to and from the hot wallets of eight exchanges in the newest blocks: inflow, outflow and net by exchange, the transfers themselves, and which way it leans. For any large transfer use premium_whales."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 5 minutes. Ether that moves to and from the hot wallets of eight exchanges in the newest blocks: inflow, outflow and net by exchange, the transfers themselves, and which way it leans. For any large transfer use premium_whales."""
     async def premium_macro(self, *, history: Literal["30d"] | None = None) -> ToolAnswer[PremiumMacroPayload]:
-        """Costs 2 credits a call. The macro picture in one call: U.S. fed funds rate, CPI, unemployment, GDP growth and 10-year yield, the dollar against EUR, JPY, GBP and CHF, gold, oil and natural gas, and SPY, DIA, QQQ and VIX; with history=30d also series."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 5 minutes. The macro picture in one call: U.S. fed funds rate, CPI, unemployment, GDP growth and 10-year yield, the dollar against EUR, JPY, GBP and CHF, gold, oil and natural gas, and SPY, DIA, QQQ and VIX; with history=30d also series."""
     async def premium_sentiment(self, *, limit: int | None = None) -> ToolAnswer[PremiumSentimentPayload]:
-        """Costs 2 credits a call. What is being said about markets: which of 26 crypto and stock tickers the headlines of the past 24 hours name and in what tone, with samples, crypto fear & greed, the VIX, and bets on the economy. For the one index use fear_greed, for prices stocks or premium_crypto_deep."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 5 minutes. What is being said about markets: which of 26 crypto and stock tickers the headlines of the past 24 hours name and in what tone, with samples, crypto fear & greed, the VIX, and bets on the economy. For the one index use fear_greed, for prices stocks or premium_crypto_deep."""
     async def premium_whales(self, *, limit: int | None = None) -> ToolAnswer[PremiumWhalesPayload]:
-        """Costs 2 credits a call. Large transfers on chain right now: unconfirmed bitcoin transactions that pay 10 BTC or more to others, and Ether transfers of 100 ETH or more in the newest blocks, with dollar values and exchange labels. For what exchanges receive and pay use premium_exchange_flows."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 5 minutes. Large transfers on chain right now: unconfirmed bitcoin transactions that pay 10 BTC or more to others, and Ether transfers of 100 ETH or more in the newest blocks, with dollar values and exchange labels. For what exchanges receive and pay use premium_exchange_flows."""
     async def premium_world_deltas(self, *, since: str | None = None, limit: int | None = None) -> ToolAnswer[PremiumWorldDeltasPayload]:
-        """Costs 2 credits a call. What changed in the world within the past hour, as one stream: earthquakes of M4+, stories that came to the front page of Hacker News, prediction markets that moved, and launches from an hour ago to 12 hours ahead. Poll it with `since` for what is new; for the state of the world use premium_agent_context."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 60 seconds. What changed in the world within the past hour, as one stream: earthquakes of M4+, stories that came to the front page of Hacker News, prediction markets that moved, and launches from an hour ago to 12 hours ahead. Poll it with `since` for what is new; for the state of the world use premium_agent_context."""
     async def premium_code_host_velocity(self, *, limit: int | None = None) -> ToolAnswer[PremiumCodeHostVelocityPayload]:
-        """Costs 2 credits a call. What gains stars on GitHub: the 30 most starred repositories of the past week with stars per day and in the last 24 hours, the 15 most starred active LLM repositories, and counts by language, topic and AI share. For a plain list use code_host_trending."""
+        """Costs 2 credits (0.04 USD) a call; fresh for 30 minutes. What gains stars on GitHub: the 30 most starred repositories of the past week with stars per day and in the last 24 hours, the 15 most starred active LLM repositories, and counts by language, topic and AI share. For a plain list use code_host_trending."""
     async def payment_balance(self) -> ToolAnswer[PaymentBalancePayload]:
-        """The credits left on the bearer token that this call is made with, and when the token was issued. Free of charge."""
+        """The credits left on the bearer token that this call is made with, and when the token was issued. Costs no credits."""
     async def payment_buy_credits(self, *, amount_usd: float, claim_challenge: str | None = None) -> ToolAnswer[PaymentBuyCreditsPayload]:
-        """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token."""
+        """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token. Costs no credits."""
     async def payment_confirm(self, *, tx_hash: str, nonce: str, claim_verifier: str | None = None, payer_signature: str | None = None) -> ToolAnswer[PaymentConfirmPayload]:
-        """Turn a payment into a bearer token with credits: call it after sending USDC to the address of a quote. Waits some seconds for the chain; on payment_pending, call it again with the same arguments. Each payment counts once."""
+        """Turn a payment into a bearer token with credits: call it after sending USDC to the address of a quote. Waits some seconds for the chain; on payment_pending, call it again with the same arguments. Each payment counts once. Costs no credits."""
     async def payment_topup(self, *, amount_usd: float, payer_signature: str | None = None) -> ToolAnswer[PaymentTopupPayload]:
-        """Credits for one signed USDC payment (x402), in one round trip: on the bearer token sent along, else on a new one. Needs an x402 wallet; without one use payment_buy_credits."""
+        """Credits for one signed USDC payment (x402), in one round trip: on the bearer token sent along, else on a new one. Needs an x402 wallet; without one use payment_buy_credits. Costs no credits."""
     async def account_statement(self, *, from_: str | None = None, to: str | None = None, cursor: str | None = None, limit: int | None = None) -> ToolAnswer[AccountStatementPayload]:
-        """Everything that happened to the credits of this token, the latest first: calls with their receipts, purchases, and what was given back. Free of charge. Use payment_balance for the balance alone."""
+        """Everything that happened to the credits of this token, the latest first: calls with their receipts, purchases, and what was given back. Use payment_balance for the balance alone. Costs no credits."""
     async def allowance_create(self, *, name: str, credits: int, credits_per_day: int | None = None, expires_at: str | Literal["never"] | None = None, tools: list[str] | None = None) -> ToolAnswer[AllowanceCreatePayload]:
-        """A second token that spends the credits of this one, up to caps that are never crossed. Give it to an agent or a program instead of your own token. Free of charge; the credits stay yours until they are spent."""
+        """A second token that spends the credits of this one, up to caps that are never crossed. Give it to an agent or a program instead of your own token. The credits stay yours until they are spent. Costs no credits."""
     async def allowance_list(self) -> ToolAnswer[AllowanceListPayload]:
-        """The allowances of this token: their caps, what each has spent in all and today, and whether they are still live. Free of charge. Use account_statement for the single calls."""
+        """The allowances of this token: their caps, what each has spent in all and today, and whether they are still live. Use account_statement for the single calls. Costs no credits."""
     async def allowance_revoke(self, *, id: str) -> ToolAnswer[AllowanceRevokePayload]:
-        """End an allowance for good: its token is refused from the next call on. Free of charge, and safe to repeat. Calls that are running may still be charged."""
+        """End an allowance for good: its token is refused from the next call on. Safe to repeat. Calls that are running may still be charged. Costs no credits."""
     async def allowance_update(self, *, id: str, name: str | None = None, credits: int | None = None, credits_per_day: int | None = None, expires_at: str | Literal["never"] | None = None, tools: list[str] | None = None) -> ToolAnswer[AllowanceUpdatePayload]:
-        """Change the name, caps, end or tools of an allowance; what is not given stays. Free of charge. It holds from the next call on. A cap below what is spent stops it."""
+        """Change the name, caps, end or tools of an allowance; what is not given stays. It holds from the next call on. A cap below what is spent stops it. Costs no credits."""
     async def reissue_cancel(self) -> ToolAnswer[ReissueCancelPayload]:
-        """Keep this token: cancel its replacement, which the account that paid for it has asked for as if it were lost. The balance shows such a request in `reissue_at` for 48 hours. Free of charge, and safe to repeat."""
+        """Keep this token: cancel its replacement, which the account that paid for it has asked for as if it were lost. The balance shows such a request in `reissue_at` for 48 hours. Safe to repeat. Costs no credits."""
     async def webhook_deliveries(self, *, id: str, limit: int | None = None, cursor: str | None = None) -> ToolAnswer[WebhookDeliveriesPayload]:
-        """The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Free of charge."""
+        """The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Costs no credits."""
     async def webhook_list(self) -> ToolAnswer[WebhookListPayload]:
-        """The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them."""
+        """The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them. Costs no credits."""
     async def webhook_resume(self, *, id: str) -> ToolAnswer[WebhookResumePayload]:
-        """Start a paused webhook subscription again, with its next slot. Free of charge, and safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused."""
+        """Start a paused webhook subscription again, with its next slot. Safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused. Costs no credits."""
     async def webhook_rotate_secret(self, *, id: str) -> ToolAnswer[WebhookRotateSecretPayload]:
-        """Replace the signing secret of a webhook subscription. Free of charge. For 24 hours deliveries carry signatures of both secrets: Standard Webhooks in one header, ours in X-Service-Signature (new) and X-Service-Signature-Previous."""
+        """Replace the signing secret of a webhook subscription. For 24 hours deliveries carry signatures of both secrets: Standard Webhooks in one header, ours in X-Service-Signature (new) and X-Service-Signature-Previous. Costs no credits."""
     async def webhook_subscribe(self, *, endpoint: str, webhook_url: str, params: dict[str, Any] | None = None, when: WebhookSubscribeWhen | None = None, headers: dict[str, str] | None = None, description: str | None = None) -> ToolAnswer[WebhookSubscribePayload]:
-        """Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true. Subscribing is free, with at least 1 credit; each delivered fire costs 1 credit, and one that your server does not take costs nothing."""
+        """Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true. Subscribing is free, with at least 1 credit; each delivered fire costs 1 credit, and one that your server does not take costs nothing. Costs no credits."""
     async def webhook_test(self, *, id: str, data: dict[str, Any] | None = None, state: Literal["fired", "cleared", "no_data"] | None = None) -> ToolAnswer[WebhookTestPayload]:
-        """Send one signed test delivery with `"test": true` and see how your server answers it. Free of charge. It carries recorded or given values, never current ones."""
+        """Send one signed test delivery with `"test": true` and see how your server answers it. It carries recorded or given values, never current ones. Costs no credits."""
     async def webhook_unsubscribe(self, *, id: str) -> ToolAnswer[WebhookUnsubscribePayload]:
-        """Cancel a webhook subscription for good: it never fires again. Free of charge, and safe to repeat."""
+        """Cancel a webhook subscription for good: it never fires again. Safe to repeat. Costs no credits."""

@@ -17,11 +17,10 @@ from toolserver.registry.registry import Operation, Registry, Tier
 
 CHOICES = 64  # cached listings; making one takes a few milliseconds
 _LIST_HINTS = b',"ttlMs":%d,"cacheScope":"private"' % LIST_TTL_MS
-LONGEST_PATTERN = 40
+LONGEST_ENUM = 40  # words
+_SCHEMAS = frozenset({"items", "anyOf", "additionalProperties"})
+_CHECKED = frozenset({"pattern", "minLength", "maxLength"})
 _WRITTEN_KEYS, _WRITTEN_BYTES = 256, 512  # spellings of arguments remembered per tool, and their maximum length
-
-_UNTOLD = {"readOnlyHint": False, "destructiveHint": True, "idempotentHint": False, "openWorldHint": True}
-"""The values that the protocol assumes for hints that are not given."""
 
 
 def definition(
@@ -30,33 +29,45 @@ def definition(
     """Return one entry of `tools/list`. `token_argument` writes it for connections that carry no token.
 
     With `is_read` the hints call a priced tool a read, so that a host does not ask before it
-    spends. Without output schemas, the entry has only what a model reads and the hints that
-    differ from their defaults.
+    spends. Without output schemas, the entry has only what a model reads, and all four hints:
+    some hosts do not ask about a tool without hints, and others take the worst for a missing one.
     """
     entry: dict[str, Any] = {"name": operation.name}
     if output_schema:
         entry["title"] = operation.title
     entry["description"] = operation.description
     taken = add_token_argument(operation) if token_argument else operation.input_schema
-    entry["inputSchema"] = _without_long_patterns(taken)
+    entry["inputSchema"] = _brief(taken)
     if output_schema:
         entry["outputSchema"] = listed_schema(operation)
-    hints = annotations(operation, is_read=is_read)
-    entry["annotations"] = (
-        hints if output_schema else {name: is_so for name, is_so in hints.items() if is_so != _UNTOLD[name]}
-    )
+    entry["annotations"] = annotations(operation, is_read=is_read)
     if operation.credits and output_schema:
         entry["_meta"] = {"toolserver/tier": operation.tier, "toolserver/cost_credits": operation.credits}
     return entry
 
 
-def _without_long_patterns(schema: dict[str, Any]) -> dict[str, Any]:
-    """Return the arguments' schema without patterns that a model pays for and cannot read. OpenAPI has them."""
-    properties = {
-        name: {key: value for key, value in field.items() if key != "pattern" or len(value) <= LONGEST_PATTERN}
-        for name, field in schema["properties"].items()
-    }
-    return {**schema, "properties": properties}
+def _brief(node: Any) -> Any:
+    """Return a schema of arguments without what OpenAPI has and a model pays for in vain.
+
+    These are patterns, lengths and long enumerations, which it cannot read or already knows, and closed objects: hosts
+    that check arguments themselves say nothing useful of an unknown one, while our refusal names the nearest valid
+    name. Calls are checked against the whole schema.
+    """
+    if isinstance(node, list):
+        return [_brief(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    brief = {key: value for key, value in node.items() if not _is_in_vain(key, value)}
+    if "properties" in brief:
+        brief["properties"] = {name: _brief(argument) for name, argument in brief["properties"].items()}
+    return brief | {key: _brief(brief[key]) for key in _SCHEMAS & brief.keys()}
+
+
+def _is_in_vain(key: str, value: Any) -> bool:
+    """Return True for a keyword of a schema that tool lists leave out."""
+    if key == "additionalProperties":
+        return value is False
+    return key in _CHECKED or (key == "enum" and len(value) > LONGEST_ENUM)
 
 
 def annotations(operation: Operation, *, is_read: bool = False) -> dict[str, bool]:

@@ -1,8 +1,9 @@
 """Collects the tools of the service: typed async functions become operations.
 
 A tool's signature is its input schema, its return model the output schema, and the first
-paragraph of its docstring the description for models. MCP, REST, catalog, OpenAPI, docs and
-the command line are generated from this list.
+paragraph of its docstring the description for models, with the price of a call and the
+lifetime of an answer added in words. MCP, REST, catalog, OpenAPI, docs and the command line
+are generated from this list.
 """
 
 import importlib
@@ -12,6 +13,7 @@ import pkgutil
 import typing
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from enum import StrEnum
 from functools import cached_property
 from types import ModuleType
@@ -20,6 +22,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, create_model
 
 from toolserver.core.models import TopLevel
+from toolserver.money.purchases.credit_price import ATOMIC, ATOMIC_PER_CREDIT
 from toolserver.registry import json_schema
 from toolserver.registry.display import CardValue, Picture
 from toolserver.registry.spelling import accept_any_case
@@ -63,8 +66,7 @@ class Operation:
 
     name: str
     title: str
-    description: str
-    text: str
+    docstring: str
     function: Callable[..., Awaitable[BaseModel]]
     arguments: type[BaseModel]
     result: type[BaseModel]
@@ -130,6 +132,26 @@ class Operation:
         return self.ttl(self.arguments.model_construct()) if callable(self.ttl_s) else self.ttl_s
 
     @cached_property
+    def fresh_s(self) -> tuple[float, float]:
+        """The shortest and the longest TTL, in seconds, over the words that arguments may be."""
+        properties = json_schema.input_schema(self.arguments)["properties"]
+        words = [{name: word} for name, argument in properties.items() for word in argument.get("enum", ())]
+        ttls = [self.ttl(self.arguments.model_construct(**chosen)) for chosen in ({}, *words)]
+        return min(ttls), max(ttls)
+
+    @cached_property
+    def text(self) -> str:
+        """The docstring, with the terms of a call in its first paragraph: before the summary if it costs credits."""
+        summary, separator, rest = self.docstring.partition("\n\n")
+        terms = describe_terms(self.tier, self.credits, *self.fresh_s)
+        return (f"{terms} {summary}" if self.credits else f"{summary} {terms}") + separator + rest
+
+    @cached_property
+    def description(self) -> str:
+        """The first paragraph of the text in one line: what models and people read first, and often alone."""
+        return " ".join(self.text.partition("\n\n")[0].split())
+
+    @cached_property
     def input_schema(self) -> json_schema.Schema:
         return json_schema.input_schema(self.arguments)
 
@@ -157,12 +179,10 @@ def tool(
     """
 
     def register(function: F) -> F:
-        text = f"{describe_price(more.get('credits', 0))} {inspect.cleandoc(function.__doc__ or '')}".lstrip()
         operation = Operation(
             name=function.__name__,
             title=title,
-            description=" ".join(text.split("\n\n", 1)[0].split()),
-            text=text,
+            docstring=inspect.cleandoc(function.__doc__ or ""),
             function=function,
             arguments=_arguments_model(function),
             result=typing.get_type_hints(function)["return"],
@@ -178,12 +198,30 @@ def tool(
     return register
 
 
-def describe_price(credits: int) -> str:
-    """Return the price of a call as the sentence that begins a tool's description, or nothing for a free tool.
+def describe_terms(tier: Tier, credits: int, shortest_s: float, longest_s: float) -> str:
+    """Return the price of a call, and for how long an answer is fresh and stays the same, as one sentence.
 
     Hosts show models and people descriptions, and many of them nothing else of a definition.
     """
-    return f"Costs {credits} credit{'s' if credits > 1 else ''} a call." if credits else ""
+    terms = [_price(credits) if credits else "Free" if tier is Tier.FREE else "Costs no credits"]
+    if longest_s:
+        terms.append(f"fresh for {'' if shortest_s == longest_s else 'at most '}{_duration(longest_s)}")
+    return f"{'; '.join(terms)}."
+
+
+def _price(credits: int) -> str:
+    usd = Decimal(credits * ATOMIC_PER_CREDIT) / ATOMIC
+    cents = usd.quantize(Decimal("0.01"))
+    return f"Costs {credits} credit{'' if credits == 1 else 's'} ({cents if cents == usd else usd} USD) a call"
+
+
+def _duration(seconds: float) -> str:
+    """Return a time in words, such as `60 seconds`, `5 minutes` or `1 hour`."""
+    if seconds < 120 or seconds % 60:
+        return f"{seconds:g} seconds"
+    if seconds < 3600 or seconds % 3600:
+        return f"{seconds / 60:g} minutes"
+    return "1 hour" if seconds == 3600 else f"{seconds / 3600:g} hours"
 
 
 def operation_of(function: Callable[..., Any]) -> Operation:

@@ -119,7 +119,7 @@ def test_the_definitions_in_every_layout_are_lists_and_the_routes_stand_by_name(
     lists = {name for name, member in schema["properties"].items() if member["type"] == "array"}
     assert lists == {"raw", "openai", "anthropic", "openai_responses", "gemini", "bedrock"}
     route = schema["properties"]["routes"]["additionalProperties"]
-    assert route["required"] == ["method", "path", "auth", "arguments"] == list(route["properties"])
+    assert route["required"] == ["method", "path", "auth", "credits", "arguments"] == list(route["properties"])
 
 
 def test_names_of_tools_are_separated_by_commas():
