@@ -345,6 +345,20 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "charge.killed": "However often a service is killed, no call without its whole answer stays charged.",
         "idempotency.scope": "An Idempotency-Key belongs to its token and is kept for 24 hours.",
         "idempotency.mcp": "On MCP the key is _meta.idempotency_key.",
+        "charge.head": "HEAD of a paid path checks arguments and token, answers 200 without a body, and composes and"
+        " charges nothing.",
+        "charge.limited": "A paid call that a limit refuses sets no credits aside.",
+        "charge.nothing-chosen": "A choice that matches nothing is refused or empty as a whole, and never a part for"
+        " free.",
+        "charge.receipted": "Without a receipt there is no charge.",
+        "charge.delivered": "What was delivered stays charged when the process dies, and what was not is released.",
+        "charge.shared-start": "Where instances share a ledger, a start releases only what no other can be sending.",
+        "no-charge.cancelled": "A call that its caller gave up stands in the public log with that reason.",
+        "no-charge.empty": "A call that found nothing stands in the public log with that reason and costs nothing.",
+        "no-charge.delivery-failed": "A fire that was not delivered stands in the public log with that reason and costs"
+        " nothing.",
+        "idempotency.restart": "After a restart the same key still brings the same bytes and receipt, over REST and"
+        " MCP.",
     },
     "CONTRACT §7": {
         "ledger.durable": "What was acknowledged is on the disk, those who ask together sharing one write.",
@@ -370,6 +384,61 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "no-charge-log.days": "no-charge-stats tells a day: count, credits, reasons, endpoints, events, the log.",
         "no-charge-log.proof": "The log is tamper-evident: anyone can rebuild it and prove an entry in it.",
         "money.apart": "Simulated and real credits never share a directory.",
+        "receipt.reference": "Prefer: receipt=reference leaves the signed receipt out; id and digest stay, and GET"
+        " brings it later.",
+        "receipt.refused": "A refused call has no receipt.",
+        "receipt.retired-keys": "Receipts outlive the key that signed them.",
+        "receipt.trusted-keys": "Keys of others count only where the operator put them.",
+        "receipt.tamper-evident": "No character of a receipt can be changed unnoticed.",
+        "statement.entries": "The statement has calls, purchases, reversals and releases, and adds up to the balance.",
+        "statement.receipts": "The statement names the receipt of each call and the transaction of each purchase.",
+        "statement.allowances": "The statement says which allowance made a call; an allowance sees its own calls only.",
+        "statement.pages": "A span and pages of any size hold every entry once.",
+        "no-charge-log.hours": "An uncharged call is booked at once, and the closed hour is appended and signed by one"
+        " task.",
+        "no-charge-log.bucket": "A receipt names its bucket, and the proof is had when the hour is over.",
+        "no-charge-log.leaves": "The leaves of an hour are one for each token, tool and reason.",
+        "no-charge-log.never-smaller": "A smaller or rewritten tree is never signed.",
+        "no-charge-log.mark": "The last checkpoint is kept outside the database too, so that a backup's shorter log is"
+        " never signed.",
+        "purchase.ceilings": "Ceilings per purchase, hour and day bound what is sold; what arrives beyond waits for a"
+        " person.",
+        "purchase.second-server": "A second server confirms every credited payment later; one that lies is found within"
+        " a minute.",
+        "purchase.usdc-only": "Only USDC that reached the address of the quote is a payment.",
+        "purchase.verifier": "A quote with a challenge is claimed with its verifier only.",
+        "quote.numbers": "No deposit address is given out twice, whatever backup is restored: its number has a mark"
+        " outside the database.",
+        "quote.secret-memo": "The memo of a quote is neither stored nor logged.",
+        "sister.named-commit": "A commit that names neither call nor reservation is refused; with either it is charged"
+        " once.",
+        "sister.any-reason": "A commit with any reason not to charge releases.",
+        "refund.once": "A refund takes credits once, no more than is unspent and was paid for.",
+        "books.month": "A closed month is signed, and proves itself to anyone who has its archive.",
+    },
+    "CONTRACT §8": {
+        "x402.off": "Off unless a facilitator is configured: nothing of it is on the wire.",
+        "x402.offer": "Every premium 402 carries an offer, in PAYMENT-REQUIRED and, for clients of version 1, in the"
+        " body.",
+        "x402.topup": "One signed authorisation buys a new token or tops up the bearer that is sent along.",
+        "x402.call": "A signed payment buys one call, is settled once and has a receipt, over REST and MCP.",
+        "x402.verified-first": "A payment that is not verified is refused before anything runs.",
+        "x402.unsettled": "A payment is never settled for a failure, a stale answer or an empty one.",
+        "x402.again": "A payment made is answered with what it bought, for 24 hours with the first key and 10 minutes"
+        " without, then never with an offer.",
+        "x402.one-answer": "A payment does not buy another answer.",
+        "x402.topup-again": "The token of a top-up is given again only for the first key, for a day; the credits"
+        " stand.",
+        "x402.payer-proof": "The payer's signature brings a token for one that never came; a stranger's brings"
+        " nothing.",
+        "x402.spent-nonce": "A nonce that the chain has spent is never answered with an offer.",
+        "x402.finality": "Top-ups have the finality and agreement of transfers.",
+        "x402.undone": "What the chain undoes of a top-up is taken back, and buys nothing more.",
+        "x402.ceilings": "A payment that would cross a ceiling is refused before it is made.",
+        "x402.pending": "While nobody knows whether a payment was made it is 503 settlement_pending, without an offer.",
+        "x402.search": "A pending payment is searched from the block of its hand-over on, whatever the downtime.",
+        "x402.oldest": "All pending payments are looked at, and one in trouble keeps no other waiting.",
+        "x402.limit": "Calls with payments count by address towards the limit of paid calls.",
     },
     "CONTRACT §9": {
         "webhook.created": "Subscribing answers 201 with URL, endpoint, state, times and the names of the headers.",
@@ -381,6 +450,22 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "webhook.condition": "A condition fires once and clears once; stale data are neither, said once and free.",
         "webhook.kills": "After kills between any two steps every delivered fire is charged once.",
         "webhook.followed": "What a follower delivered is charged at the ledger's owner and stays so after a crash.",
+        "webhook.sixth": "The sixth active subscription is 409.",
+        "webhook.pause-reasons": "A subscription pauses with a reason that its owner sees: credits, revoked token,"
+        " failing or gone endpoint.",
+        "webhook.ledger-away": "While the ledger is away a slot is left out and nobody is paused.",
+        "webhook.resume": "A paused subscription can be resumed, a failing one after five minutes.",
+        "webhook.log": "Its owner sees every delivery with its cost, page by page.",
+        "webhook.stale": "Stale data are not delivered and not charged.",
+        "webhook.condition-cost": "A condition's fired and cleared deliveries cost a credit each and say old and new.",
+        "webhook.short-name": "endpoint takes the short name of any premium endpoint, and params its parameters.",
+        "webhook.released-logged": "Every released fire stands in the public log.",
+        "webhook.unpaid-bodies": "A body that was sent and refused counts for account, token, target and host, through"
+        " new subscriptions and restarts.",
+        "webhook.challenge": "After the third refused body a challenge without payload comes first.",
+        "webhook.no-redirect": "A redirect of a receiver is not followed.",
+        "webhook.rebinding": "A name that leads inside on a later lookup is not connected to.",
+        "webhook.secrets": "No token is stored with a subscription, and its secret only encrypted.",
     },
     "CONTRACT §10": {
         "definitions.layouts": "There are layouts for openai-responses, gemini and bedrock besides.",

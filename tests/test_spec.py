@@ -329,7 +329,7 @@ async def test_the_hundred_thousandth_call_is_one_of_them():
         assert all(s.engine.limits.daily.take("192.0.2.1").allowed for _ in range(100_000))
 
 
-@proves("limits.premium")
+@proves("limits.premium", "charge.limited")
 async def test_a_token_has_six_hundred_premium_calls_a_minute_over_both_faces():
     async with served(REGISTRY, limits=True) as s:
         for url, value in ((FIRST, 3), (SECOND, 4)):

@@ -105,6 +105,7 @@ async def test_a_malformed_receipt_is_a_bad_request(shop, given):
     assert answer.json()["errors"][0]["loc"].startswith("receipt")
 
 
+@proves("receipt.verdict")
 async def test_a_receipt_of_another_issuer_is_an_answer_not_an_error(shop):
     receipt = (await shop.buy("briefing", "include=btc")).headers["x-service-receipt"]
     head, payload, signature = receipt.split(".")
@@ -113,6 +114,7 @@ async def test_a_receipt_of_another_issuer_is_an_answer_not_an_error(shop):
     assert (answer.status_code, answer.json()["valid"]) == (200, False)
 
 
+@proves("charge.nothing-chosen")
 async def test_an_empty_choice_of_sections_is_refused_and_costs_nothing(shop):
     for query in ("include=", "include=,", "include=%20"):
         refused = await shop.buy("briefing", query)

@@ -137,6 +137,7 @@ async def test_a_charge_that_has_no_receipt_yet_is_booked_when_it_is_released(tm
         ]
 
 
+@proves("charge.shared-start")
 @pytest.mark.live
 async def test_where_instances_share_the_ledger_a_start_releases_only_what_nobody_can_be_sending_any_more(tmp_path):
     async with open_stand(tmp_path, "postgres") as one:

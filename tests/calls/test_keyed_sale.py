@@ -12,6 +12,7 @@ from tests.calls.shop import shop
 from tests.calls.test_paid_call import buy, service
 from tests.calls.toy import FIRST
 from tests.postgres import POSTGRES
+from tests.requirements import proves
 from toolserver.calls import charge_store
 from toolserver.calls.idempotency import KeptResult, KeyClaim, KeyedCharge, KeyTaken, SharedBytes
 from toolserver.calls.paid_call import KEY_LENGTH
@@ -131,6 +132,7 @@ async def test_what_ends_between_two_steps_leaves_nothing(tmp_path, monkeypatch,
         assert (await sell(stand))[0].remaining == 98
 
 
+@proves("charge.delivered")
 async def test_an_answer_that_was_not_sent_takes_its_key_with_it_and_one_that_was_does_not(tmp_path):
     sent, lost = ids.call_id(), ids.call_id()
     async with open_stand(tmp_path) as stand:
@@ -196,6 +198,7 @@ class Gone(Exception):
     """The instance died before its answer was sent."""
 
 
+@proves("charge.delivered")
 async def test_what_was_not_sent_and_is_sent_again_for_its_key_stays_charged(tmp_path, clock):
     async with service(tmp_path, clock) as e:
         await buy(e)

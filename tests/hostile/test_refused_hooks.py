@@ -4,6 +4,7 @@ import json
 
 from tests.calls.parts import RICH
 from tests.hostile.refused_hooks import Thief
+from tests.requirements import proves
 from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import LOCAL, open_room
 from toolserver.webhooks.conditions import ConditionInput
@@ -12,6 +13,7 @@ SLOTS = 11  # within an hour of the first body
 PER_HOUR = 10
 
 
+@proves("webhook.unpaid-bodies")
 async def test_refusing_every_body_gives_no_more_of_them_than_the_setting_says(tmp_path):
     async with open_room(tmp_path, network=LOCAL) as room, receiving() as receiver:
         thief = Thief(room, receiver)
@@ -27,6 +29,7 @@ async def test_refusing_every_body_gives_no_more_of_them_than_the_setting_says(t
     assert sum(stats["by_reason"].values()) == 5 * SLOTS, "every released fire stands in the log"
 
 
+@proves("webhook.unpaid-bodies")
 async def test_a_restart_does_not_begin_a_new_hour(tmp_path):
     bodies, clock = set(), None
     for _ in range(4):
@@ -73,6 +76,7 @@ async def test_a_receiver_that_fails_now_and_then_gets_every_later_body_and_pays
     assert "uncharged_limit" not in {fire.reason for fire in fires}
 
 
+@proves("webhook.challenge")
 async def test_a_challenge_is_signed_has_no_data_and_another_id_and_the_body_follows_it(tmp_path):
     async with open_room(tmp_path) as room, receiving(status(500)) as receiver:
         await room.subscribe(receiver.url())

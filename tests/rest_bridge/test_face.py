@@ -391,6 +391,7 @@ async def test_a_paid_call_is_repeated_with_its_key_for_nothing_also_from_the_ca
     assert found[0].content == found[1].content
 
 
+@proves("charge.head")
 async def test_whether_a_call_would_be_taken_is_asked_for_without_charge_and_without_a_body():
     async with face() as (client, e):
         asked = [await client.head("/api/pro/report", headers={"authorization": f"Bearer {RICH}"}) for _ in range(2)]

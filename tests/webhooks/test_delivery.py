@@ -77,6 +77,7 @@ async def test_every_end_has_one_word_and_is_reached_in_time(answer, expected):
     assert len(receiver.requests) == 1
 
 
+@proves("webhook.no-redirect")
 async def test_a_redirect_is_not_followed():
     async with receiving() as target:
         async with receiving(status(302, f"Location: {target.url()}")) as receiver, sending() as sender:
@@ -130,6 +131,7 @@ async def test_the_guard_alone_keeps_every_form_of_this_machine_from_being_conne
         assert receiver.connections == 0
 
 
+@proves("webhook.rebinding")
 async def test_a_name_that_leads_inside_on_its_second_lookup_is_not_connected_to():
     async with receiving() as receiver:
         answers = iter([["1.1.1.1"], ["127.0.0.1"]])

@@ -94,6 +94,7 @@ async def test_a_failed_attempt_is_repeated_with_the_same_id_and_bytes_and_a_new
     assert (fire.state, fire.attempts) == ("charged", 2)
 
 
+@proves("no-charge.delivery-failed")
 async def test_four_attempts_in_a_slot_and_then_the_credits_come_back(room):
     async with receiving(status(500)) as receiver:
         subscription = await room.subscribe(receiver.url())
@@ -145,6 +146,7 @@ async def test_a_retry_after_is_waited_for(room):
         assert (len(receiver.requests), await room.spent()) == (2, 1)
 
 
+@proves("webhook.pause-reasons")
 async def test_410_stops_the_subscription(room):
     async with receiving(status(410)) as receiver:
         subscription = await room.subscribe(receiver.url())
@@ -164,7 +166,7 @@ async def test_another_refusal_is_tried_once_more(room):
         assert len(receiver.requests) == 2
 
 
-@proves("webhook.autopause")
+@proves("webhook.autopause", "webhook.pause-reasons")
 async def test_without_credits_the_subscription_pauses_and_nothing_is_sent(room):
     async with receiving() as receiver:
         subscription = await room.subscribe(receiver.url(), token=POOR)
@@ -174,6 +176,7 @@ async def test_without_credits_the_subscription_pauses_and_nothing_is_sent(room)
     assert (after.state, after.pause_reason) == ("paused", "insufficient_credits")
 
 
+@proves("webhook.pause-reasons")
 async def test_a_revoked_token_pauses_with_that_reason(room):
     async with receiving() as receiver:
         subscription = await room.subscribe(receiver.url())
@@ -183,6 +186,7 @@ async def test_a_revoked_token_pauses_with_that_reason(room):
     assert (await room.subscription(subscription.id)).pause_reason == "expired"
 
 
+@proves("webhook.ledger-away")
 async def test_while_the_ledger_is_away_the_slot_is_left_out_and_nobody_is_paused(room, monkeypatch):
     async def away(*_, **__):
         raise BillingUnavailable("away")
@@ -247,6 +251,7 @@ async def test_a_reservation_that_is_gone_ends_the_fire(room, monkeypatch):
     assert (fire.state, fire.reason) == ("released", "delivery_failed")
 
 
+@proves("webhook.stale")
 async def test_stale_data_are_not_delivered_and_not_charged(room):
     async with receiving() as receiver:
         subscription = await room.subscribe(receiver.url())
@@ -306,6 +311,7 @@ async def test_one_that_is_cancelled_while_it_waits_for_its_turn_is_not_sent(roo
     assert (await room.spent(), await room.held()) == (1, 0)
 
 
+@proves("webhook.pause-reasons")
 async def test_a_day_of_failures_pauses_the_subscription_and_says_why(room):
     async with receiving(status(404)) as receiver:
         subscription = await room.subscribe(receiver.url())
@@ -368,6 +374,7 @@ async def test_a_failed_test_is_attempted_once_and_changes_nothing(room):
     assert (await room.subscription(subscription.id)).failed_count == 0
 
 
+@proves("webhook.released-logged")
 async def test_every_released_fire_is_in_the_public_log_also_of_subscriptions_that_are_paused_or_cancelled(room):
     now = lambda: int(room.clock.time() * 1000)  # noqa: E731
     async with receiving(status(500)) as receiver:

@@ -105,6 +105,7 @@ async def test_no_form_of_an_inside_address_is_registered_or_delivered_to(tmp_pa
         assert (await room.spent(), await room.held()) == (0, 0)
 
 
+@proves("webhook.rebinding")
 @pytest.mark.parametrize("addresses", a_share(NAMED, 4), ids=",".join)
 async def test_a_name_that_leads_inside_is_refused_at_registration_and_after_a_rebinding(
     tmp_path, monkeypatch, addresses

@@ -7,6 +7,7 @@ import pytest
 from tests.calls.parts import START, engine
 from tests.calls.shop import premium_broken, premium_liar, premium_void
 from tests.calls.toy import FIRST, SECOND, premium_report
+from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.core.models import TopLevel
 from toolserver.errors import InvalidArguments
@@ -50,6 +51,7 @@ async def test_a_payload_is_the_answer_that_other_callers_get(source):
     assert source.decode(payload) is source.decode(payload)
 
 
+@proves("webhook.short-name")
 async def test_premium_endpoints_have_short_names_and_their_own_parameters(source):
     assert source.endpoints == ["broken", "heard", "liar", "report", "void"]
     assert source.operation("nothing") is None

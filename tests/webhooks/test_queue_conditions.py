@@ -20,6 +20,7 @@ def reports_of(receiver):
     return [(body["condition"]["state"], body["condition"]["old"], body["condition"]["new"]) for body in bodies]
 
 
+@proves("webhook.condition-cost")
 async def test_a_condition_is_delivered_when_it_fires_and_when_it_clears_and_each_costs_a_credit(tmp_path):
     async with open_room(tmp_path) as room, receiving() as receiver:
         await room.subscribe(receiver.url(), when=ABOVE)

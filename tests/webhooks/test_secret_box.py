@@ -2,6 +2,7 @@ import stat
 
 import pytest
 
+from tests.requirements import proves
 from toolserver.webhooks.secret_box import (
     KEY_FILE,
     OVERLAP_MS,
@@ -14,6 +15,7 @@ from toolserver.webhooks.secret_box import (
 HELD = SubscriptionSecrets("whsec_secret", headers={"X-Key": "hidden"})
 
 
+@proves("webhook.secrets")
 def test_secrets_are_unreadable_without_the_key_and_whole_with_it(tmp_path):
     sealed = open_key(tmp_path).seal(HELD)
     assert b"secret" not in sealed

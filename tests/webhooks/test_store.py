@@ -6,6 +6,7 @@ import pytest
 
 from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
+from tests.requirements import proves
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.errors import NotFound, SubscriptionConflict
 from toolserver.sql.sqlite import durable
@@ -133,6 +134,7 @@ async def test_a_paused_subscription_does_not_come_due_and_goes_on_with_its_next
     assert await store.apply(ResumeSubscription(ID, OWNER, NOW + 2 * DAY)) == resumed
 
 
+@proves("webhook.resume")
 async def test_a_failing_endpoint_is_resumed_after_a_cooldown(store):
     await store.apply(AddSubscription(subscription()))
     await store.apply(PauseSubscription(ID, None, "endpoint_failing", NOW))

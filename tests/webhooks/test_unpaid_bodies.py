@@ -4,6 +4,7 @@ import pytest
 
 from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
+from tests.requirements import proves
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.webhooks.fire_operations import AcceptFire, AddFire
 from toolserver.webhooks.records import Attempt
@@ -35,6 +36,7 @@ async def refuse(store, number, *arguments, **changes):
     return admission
 
 
+@proves("webhook.unpaid-bodies", "webhook.challenge")
 async def test_an_account_has_so_many_unpaid_bodies_in_any_hour_over_tokens_targets_and_hosts(store):
     payer = {"payer": OWNER}
     admissions = [await refuse(store, n, NOW + n, owner=f"{n:064x}", **payer) for n in range(PER_HOUR)]
@@ -78,6 +80,7 @@ async def test_a_target_or_host_that_refused_others_is_challenged_unless_it_acce
     assert await admit(store, 22, owner="d" * 64, delivered_count=1, consecutive_failures=1, **shared) == "challenge"
 
 
+@proves("webhook.unpaid-bodies")
 async def test_a_new_subscription_continues_the_counts_of_the_old_one(store):
     for number in range(PER_HOUR):
         await store.apply(AddSubscription(subscription(number)))

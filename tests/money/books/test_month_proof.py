@@ -8,6 +8,7 @@ from contextlib import closing
 import pytest
 
 from tests.money.books.months import FEBRUARY, JANUARY, MARCH, closer_of, sell_three_months
+from tests.requirements import proves
 from toolserver.money.books.month_archive import ArchiveBroken, name_archive
 from toolserver.money.books.month_proof import prove_month, prove_months
 from toolserver.money.books.sql_months import MonthRefused
@@ -74,12 +75,14 @@ def rows_of(lines, table):
     return list(range(start + 1, end))
 
 
+@proves("books.month")
 def test_an_archive_that_nobody_changed_proves_its_month(archive):
     lines, prove = archive
     assert prove(lines) == []
     assert prove(lines, sign=True) == []
 
 
+@proves("books.month")
 def test_any_change_of_a_row_is_not_what_was_signed(archive):
     lines, prove = archive
     place = rows_of(lines, "receipt")[0]

@@ -7,6 +7,7 @@ from itertools import chain
 import pytest
 
 from tests.money.ledger.ledgers import token
+from tests.requirements import proves
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger import sql_tables
 from toolserver.money.ledger.allowance import AllowanceTerms, draft_allowance
@@ -171,6 +172,7 @@ def test_charges_whose_answers_are_on_their_way_are_noted_until_they_were_sent_o
     assert journal(db) == []
 
 
+@proves("charge.delivered")
 def test_charges_that_were_not_sent_before_the_process_ended_are_released_with_what_is_kept_of_them(db):
     charge_undelivered(db, "c1", "c2", "c3")
     apply_operation(db, Settle("c2", "5xx"), NOW)  # released, and noted by nobody

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import KINDS, opened, token
+from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.errors import InsufficientCredits, InvalidToken, NotFound
 from toolserver.money.ledger.memory import MemoryLedger
@@ -54,6 +55,7 @@ async def read_all(ledger, who=BUYER, limit=100, **query):
         before = page.next_before
 
 
+@proves("statement.entries")
 async def test_each_movement_has_its_entry_and_they_add_up_to_the_balance(ledger):
     await use(ledger, "charged")
     await use(ledger, "released", ends=("5xx",))
@@ -78,6 +80,7 @@ async def test_each_movement_has_its_entry_and_they_add_up_to_the_balance(ledger
     assert entries[-1].cause.startswith("eip155:8453:0x")
 
 
+@proves("statement.pages")
 async def test_pages_of_any_size_hold_every_entry_once_in_order(ledger):
     for number in range(7):
         await use(ledger, f"c{number}", credits=1, ends=(None, "5xx") if number % 3 else (None,))

@@ -4,6 +4,7 @@ import anyio
 import pytest
 
 from tests.money.purchases.parts import NOW
+from tests.requirements import proves
 from toolserver.money.ledger.store import open_ledger
 from toolserver.money.purchases.quotes import ADDRESS_MARK, BLOCK, AddressNumbers
 from toolserver.money.purchases.records import PurchaseDraft
@@ -22,6 +23,7 @@ def quote(index: int) -> PurchaseDraft:
     return PurchaseDraft(bytes([index + 1]) * 32, bytes([index + 1]) * 20, index, 10**6, 50, None, NOW, NOW)
 
 
+@proves("quote.numbers")
 async def test_the_block_is_on_the_disk_before_its_first_number_is_used(tmp_path, store):
     marks = HighWater(tmp_path)
     numbers = AddressNumbers(store, marks=marks)
@@ -54,6 +56,7 @@ async def test_two_processes_set_different_blocks_aside(tmp_path, store):
     assert [await one.take(), await other.take(), await one.take(), await other.take()] == [0, BLOCK, 1, BLOCK + 1]
 
 
+@proves("quote.numbers")
 @pytest.mark.parametrize(
     ("first", "used", "mark", "next"), [(0, 7, 3, 8), (9, 7, 3, 9), (0, 7, 20, 20), (0, 7, None, 8)]
 )
@@ -73,6 +76,7 @@ async def test_a_dropped_block_is_not_used_any_more(store):
     assert await numbers.take() == 6
 
 
+@proves("quote.numbers")
 async def test_nothing_is_given_out_while_the_mark_cannot_be_written(tmp_path, store):
     (tmp_path / "keys").write_text("a file where the folder should be")
     numbers = AddressNumbers(store, marks=HighWater(tmp_path))

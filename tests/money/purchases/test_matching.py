@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.money.purchases.parts import OTHER, PAYER, receipt, transfer_log, word
+from tests.requirements import proves
 from toolserver.money.purchases.matching import (
     AUTHORIZATION_USED,
     MOST,
@@ -76,6 +77,7 @@ FORGED = {
 }
 
 
+@proves("purchase.usdc-only")
 @pytest.mark.parametrize("log", FORGED.values(), ids=FORGED.keys())
 def test_what_only_looks_like_a_transfer_is_none(log):
     assert match_deposit(receipt(log), US) is None

@@ -69,6 +69,7 @@ async def test_quotes_made_at_once_have_addresses_of_their_own_in_order(tmp_path
         assert len({q.memo for q in made}) == 30
 
 
+@proves("quote.numbers")
 async def test_no_address_is_given_out_twice_after_a_backup_was_restored(tmp_path):
     def quotes(d):
         terms = QuoteTerms(KEY.address, 1800)
@@ -128,6 +129,7 @@ async def test_what_one_server_alone_cannot_check_is_not_offered(tmp_path):
         assert refused.value.headers["Retry-After"]
 
 
+@proves("quote.secret-memo")
 async def test_the_memo_is_neither_stored_nor_logged(tmp_path, caplog):
     caplog.set_level(logging.DEBUG)
     async with desk(tmp_path, [Server()]) as d:

@@ -4,6 +4,7 @@ import pytest
 
 from tests.money.purchases.parts import NOW, TX, TX2, Server, address_of, desk, paid
 from tests.postgres import POSTGRES
+from tests.requirements import proves
 from toolserver.errors import InvalidArguments, PaymentPending
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.quotes import HOUR_S, Ceilings
@@ -12,6 +13,7 @@ from toolserver.money.purchases.store import approve_transfer, read_review_cases
 USD = ATOMIC
 
 
+@proves("purchase.ceilings")
 async def test_a_quote_beyond_one_purchase_is_refused_with_the_bound(tmp_path):
     async with desk(tmp_path, [Server()], ceilings=Ceilings(purchase=100 * USD)) as d:
         await d.quote("100")
@@ -32,6 +34,7 @@ async def test_a_quote_says_that_a_person_would_have_to_approve_it(tmp_path):
         assert "within a day" in str((await d.quote("16")).review)
 
 
+@proves("purchase.ceilings")
 async def test_what_arrives_beyond_a_ceiling_waits_until_it_is_approved(tmp_path):
     server = Server()
     async with desk(tmp_path, [server], ceilings=Ceilings(hour=50 * USD)) as d:
@@ -58,6 +61,7 @@ PAYMENT = """INSERT INTO x402_payment(payload, authorizer, nonce, amount, reques
   VALUES(?, ?, ?, 7000000, 'topup new', 'settling', 1, ?)"""
 
 
+@proves("purchase.ceilings")
 @BOTH
 async def test_transfers_and_signed_payments_count_together_from_a_moment_on(kind, tmp_path):
     server = Server()

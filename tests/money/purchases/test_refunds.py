@@ -7,6 +7,7 @@ import pytest
 from tests.money.ledger.ledgers import token
 from tests.money.purchases.parts import NOW, TX, Server, address_of, desk, paid
 from tests.postgres import POSTGRES
+from tests.requirements import proves
 from toolserver.core.caller import token_hash
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.refunds import (
@@ -36,6 +37,7 @@ def test_a_credit_is_paid_back_at_its_price():
     assert (draft.amount, draft.expires_at) == (100_000, 1000 + 7 * 86_400_000)
 
 
+@proves("refund.once")
 @pytest.mark.parametrize(("credits", "why"), [(6, "holds only 5"), (5, "4 credits were paid for")])
 def test_neither_more_than_is_held_nor_more_than_was_paid_for(credits, why):
     with pytest.raises(RefundRefused, match=why):
@@ -43,6 +45,7 @@ def test_neither_more_than_is_held_nor_more_than_was_paid_for(credits, why):
     RefundRoom(5, 4).require(4)
 
 
+@proves("refund.once")
 def test_what_was_asked_for_is_booked_once_and_in_time():
     require_bookable(ASKED, ASKED.expires_at)
     with pytest.raises(RefundRefused, match="ask again"):
@@ -121,6 +124,7 @@ async def test_the_transaction_that_was_sent_first_is_not_forgotten_for_another(
     assert (await refunds.find("rf_1")).tx_hash == bytes([8]) * 32
 
 
+@proves("refund.once")
 async def test_two_refunds_that_fit_one_by_one_do_not_both_fit(shop):
     d, refunds, bought = shop
     for id in ("rf_1", "rf_2"):

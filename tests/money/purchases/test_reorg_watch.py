@@ -282,6 +282,7 @@ async def kinds(d):
     return [case.kind for case in read_review_cases(d.ledger.file.path)]
 
 
+@proves("purchase.second-server")
 async def test_a_transfer_that_two_servers_report_is_confirmed_and_asked_about_no_more(tmp_path):
     first, second = Server(), Server()
     async with desk(tmp_path, [first, second]) as d:
@@ -293,6 +294,7 @@ async def test_a_transfer_that_two_servers_report_is_confirmed_and_asked_about_n
         assert await kinds(d) == []
 
 
+@proves("purchase.second-server")
 async def test_a_server_that_lies_is_found_within_a_minute_and_listed(tmp_path, caplog):
     liar, honest = Server(), Server()
     async with desk(tmp_path, [liar, honest]) as d:

@@ -72,6 +72,7 @@ async def test_a_memo_that_was_never_given_out_is_not_found_and_nobody_is_asked(
         assert server.asked == 0
 
 
+@proves("purchase.verifier")
 async def test_a_quote_with_a_challenge_is_claimed_with_its_verifier_only(tmp_path, server):
     verifier = "v" * 43
     async with desk(tmp_path, [server]) as d:

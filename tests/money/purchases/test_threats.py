@@ -9,6 +9,7 @@ import pytest
 from tests.money.purchases.anvil import ALICE, BOB, FOLDER, RELAY, called, transfer_call
 from tests.money.purchases.onchain import confirmed, execute, wallet
 from tests.money.purchases.parts import desk
+from tests.requirements import proves
 from toolserver.errors import (
     AlreadyCredited,
     BelowMinimum,
@@ -73,6 +74,7 @@ async def test_the_victims_transaction_is_worth_nothing_to_an_attacker(d, anvil)
 # --- wrong token, fake log
 
 
+@proves("purchase.usdc-only")
 async def test_a_token_that_is_not_usdc_is_no_payment(d, anvil):
     quote = await d.quote()
     forger, twin = anvil.deploy("Forger"), anvil.deploy("Usd")

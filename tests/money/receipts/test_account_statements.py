@@ -5,6 +5,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from tests.calls.parts import START
+from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.memory import MemoryLedger
@@ -33,6 +34,7 @@ async def ledger():
     return ledger
 
 
+@proves("statement.receipts")
 async def test_a_call_names_the_receipt_that_exists_and_a_purchase_its_transaction(ledger):
     found = await AccountStatements(ledger, Kept()).read(TOKEN, ALL)
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.calls.parts import START
 from tests.money.receipts.test_merkle import mth, root_from_path
+from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.money.receipts.keys import KeyRing
 from toolserver.money.receipts.log import (
@@ -43,6 +44,7 @@ def booked(key, number=0, receipt=True, *, hour=HOUR, credits=2):
     return BookedCall(hour, key * 32, "5xx", "/x", credits, digest, int(NOW * 1000))
 
 
+@proves("no-charge-log.leaves")
 def test_a_bucket_is_one_token_tool_reason_and_hour(namer):
     same = namer.name(CALL, HOUR)
     assert namer.name(CALL._replace(at=NOW + 9, credits=7, receipt_sha256="0" * 64), HOUR) == same

@@ -75,6 +75,7 @@ async def test_a_paid_answer_carries_its_receipt_and_the_digest_of_exactly_its_b
     assert (found["valid"], found["checks"]["body"], found["core"]) == (True, True, core)
 
 
+@proves("charge.head")
 async def test_head_checks_a_paid_call_and_neither_composes_nor_charges(tmp_path, monkeypatch):
     async with shop(tmp_path) as s:
         made = await s.buy("/api/pro/report?history=30d")
@@ -174,6 +175,7 @@ async def test_an_answer_of_old_data_and_one_that_could_not_be_made_have_receipt
     assert nothing.headers["retry-after"] == "15"
 
 
+@proves("receipt.refused")
 async def test_a_refused_payment_has_no_receipt(tmp_path):
     async with shop(tmp_path) as s:
         poor = await s.rest.get("/api/pro/report", headers={"authorization": f"Bearer {POOR}"})
@@ -290,6 +292,7 @@ async def test_the_published_keys_verify_what_was_signed(tmp_path):
     assert not any("d" in key for key in [*keys, single])
 
 
+@proves("receipt.retired-keys")
 async def test_receipts_outlive_the_key_that_signed_them(tmp_path):
     async with shop(tmp_path) as s:
         old = (await s.buy()).headers["x-service-receipt"]
@@ -321,6 +324,7 @@ async def test_after_a_revocation_only_receipts_on_record_from_before_count(tmp_
     assert (new["valid"], new["key_id"] == stolen.kid) == (True, False)
 
 
+@proves("receipt.trusted-keys")
 async def test_a_receipt_of_a_sister_service_is_verified_with_the_key_the_operator_put_there(tmp_path):
     sister, stranger = make_key(), make_key()
     async with shop(tmp_path) as s:
@@ -412,7 +416,7 @@ async def test_a_body_that_is_no_json_object_is_400(tmp_path, body):
         assert (await s.rest.post("/api/receipt/verify", content=body)).status_code == 400
 
 
-@proves("premium.verifier")
+@proves("premium.verifier", "receipt.verdict")
 async def test_an_agent_verifies_a_receipt_over_mcp(tmp_path):
     async with shop(tmp_path) as s:
         bought = await s.tell("premium_report")
@@ -440,7 +444,7 @@ async def test_a_repeated_call_has_the_same_receipt_and_one_charge(tmp_path):
     assert first.headers["x-service-receipt"] != other.headers["x-service-receipt"]
 
 
-@proves("charge.idempotent")
+@proves("charge.idempotent", "idempotency.restart")
 async def test_a_call_repeated_after_a_restart_has_the_same_bytes_and_receipt(tmp_path):
     async with shop(tmp_path) as s:
         first = await s.buy(idempotency_key="k")
@@ -511,6 +515,7 @@ async def test_every_one_of_many_concurrent_calls_has_its_own_receipt(tmp_path):
     assert all(core_of(answer)["credits_charged"] == 2 for answer in answers)
 
 
+@proves("charge.receipted")
 async def test_without_a_receipt_there_is_no_charge(tmp_path, monkeypatch):
     async with shop(tmp_path) as s:
 
@@ -598,6 +603,7 @@ async def test_the_verification_in_the_documents_works_as_written(tmp_path):
     assert request_text("GET", "/api/pro/briefing", {"include": ["btc", "fear-greed"], "history": "24h"}) == line
 
 
+@proves("receipt.reference")
 async def test_a_caller_who_prefers_a_reference_gets_the_id_and_finds_the_receipt_later(tmp_path):
     async with shop(tmp_path) as s:
         first = await s.buy()  # not cached yet

@@ -105,7 +105,13 @@ async def test_a_day_without_anything_is_zeros(tmp_path):
 
 
 @proves(
-    "premium.no-charge-log", "no-charge.5xx", "no-charge.schema", "no-charge.stale", "charge.empty", "charge.all-failed"
+    "premium.no-charge-log",
+    "no-charge.5xx",
+    "no-charge.schema",
+    "no-charge.stale",
+    "charge.empty",
+    "charge.all-failed",
+    "no-charge.empty",
 )
 async def test_every_way_a_call_can_be_free_of_charge_is_in_the_account(tmp_path):
     async with shop(tmp_path) as s:
@@ -200,6 +206,7 @@ async def test_an_auditor_can_rebuild_the_log_from_what_is_public_and_finds_ever
     assert day["log"] == {"origin": "data.example" + LOG, "size": 701, "root": root64, "waiting": 0}
 
 
+@proves("no-charge-log.bucket")
 async def test_a_receipt_of_an_uncharged_call_comes_with_the_proof_when_its_hour_is_over(tmp_path):
     async with shop(tmp_path) as s:
         await fill(s, 10)
@@ -257,6 +264,7 @@ async def test_only_who_holds_the_receipt_and_knows_the_token_can_open_the_key_o
     assert not {place["key"], place["salt"]} & {later["key"], later["salt"]}
 
 
+@proves("no-charge-log.bucket")
 @pytest.mark.parametrize(
     ("query", "status"),
     [
@@ -336,6 +344,7 @@ async def test_what_the_log_has_not_is_not_there(tmp_path, path, status):
         assert (await s.rest.get(LOG + path)).status_code == status
 
 
+@proves("no-charge-log.hours")
 async def test_calls_are_booked_at_once_and_the_closed_hour_is_appended_and_signed_by_one_task(tmp_path):
     async with shop(tmp_path) as s:
         log = s.evidence.log
@@ -377,6 +386,7 @@ async def test_a_call_that_ends_when_its_hour_is_in_the_log_is_booked_in_the_nex
     assert [leaf["hour"][11:13] for leaf in leaves] == ["08", "09"]
 
 
+@proves("no-charge-log.hours")
 async def test_only_the_one_that_holds_the_lease_appends_until_it_has_been_silent_for_two_minutes(tmp_path):
     async with shop(tmp_path) as s:
         await fill(s, 1)
@@ -392,6 +402,7 @@ async def test_only_the_one_that_holds_the_lease_appends_until_it_has_been_silen
         assert (await s.evidence.log.checkpoint()).size == 2
 
 
+@proves("no-charge-log.never-smaller")
 async def test_a_log_that_was_rewritten_is_never_signed_again(tmp_path):
     async with shop(tmp_path) as s:
         await fill(s, 3)
@@ -424,6 +435,7 @@ async def accept(path):
         await file.alone(file.rows.accept)
 
 
+@proves("no-charge-log.never-smaller")
 async def test_a_log_that_shrank_is_never_signed_again(tmp_path, caplog):
     async with shop(tmp_path) as s:
         await fill(s, 3)
@@ -439,6 +451,7 @@ async def test_a_log_that_shrank_is_never_signed_again(tmp_path, caplog):
     assert "does not extend its last checkpoint" in caplog.text
 
 
+@proves("no-charge-log.mark")
 @pytest.mark.parametrize("more", [0, 1, 2, 5])
 async def test_a_log_that_a_backup_made_shorter_is_never_signed_however_it_grows(tmp_path, more):
     file = tmp_path / "ledger.sqlite3"
@@ -511,7 +524,7 @@ async def test_invented_tokens_cannot_fill_the_log(tmp_path):
         assert s.evidence.log.first_this_minute("circuit_breaker", "x", "/x")
 
 
-@proves("charge.hang-up")
+@proves("charge.hang-up", "no-charge.cancelled")
 async def test_a_caller_who_hangs_up_is_in_the_account_without_a_receipt(tmp_path):
     async with shop(tmp_path) as s:
         started = anyio.Event()
@@ -544,6 +557,7 @@ async def test_nothing_public_leads_to_a_token_or_a_caller(tmp_path):
         assert secret.encode() not in public
 
 
+@proves("no-charge-log.leaves")
 async def test_concurrent_uncharged_calls_of_a_token_are_one_leaf_with_all_their_receipts(tmp_path):
     async with shop(tmp_path) as s:
         await s.ledger.mint(RICH, 10_000, cause="more")
@@ -671,6 +685,7 @@ def test_a_second_log_has_a_number_in_its_name_and_begins_with_the_leaves_there_
         read_mark(marks)
 
 
+@proves("no-charge-log.mark")
 async def test_what_was_signed_is_kept_outside_the_database_and_never_goes_back(quiet, clock, tmp_path):
     empty = await quiet.checkpoint()
     assert read_mark(HighWater(tmp_path)) == LogMark(0, empty.root)

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.money.receipts.test_sign import JWS, KEY, OBJECT, SALE, core, signed
+from tests.requirements import proves
 from toolserver.money.receipts.keys import b64, make_key, unb64
 from toolserver.money.receipts.sign import SAFE, compact, encode, signing_input
 from toolserver.money.receipts.verify import CHECKS, IssuerRecord, Unreadable, parse_receipt, verdict
@@ -44,6 +45,7 @@ def test_a_genuine_receipt_is_valid_in_either_form_and_any_order(receipt):
     }
 
 
+@proves("receipt.tamper-evident")
 @given(st.integers(0, len(JWS) - 1), st.characters(codec="ascii"))
 def test_no_character_of_a_receipt_can_be_changed(at, letter):
     changed = JWS[:at] + letter + JWS[at + 1 :]
@@ -58,6 +60,7 @@ def test_no_bit_of_a_signature_can_be_changed(bit):
     assert failed(said(f"{head}.{payload}.{b64(bytes(raw))}")) == ["signature"]
 
 
+@proves("receipt.tamper-evident")
 @pytest.mark.parametrize("name", list(core()))
 def test_no_member_of_the_core_can_be_changed_or_left_out(name):
     other = {**core(), "log": {"origin": "x", "index": 1}, "settlement": "released", "kind": "webhook", "v": 1}

@@ -9,6 +9,7 @@ from eth_utils.crypto import keccak
 
 from tests.core.rpc_server import endless, rpc_server
 from tests.money.x402.parts import NOW, PAY_TO, PAYER, REPORT, TERMS, signed
+from tests.requirements import proves
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, TRANSFER
 from toolserver.money.purchases.units import USDC
 from toolserver.money.x402 import wire
@@ -133,6 +134,7 @@ class LongChain(Chain):
         return {"id": call["id"], "result": found}
 
 
+@proves("x402.search")
 @pytest.mark.parametrize("downtime", [0, 999, 2000, 43_200])
 async def test_however_long_we_were_down_a_use_is_found_from_the_block_of_the_hand_over_on(downtime):
     chain = LongChain(used_in=10_003, height=10_003 + downtime)

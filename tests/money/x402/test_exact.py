@@ -6,6 +6,7 @@ import pytest
 
 from tests.calls.toy import FIRST, SECOND
 from tests.money.x402.parts import NOW, PAYER_TEXT, REGISTRY, desk, payload, response_of, signed
+from tests.requirements import proves
 from toolserver.errors import (
     IdempotencyConflict,
     InternalError,
@@ -58,6 +59,7 @@ async def test_the_same_payment_again_is_the_same_answer(tmp_path):
         assert d.script.asked == []
 
 
+@proves("x402.call")
 async def test_twenty_twins_pay_once(tmp_path):
     payment = signed()
     async with desk(tmp_path) as d:
@@ -74,6 +76,7 @@ async def test_twenty_twins_pay_once(tmp_path):
         assert len({each.sold.receipt_id for each in found}) == 1
 
 
+@proves("x402.one-answer")
 async def test_a_payment_does_not_buy_another_answer(tmp_path):
     payment = signed()
     async with desk(tmp_path) as d:
@@ -90,6 +93,7 @@ async def test_a_payment_does_not_buy_another_answer(tmp_path):
 KEY = "a-long-idempotency-key"
 
 
+@proves("x402.again")
 @pytest.mark.parametrize(
     ("first", "again", "after_s", "is_answered"),
     [
@@ -216,6 +220,7 @@ async def test_two_calls_racing_for_one_authorisation(tmp_path):
 # --- never settled for what is not owed ---
 
 
+@proves("x402.unsettled")
 async def test_nothing_is_taken_when_no_source_answers(tmp_path):
     async with desk(tmp_path) as d:
         d.engine.internet.serves(FIRST, DOWN)
@@ -280,6 +285,7 @@ async def test_what_fails_for_nothing_is_bounded_too(tmp_path):
         assert await d.rows("SELECT count(*) FROM uncharged_call") == [(10,)]
 
 
+@proves("x402.unsettled")
 @pytest.mark.parametrize(
     ("name", "reason"),
     [("premium_broken", "5xx"), ("premium_liar", "schema_failure"), ("premium_void", "empty_result")],
@@ -349,6 +355,7 @@ async def test_a_payment_for_less_is_refused_with_an_offer(tmp_path):
         assert d.script.asked == []
 
 
+@proves("x402.verified-first")
 async def test_a_payment_that_is_not_verified_is_refused_before_anything_runs(tmp_path):
     async with desk(tmp_path) as d:
         d.script.verifies = lambda said: httpx.Response(

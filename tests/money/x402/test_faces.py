@@ -29,6 +29,7 @@ DOWN = httpx.Response(500)
 # --- REST ---
 
 
+@proves("x402.offer")
 @pytest.mark.parametrize(
     ("bearer", "code"),
     [(None, "missing_token"), ("Bearer x", "invalid_token"), (UNKNOWN, "invalid_token")],
@@ -60,6 +61,7 @@ async def test_a_token_that_does_not_suffice_is_told_how_to_pay(tmp_path):
         assert await d.desk.ledger.balance(token) == 1
 
 
+@proves("x402.offer")
 async def test_a_client_of_version_1_reads_the_offer_in_the_body_and_pays(tmp_path):
     async with doors(tmp_path) as d:
         offer = PaymentRequiredV1.model_validate((await d.buy(None)).json())
@@ -105,6 +107,7 @@ async def test_a_free_tool_takes_no_payment(tmp_path):
         assert (await d.buy(None, "/api/nothing")).headers.get("payment-required") is None
 
 
+@proves("x402.call")
 async def test_a_paid_call_over_rest(tmp_path):
     payment = signed()
     async with doors(tmp_path) as d:
@@ -132,6 +135,7 @@ async def test_a_refused_payment_over_rest(tmp_path):
         assert decode_payment_required_header(answer.headers["payment-required"]).accepts[0].amount == "40000"
 
 
+@proves("x402.pending")
 async def test_nobody_knows_over_rest(tmp_path):
     async with doors(tmp_path) as d:
         d.desk.script.settles = httpx.ReadTimeout("slow")
@@ -144,6 +148,7 @@ async def test_nobody_knows_over_rest(tmp_path):
         assert (told.success, told.error_reason) == (False, "settlement_pending")
 
 
+@proves("x402.unsettled")
 async def test_stale_empty_and_failed_answers_are_not_paid_for(tmp_path):
     payment = signed(validBefore=str(NOW + 7200))
     async with doors(tmp_path) as d:
@@ -162,6 +167,7 @@ async def test_stale_empty_and_failed_answers_are_not_paid_for(tmp_path):
         assert d.desk.script.settlements == 1
 
 
+@proves("x402.topup")
 async def test_a_top_up_over_rest(tmp_path):
     async with doors(tmp_path) as d:
         asked = await d.topup(None)
@@ -181,6 +187,7 @@ async def test_a_top_up_over_rest(tmp_path):
         assert (await d.rest.get("/api/payment/balance", headers=bearer)).json()["credits"] == 198
 
 
+@proves("x402.topup-again")
 async def test_a_top_up_is_not_given_twice_over_rest(tmp_path):
     payment = signed(TWO)
     async with doors(tmp_path) as d:
@@ -200,6 +207,7 @@ async def test_amounts_that_are_not_sold(tmp_path, usd):
         assert d.desk.script.asked == []
 
 
+@proves("x402.off")
 async def test_with_x402_off_nothing_of_it_is_there(tmp_path):
     async with doors(tmp_path, on=False) as d:
         call, topup = await d.buy(signed()), await d.topup(signed(TWO))
@@ -240,6 +248,7 @@ async def test_two_payments_in_one_request_are_one_too_many(tmp_path):
         assert (await d.rest.get("/api/pro/report", headers=lines)).status_code == 400
 
 
+@proves("x402.limit")
 async def test_payments_are_limited_by_address(tmp_path):
     async with doors(tmp_path, limited=True) as d:
         statuses = [(await d.buy("e30=")).status_code for _ in range(601)]
@@ -280,6 +289,7 @@ def seen(result: dict[str, Any]) -> dict[str, Any]:
     return result["structuredContent"]
 
 
+@proves("x402.offer")
 async def test_an_offer_over_mcp_is_error_and_offer_in_one(tmp_path):
     async with doors(tmp_path) as d:
         told = seen(await d.tell("premium_report"))
@@ -288,6 +298,7 @@ async def test_an_offer_over_mcp_is_error_and_offer_in_one(tmp_path):
         assert (offer.x402_version, offer.accepts[0].amount) == (2, "40000")
 
 
+@proves("x402.call")
 async def test_a_paid_call_over_mcp(tmp_path):
     given = payload()
     async with doors(tmp_path) as d:

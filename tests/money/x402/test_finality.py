@@ -6,6 +6,7 @@ import pytest
 
 from tests.money.purchases.parts import Server, block_hash, observed, receipt, word
 from tests.money.x402.parts import PAY_TO, PAYER, desk, payload
+from tests.requirements import proves
 from toolserver.errors import AlreadyCredited, PaymentRequired, SalesCeilingReached, SettlementPending
 from toolserver.money.ledger.protocol import AccountRef
 from toolserver.money.purchases.chain.reorg_watch import COMPARE_S
@@ -62,6 +63,7 @@ async def test_a_small_top_up_is_credited_at_once_and_watched_until_two_servers_
         assert await cases(d) == []
 
 
+@proves("x402.finality")
 async def test_a_large_top_up_waits_for_its_finality_and_is_never_offered_anew(tmp_path):
     server = Server()
     async with desk(tmp_path, servers=[server, Server()], policy=Policy(agree_from=None)) as d:
@@ -76,6 +78,7 @@ async def test_a_large_top_up_waits_for_its_finality_and_is_never_offered_anew(t
         assert d.script.settlements == 1
 
 
+@proves("x402.finality")
 async def test_from_the_amount_of_agreement_on_two_servers_are_needed(tmp_path):
     one, two = Server(), Server()
     async with desk(tmp_path, servers=[one, two], policy=Policy(agree_from=100 * ATOMIC)) as d:
@@ -104,6 +107,7 @@ async def test_a_large_top_up_of_a_known_token_is_credited_when_it_is_final_enou
         assert (await d.topup(payment, 200, token=token)).credits == 10_000
 
 
+@proves("x402.undone")
 async def test_what_the_chain_undoes_is_taken_back_and_the_payment_buys_nothing_more(tmp_path, caplog):
     one, two = Server(), Server()
     async with desk(tmp_path, servers=[one, two]) as d:
@@ -184,6 +188,7 @@ async def test_a_transaction_without_the_authorisation_is_not_the_payment(tmp_pa
             await d.topup(payment, 5, key=KEY)
 
 
+@proves("x402.ceilings")
 async def test_what_would_cross_a_ceiling_is_refused_before_it_is_made(tmp_path):
     async with desk(tmp_path, ceilings=Ceilings(hour=8 * ATOMIC)) as d:
         await d.topup(signed(5)[1], 5, key=KEY)

@@ -4,6 +4,7 @@ import httpx
 import pytest
 
 from tests.money.x402.parts import NOW, PAYER_TEXT, REGISTRY, TERMS, Chain, Script, desk, failed, response_of, signed
+from tests.requirements import proves
 from toolserver.errors import ChainUnavailable, PaymentRequired, PaymentUsed, SettlementPending
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.x402 import wire
@@ -54,6 +55,7 @@ UNUSABLE = {
 }
 
 
+@proves("x402.spent-nonce")
 async def test_a_payment_whose_nonce_the_chain_has_and_we_do_not_know_gets_no_offer(tmp_path):
     """As after a restore from a backup: its sender would pay twice."""
     used = {"isValid": False, "invalidReason": "invalid_exact_evm_nonce_already_used", "payer": PAYER_TEXT}

@@ -5,6 +5,7 @@ import httpx
 import pytest
 
 from tests.money.x402.parts import NOW, PAYER, Chain, Desk, desk, signed
+from tests.requirements import proves
 from toolserver.core.caller import token_hash
 from toolserver.errors import PaymentUsed, SettlementPending
 from toolserver.money.purchases.credit_price import ATOMIC
@@ -136,6 +137,7 @@ async def test_the_watch_goes_on_after_a_failure(tmp_path, caplog):
         assert "could not be looked at" in caplog.text
 
 
+@proves("x402.oldest")
 async def test_a_payment_that_cannot_be_looked_at_keeps_no_other_one_waiting(tmp_path, caplog):
     one, other = signed(TWO), signed(TWO)
 
@@ -154,6 +156,7 @@ async def test_a_payment_that_cannot_be_looked_at_keeps_no_other_one_waiting(tmp
         assert "could not be looked at" in caplog.text
 
 
+@proves("x402.oldest")
 async def test_more_payments_than_one_page_holds_are_all_looked_at(tmp_path):
     async with desk(tmp_path) as d:
         for _ in range(5):
@@ -169,6 +172,7 @@ async def test_more_payments_than_one_page_holds_are_all_looked_at(tmp_path):
         assert len(set(looks)) == len(looks) == 5
 
 
+@proves("x402.search")
 async def test_the_search_starts_at_the_block_of_the_hand_over_even_after_a_restart(tmp_path):
     chain = Chain(height=1234)
     async with desk(tmp_path, chain=chain) as d:

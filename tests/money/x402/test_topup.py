@@ -9,6 +9,7 @@ from eth_account import Account
 from eth_account.messages import encode_defunct
 
 from tests.money.x402.parts import NOW, PAYER, REPORT, TERMS, Chain, Desk, Script, desk, signed
+from tests.requirements import proves
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import (
     AlreadyCredited,
@@ -48,6 +49,7 @@ async def test_without_a_payment_it_says_what_to_sign(tmp_path):
         assert wire.RESPONSE not in caught.value.headers
 
 
+@proves("x402.topup")
 async def test_a_payment_becomes_a_new_token(tmp_path):
     async with desk(tmp_path) as d:
         bought = await d.topup(signed(TWO))
@@ -60,6 +62,7 @@ async def test_a_payment_becomes_a_new_token(tmp_path):
         assert stored == [(token_hash(bought.token).hex(), None)]
 
 
+@proves("x402.topup")
 async def test_a_payment_tops_up_the_token_that_is_sent_along(tmp_path):
     payment = signed(TWO)
     async with desk(tmp_path) as d:
@@ -173,6 +176,7 @@ async def test_a_stranger_cannot_have_a_payment_put_on_a_token_of_theirs(tmp_pat
         assert await d.ledger.balance(theirs.token) == 100
 
 
+@proves("x402.topup-again")
 @pytest.mark.parametrize("after_s", [1, 180, 3600, 86_400])
 @pytest.mark.parametrize("is_used", [False, True])
 async def test_the_key_of_the_first_request_gets_the_token_again_for_a_day_and_nothing_is_credited_twice(
@@ -188,6 +192,7 @@ async def test_the_key_of_the_first_request_gets_the_token_again_for_a_day_and_n
         assert (await d.minted(), d.script.settlements) == (100, 1)
 
 
+@proves("x402.topup-again")
 @pytest.mark.parametrize("is_used", [False, True])
 async def test_after_a_day_the_key_is_forgotten_and_the_credits_stand(tmp_path, is_used):
     payment = signed(TWO)
@@ -201,6 +206,7 @@ async def test_after_a_day_the_key_is_forgotten_and_the_credits_stand(tmp_path, 
         assert await d.ledger.balance(first.token) == (98 if is_used else 100)
 
 
+@proves("x402.payer-proof")
 @pytest.mark.parametrize("after_s", [1, 180, 3600, 100_000])
 async def test_a_stranger_who_rebuilds_a_payment_from_the_chain_gets_neither_token_nor_offer(tmp_path, after_s):
     payment = signed(TWO)
@@ -239,6 +245,7 @@ async def test_a_known_payment_is_answered_whatever_may_be_bought_by_now(tmp_pat
         assert await d.topup(payment, key=KEY) == first
 
 
+@proves("x402.payer-proof")
 async def test_whoever_paid_gets_a_new_token_for_one_that_never_came(tmp_path):
     payment = signed(TWO)
     async with desk(tmp_path) as d:
@@ -254,6 +261,7 @@ async def test_whoever_paid_gets_a_new_token_for_one_that_never_came(tmp_path):
             await d.topup(payment, signature=proof(payment))
 
 
+@proves("x402.payer-proof")
 @pytest.mark.parametrize("signature", ["0x", "0x" + "1" * 130, "zz", "other"])
 async def test_another_signature_proves_nothing(tmp_path, signature):
     payment = signed(TWO)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.calls.parts import POOR, RICH, engine
 from tests.calls.toy import FIRST, SECOND, premium_report
+from tests.requirements import proves
 from tools.account.account_statement import account_statement
 from toolserver.errors import InvalidArguments, RevokedToken
 from toolserver.registry.registry import Registry, operation_of
@@ -27,6 +28,7 @@ async def read(made, token=RICH, **given):
     return json.loads(outcome.rendered.payload)
 
 
+@proves("statement.entries")
 async def test_a_call_and_what_paid_for_it_stand_in_the_statement(made):
     charged = await made.call("premium_report", token=RICH)
 
@@ -39,6 +41,7 @@ async def test_a_call_and_what_paid_for_it_stand_in_the_statement(made):
     assert (await read(made, token=POOR))["entries"] == []
 
 
+@proves("statement.pages")
 async def test_the_cursor_and_the_span_of_time_are_taken(made):
     await made.call("premium_report", token=RICH)
     first = await read(made, limit=1)

@@ -102,7 +102,7 @@ async def test_a_revoked_one_is_refused_at_once(made):
     assert (await made.call("PATCH", f"{PATH}/{body['id']}", credits=9)).json()["error"] == "allowance_conflict"
 
 
-@proves("allowance.no-children")
+@proves("allowance.no-children", "statement.allowances")
 async def test_a_child_manages_nothing_and_sees_its_own_calls_only(made):
     body = await create(made)
     child, one = body["token"], f"{PATH}/{body['id']}"

@@ -46,7 +46,7 @@ async def test_the_list_has_the_record_of_the_contract_and_no_secret(made):
     assert "hidden-value" not in answer.text
 
 
-@proves("webhook.cap")
+@proves("webhook.cap", "webhook.sixth")
 async def test_the_sixth_is_refused_even_when_fifty_come_at_once(made):
     asked = [made.call("POST", "/api/pro/subscribe", endpoint="agent-context", webhook_url=PUBLIC) for _ in range(50)]
     answers = await asyncio.gather(*asked)
@@ -141,6 +141,7 @@ async def test_what_cannot_be_taken_is_400_and_says_where(made, changed, loc):
     assert (await made.call("GET", "/api/pro/subscriptions")).json()["count"] == 0
 
 
+@proves("webhook.log")
 async def test_a_delivery_is_in_the_log_with_its_cost_and_pages_lead_on(made):
     async with receiving() as receiver:
         body = await made.subscribe(receiver.url(), headers={"X-Key": "mine"})
@@ -229,6 +230,7 @@ async def test_the_id_stands_in_the_path_only(made):
     assert (wrong.status_code, wrong.headers["allow"]) == (405, "DELETE, OPTIONS")
 
 
+@proves("webhook.secrets")
 async def test_no_token_is_stored_and_secrets_only_encrypted(made):
     body = await made.subscribe(PUBLIC, headers={"X-Key": "hidden-value"})
     store = made.service.info.webhooks._store

@@ -21,6 +21,7 @@ import tools.simulated.kraken
 import tools.simulated.large_transfers
 import tools.simulated.mempool
 import tools.simulated.okx  # noqa: F401 - registers its routes
+from tests.requirements import proves
 from tests.tools.desk import NOW
 from tests.tools.selling import sell
 from tools.parsing.bitcoin import Fees
@@ -193,6 +194,7 @@ async def test_what_is_in_neither_list_is_named_and_nothing_at_all_is_free(compo
     assert (warning.code, "NOSUCH" in warning.message, "USDT" in warning.message) == ("missing_symbols", True, False)
 
 
+@proves("charge.nothing-chosen")
 @pytest.mark.parametrize(
     ("coins", "down", "paid"),
     [

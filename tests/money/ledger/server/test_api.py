@@ -132,6 +132,7 @@ async def test_callers_of_the_old_kind_are_served(tmp_path):
         assert await ledger.holds() == []
 
 
+@proves("sister.named-commit")
 async def test_a_commit_that_names_no_call_is_refused_however_often_it_comes_and_charges_nothing(tmp_path):
     async with owner(tmp_path) as (ledger, caller):
         for more in ({}, {"outcome": "charge"}, {"outcome": "release"}, {"no_charge_reason": "5xx"}):
@@ -142,6 +143,7 @@ async def test_a_commit_that_names_no_call_is_refused_however_often_it_comes_and
         assert await ledger.balance(RICH) == 10
 
 
+@proves("sister.named-commit")
 @pytest.mark.parametrize("name", ["call_id", "reservation_id"])
 async def test_a_commit_that_names_its_call_by_either_id_is_charged_once_however_often_it_comes(tmp_path, name):
     async with owner(tmp_path) as (ledger, caller):
@@ -153,6 +155,7 @@ async def test_a_commit_that_names_its_call_by_either_id_is_charged_once_however
         assert await ledger.balance(RICH) == 8
 
 
+@proves("sister.any-reason")
 @pytest.mark.parametrize("reason", ["stale_data", "empty_result", "never heard of", "", "null", 0, False, [], {"a": 1}])
 @pytest.mark.parametrize("outcome", [None, "charge", "release"])
 async def test_whatever_the_reason_is_nothing_is_charged(tmp_path, reason, outcome):
