@@ -225,6 +225,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "answers.public-url": "Public URLs come from base_url, never from Host or X-Forwarded-*.",
         "arguments.closed": "An unknown argument is 400 with the valid names and the nearest one, over REST, MCP and"
         " the command line.",
+        "arguments.default-place": "The default place is told by a warning; given by hand it is another question.",
         "arguments.lost": "Arguments that a host lost on the way are asked for again, as an object.",
         "arguments.absent": "On MCP null and an empty text mean that an optional argument is absent.",
         "answers.truncated": "A list that is cut says so in a warning with the total.",
