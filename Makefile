@@ -4,6 +4,8 @@
 #             process, CPU=1 tells which files take most CPU
 # make pythons  run the fast set on each installed Python from 3.11 to 3.14, each in its own environment
 # make mutants  insert faults into the code one by one: each must fail the tests of its room
+# make hosts  ask real hosts of models everyday questions, and say what their models were shown: Claude Code, Codex CLI, Gemini
+#             CLI, openai-agents and LangChain, installed from npm and PyPI
 # make house  measure how large the product is and how it is cut; ARGS="--calls" counts the files that work for a call
 # make serve  run the service on live upstreams
 # make lock   write the lock files again, after a change of dependencies
@@ -24,7 +26,7 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
         -c constraints.txt
 
-.PHONY: demo test pythons mutants house serve lint lock bench peers clients clean
+.PHONY: demo test pythons mutants house serve lint lock bench peers clients hosts clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/toolserver demo $(ARGS)
@@ -35,11 +37,16 @@ serve: $(VENV)/.runtime
 # Bytecode is kept, even if the environment disables it: otherwise each process compiles 850 test files again.
 PYTEST = PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --maxprocesses 8
 
+HOSTS_AT = tests/hosts
+
 # When everything is required, what failed is run again, alone; so it is where SECOND_LOOK=1 asks for it.
 ifeq ($(REQUIRE),all)
 SECOND_LOOK = 1
 WITH = clients
 MAKEFLAGS += --jobs=2
+endif
+ifneq ($(filter-out 0,$(HOSTS)),)
+WITH += $(HOSTS_AT)/.installed
 endif
 test: $(VENV)/.dev $(WITH)
 ifeq ($(SECOND_LOOK),1)
@@ -101,8 +108,18 @@ $(CLIENTS)/node_modules/.installed: $(CLIENTS)/package.json
 	@cd $(CLIENTS) && $(NPM)
 	@touch $@
 
+# Node.js and clients without a model are among the clients.
+hosts: clients $(HOSTS_AT)/.installed
+	@HOSTS=1 CONVERSATIONS=1 REQUIRE=all $(PYTEST) $(HOSTS_AT) $(ARGS)
+
+$(HOSTS_AT)/.installed: $(VENV)/bin/python $(HOSTS_AT)/package.json $(HOSTS_AT)/agents/requirements.txt
+	@cd $(HOSTS_AT) && $(NPM)
+	@$(BIN)/python -m venv $(HOSTS_AT)/.venv-agents
+	@$(HOSTS_AT)/.venv-agents/bin/python -m pip install --quiet --disable-pip-version-check -r $(HOSTS_AT)/agents/requirements.txt
+	@touch $@
+
 clean:
-	rm -rf $(VENV) .venv-3.* flaky-tests.json .pytest_cache .mypy_cache .ruff_cache .hypothesis $(CLIENTS)/.installed $(CLIENTS)/node_modules $(CLIENTS)/.venv-* bench/.venv-peers bench/.venv-peers-mcp1 bench/node_modules
+	rm -rf $(VENV) .venv-3.* flaky-tests.json .pytest_cache .mypy_cache .ruff_cache .hypothesis $(CLIENTS)/.installed $(CLIENTS)/node_modules $(CLIENTS)/.venv-* $(HOSTS_AT)/.installed $(HOSTS_AT)/node_modules $(HOSTS_AT)/.venv-agents bench/.venv-peers bench/.venv-peers-mcp1 bench/node_modules
 
 $(VENV)/bin/python:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or later is needed")'

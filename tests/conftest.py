@@ -12,7 +12,7 @@ import pytest
 from tests.extras import PREFIX, find_samples, reason_of, skip_unless_asked_for
 from tests.idle_time import IdleLoop
 from tests.size import EVERYTHING
-from tests.surroundings import clean_surroundings
+from tests.surroundings import SEEN, clean_surroundings, name_keys_in_sight
 from tests.tools import desk
 
 pytest_plugins = [
@@ -26,7 +26,9 @@ pytest_plugins = [
 
 RECURSION = sys.getrecursionlimit()
 NOBODYS_HOME = tempfile.TemporaryDirectory(prefix="toolserver-home-", ignore_cleanup_errors=True)
-_clean = clean_surroundings(NOBODYS_HOME.name)  # no test, and no program that one starts, finds a person's keys or data
+_keys = {SEEN: names} if (names := name_keys_in_sight()) else {}
+# No test, and no program that one starts, finds a person's keys or data.
+_clean = _keys | clean_surroundings(NOBODYS_HOME.name)
 os.environ.clear()
 os.environ.update(_clean)
 REASONS_SHOWN = 12

@@ -3,7 +3,8 @@
 | variable | tests of |
 |---|---|
 | `SAMPLES=folder` | recorded bodies of upstreams; a folder `shared/upstreams` beside the checkout is found by itself |
-| `HOSTS=1` | real hosts of models, from the npm registry |
+| `HOSTS=1` | real hosts of models, from the npm registry: one question each |
+| `CONVERSATIONS=1` | the whole conversation and every refusal in each of them: `make hosts` |
 | `REHEARSAL=1` | live mode in a network namespace of its own |
 
 What the tests of an extra prove is also proved by small means of our own, in tests that always run.
@@ -19,6 +20,7 @@ import pytest
 EXTRAS = {
     "SAMPLES": "recorded upstream bodies: SAMPLES=folder",
     "HOSTS": "real hosts from the npm registry: HOSTS=1",
+    "CONVERSATIONS": "whole conversations in real hosts: make hosts",
     "REHEARSAL": "live mode in a network namespace: REHEARSAL=1",
 }
 ROOT = Path(__file__).resolve().parents[1]

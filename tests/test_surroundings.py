@@ -4,12 +4,12 @@ import os
 import re
 from pathlib import Path
 
-from tests.surroundings import KEPT, clean_surroundings
+from tests.surroundings import KEPT, SEEN, clean_surroundings, name_keys_in_sight
 from toolserver.settings import KEYS
 
 TESTS = Path(__file__).resolve().parent
 READ = re.compile(r"environ(?:\.get\(|\[)\"(\w+)\"")
-OWN = {"HOME", "BACKEND", "BROKEN", "NEVER_LOADS", "REFUSED", "LATER_S", "PATIENCE_S", "PAYLOAD", "REPLY"}
+OWN = {"HOME", "BACKEND", "BROKEN", "BROWSER", "NEVER_LOADS", "REFUSED", "LATER_S", "PATIENCE_S", "PAYLOAD", "REPLY"}
 OWN |= {"TOOLSERVER_TOKEN", "TOOLSERVER_DATABASE_URL", "XDG_DATA_HOME"}
 
 
@@ -24,6 +24,14 @@ def test_keys_settings_and_home_stay_out():
         "XDG_DATA_HOME": "/tmp/own",
         "XDG_CONFIG_HOME": "/tmp/own/.config",
     }
+
+
+def test_keys_of_model_providers_are_named_and_their_values_are_not():
+    mine = {"OPENAI_API_KEY": "secret", "GEMINI_API_KEY": "", "GOOGLE_APPLICATION_CREDENTIALS": "f", "PATH": "/bin"}
+
+    assert name_keys_in_sight(mine) == "GOOGLE_APPLICATION_CREDENTIALS OPENAI_API_KEY"
+    assert name_keys_in_sight({SEEN: "OPENAI_API_KEY"}) == "OPENAI_API_KEY"
+    assert name_keys_in_sight({"HOSTS": "1"}) == ""
 
 
 def test_this_run_has_surroundings_of_its_own():

@@ -1,5 +1,6 @@
 """The agents of examples/: the real libraries of model providers, a scripted model, and our demo."""
 
+import json
 import re
 import sys
 from collections.abc import Iterator
@@ -12,9 +13,9 @@ from anthropic.resources.messages.messages import DEPRECATED_MODELS
 from anthropic.types.model import Model
 from openai.types.shared.chat_model import ChatModel
 
+from tests.hosts.model_server import Call, ModelServer, Turn
 from tests.live.processes import ROOT, UNLIMITED, Program, started
 from tests.live.programs import PYTHON_1, installed, ran
-from tests.live.scripted_model import CALLS, ScriptedModel
 from toolserver.errors import MissingToken
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
@@ -33,16 +34,29 @@ def program(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         yield program
 
 
+CALLS = [Call("btc_price", {}), Call("premium_briefing", {"include": "earthquakes"})]
+
+
+def play(turn: Turn) -> Call | str:
+    """The model has learned its part: it calls two tools, then answers with a figure of each."""
+    if len(turn.results) < len(CALLS):
+        return CALLS[len(turn.results)]
+    price, briefing = (json.loads(result.text) for result in turn.results)
+    outcome = briefing["error"] if "error" in briefing else briefing["sections"]["earthquakes"]["count"]
+    return f"{price['data']['price_usd']} {outcome}"
+
+
 @pytest.fixture
-def model() -> Iterator[ScriptedModel]:
-    model = ScriptedModel()
+def model() -> Iterator[ModelServer]:
+    model = ModelServer(play)
     yield model
     model.close()
+    assert model.faults == []
 
 
 @pytest.mark.parametrize(("script", "python"), SCRIPTS)
 def test_an_agent_of_25_lines_answers_with_live_data(
-    program: Program, model: ScriptedModel, script: str, python: Path
+    program: Program, model: ModelServer, script: str, python: Path
 ) -> None:
     installed(python)
     code = (AGENTS / script).read_text().partition('"""\n\n')[2]
@@ -69,14 +83,14 @@ def test_an_agent_of_25_lines_answers_with_live_data(
     assert float(price) > 1000
     assert int(quakes) >= 0
     assert balance() == before - 1
-    assert len(model.asked) == 2
-    assert len(model.asked[0]["tools"]) == 21
-    assert {name for name, _ in CALLS.values()} <= set(str(model.asked[0]["tools"]).replace("'", " ").split())
+    assert len(model.asked) == len(CALLS) + 1
+    assert len(model.turns[0].tools) == 21
+    assert {call.name for call in CALLS} <= {tool.name for tool in model.turns[0].tools}
 
 
 @pytest.mark.parametrize(("script", "python"), SCRIPTS)
 def test_without_a_token_an_agent_gets_free_data_and_the_offer_to_buy(
-    program: Program, model: ScriptedModel, script: str, python: Path
+    program: Program, model: ModelServer, script: str, python: Path
 ) -> None:
     installed(python)
     environment = {

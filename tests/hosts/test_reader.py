@@ -1,0 +1,78 @@
+"""The little model of the conversations finds tools, arguments and next steps in what it is shown, and nowhere else."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tests.hosts.model_server import Call, Result, ShownTool, Turn
+from tests.hosts.reader import Reader, find_problem, proper_names
+
+
+def tool(name: str, description: str, required: tuple[str, ...] = (), **properties: Any) -> ShownTool:
+    return ShownTool(f"x__{name}", description, {"type": "object", "properties": properties, "required": required})
+
+
+PLACE = {"type": "string", "examples": ["Paris"], "maxLength": 80}
+UNITS = {"type": "string", "enum": ["us", "metric"], "description": "us: Fahrenheit and mph; metric: Celsius and km/h"}
+WEATHER = tool("weather", "Current weather anywhere: temperature and wind.", place=PLACE, units=UNITS)
+STOCKS = tool("stocks", "U.S. share prices.", symbols={"type": "string", "examples": ["AAPL,MSFT"]})
+BUY = tool("buy_credits", "A quote to buy credits.", ("usd",), usd={"type": "number", "description": "US dollars"})
+NONCE = {"type": "string", "pattern": "^memo_[0-9a-f]{4}$"}
+CONFIRM = tool("confirm", "Confirm a payment.", ("hash", "nonce"), hash={"pattern": "^0x[0-9a-f]{8}$"}, nonce=NONCE)
+PREMIUM = tool("premium", "A briefing with a receipt.", token={"type": "string", "description": "Bearer token"})
+TOOLS = [WEATHER, STOCKS, BUY, CONFIRM, PREMIUM, ShownTool("Bash", "Anything: weather, prices, credits", {})]
+
+
+def play(*said: str | Result, tools: list[ShownTool] = TOOLS) -> Call | str:
+    return Reader(("x__",))(Turn(tools=tools, said=list(said)))
+
+
+@pytest.mark.parametrize(
+    ("sentence", "name", "arguments"),
+    [
+        ("What's the weather in San Francisco, CA, in Celsius?", "weather",
+         {"place": "San Francisco, CA", "units": "metric"}),
+        ("What is the price of a share of AAPL?", "stocks", {"symbols": "AAPL"}),
+        ("What is Apple's last share price?", "stocks", {}),
+        ("Buy 5 dollars of credits.", "buy_credits", {"usd": 5}),
+    ],
+)  # fmt: skip
+def test_tools_and_arguments_come_from_the_sentence(sentence: str, name: str, arguments: dict[str, Any]) -> None:
+    assert play(sentence) == Call(f"x__{name}", arguments)
+
+
+def test_what_an_earlier_result_names_is_remembered() -> None:
+    quote = Result(Call("x__buy_credits", {"usd": 5}), '{"wallet": "0x1", "memo": "memo_12ab"}')
+    assert play("Buy 5 dollars of credits.", quote, "I have sent the payment 0x0123abcd: confirm it.") == Call(
+        "x__confirm", {"hash": "0x0123abcd", "nonce": "memo_12ab"}
+    )
+    confirmed = Result(Call("x__confirm", {}), '{"token": "svc_1", "credits": 250}')
+    assert play("Confirm it.", confirmed, "Give me the briefing.") == Call("x__premium", {"token": "svc_1"})
+
+
+def test_the_search_of_the_host_is_asked_in_the_words_of_the_user() -> None:
+    search = ShownTool("ToolSearch", "Finds tools", {"required": ["query"]})
+    sentence = "What is the price of a share?"
+    assert play(sentence, tools=[search]) == Call("ToolSearch", {"query": sentence})
+    found = Result(Call("ToolSearch", {"query": sentence}), "x__stocks")
+    assert play(sentence, found, tools=[search, *TOOLS]) == Call("x__stocks", {})
+
+
+def test_a_refusal_is_followed_where_it_says_what_to_send() -> None:
+    call = Call("x__weather", {"place": "Springfield"})
+    problem = {"error": "invalid_arguments", "errors": [{"loc": "place"}], "did_you_mean": ["Springfield, IL"]}
+    refusal = Result(call, f"Error of the host: {json.dumps({'text': json.dumps(problem)})}")
+    assert play("Weather in Springfield?", refusal) == Call("x__weather", {"place": "Springfield, IL"})
+    hidden = Result(call, "the tool has failed")
+    assert play("Weather in Springfield?", hidden) == "the tool has failed"
+
+
+def test_a_problem_is_found_where_a_host_has_put_it() -> None:
+    nested = "tool error: " + json.dumps([{"content": [{"text": json.dumps({"error": "expired"})}]}])
+    assert find_problem(nested) == {"error": "expired"}
+    assert find_problem('{"data": 1}') is None
+
+
+def test_names_and_codes_of_a_sentence() -> None:
+    assert proper_names("What is the weather in San Francisco, CA, in Celsius?") == ["San Francisco, CA", "Celsius"]
