@@ -23,6 +23,7 @@ _LAYOUTS: dict[str, Callable[[Operation], Definition]] = {
     "bedrock": definitions.bedrock,
 }
 _SEVERAL: dict[str, tuple[str, ...]] = {"both": ("openai", "anthropic"), "routes": ()}
+_OLD_KEYS = {"openai-responses": "openai_responses"}  # the list has its old name too, as DEPRECATIONS announces
 PARAMETERS = ("format", "tier", "toolset", "tools")
 CALLING = (
     "Send routes[name].method to base_url + routes[name].path. Each argument goes where routes[name].arguments says:"
@@ -53,14 +54,15 @@ def llm_tools(
     format = _spell("format", format, TOOL_FORMATS)
     chosen = _choose(registry, tier, toolset, tools)
     layouts: dict[str, Callable[[Operation], Definition]] = {**_LAYOUTS, "raw": partial(definitions.raw, facts=facts)}
-    names = _SEVERAL.get(format, (format,))
+    lists = {name: [layouts[name](operation) for operation in chosen] for name in _SEVERAL.get(format, (format,))}
     return {
         "source": facts.source,
         "generated_at": iso(generated_at),
         "docs": facts.url("/docs"),
         "auth": _auth(facts, paid=sells(registry)),
         "count": len(chosen),
-        **{name.replace("-", "_"): [layouts[name](operation) for operation in chosen] for name in names},
+        **lists,
+        **{old: lists[name] for name, old in _OLD_KEYS.items() if name in lists},
         "base_url": facts.url(""),
         "calling": CALLING,
         "routes": {operation.name: definitions.route(operation) for operation in chosen},

@@ -55,7 +55,7 @@ _BODIES: dict[str, Schema] = {
             "docs": {"type": "string", "format": "uri"},
             "auth": {"type": "object"},
             "count": {"type": "integer"},
-            **{name.replace("-", "_"): _LIST for name in TOOL_FORMATS if name not in ("both", "routes")},
+            **{name: _LIST for name in TOOL_FORMATS if name not in ("both", "routes")},
             "base_url": {"type": "string", "format": "uri"},
             "calling": {"type": "string", "description": "How to call a tool by its route"},
             "routes": {"type": "object", "additionalProperties": _ROUTE, "description": "By the names of the tools"},

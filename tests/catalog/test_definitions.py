@@ -126,7 +126,7 @@ def test_bounds_enums_defaults_and_required_arguments_are_the_tool_s_own():
 @proves("definitions.layouts")
 def test_strict_is_left_out_where_it_is_off_by_itself_and_off_where_it_is_not():
     assert "strict" not in asked("openai")["openai"][0]["function"]
-    assert asked("openai-responses")["openai_responses"][0]["strict"] is False
+    assert asked("openai-responses")["openai-responses"][0]["strict"] is False
 
 
 def test_the_raw_layout_says_where_how_and_for_how_much():

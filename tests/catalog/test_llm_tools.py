@@ -19,6 +19,9 @@ def asked(format, **more):
     return llm_tools(TINY, FACTS, format=format, generated_at=NOW, **more)
 
 
+OLD_KEY = "openai_responses"  # announced in DEPRECATIONS
+
+
 @proves("definitions.formats", "definitions.body")
 def test_both_means_openai_and_anthropic_and_is_the_default():
     document = llm_tools(TINY, FACTS, generated_at=NOW)
@@ -31,9 +34,10 @@ def test_both_means_openai_and_anthropic_and_is_the_default():
 @pytest.mark.parametrize("format", [format for format in TOOL_FORMATS if format not in ("both", "routes")])
 def test_each_format_has_one_list_of_its_name_with_every_tool(format):
     document = asked(format)
-    listed = document[format.replace("-", "_")]
+    listed = document[format]
     assert len(listed) == document["count"] == len(TINY)
-    assert [key for key in document if isinstance(document[key], list)] == [format.replace("-", "_")]
+    assert [key for key in document if isinstance(document[key], list) and key != OLD_KEY] == [format]
+    assert document.get(OLD_KEY) == (listed if format == "openai-responses" else None)
 
 
 @proves("definitions.tier")

@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 from toolserver import __version__
+from toolserver.cli.call import Words
 from toolserver.cli.main import PACKAGES, VERBS, describe_hidden, main
 from toolserver.cli.serve import load_fixtures
 from toolserver.errors import ToolserverError
@@ -204,11 +205,11 @@ def test_stdio_takes_a_list_of_tools_in_place_of_a_toolset(monkeypatch):
     loads = []
     monkeypatch.setattr("toolserver.cli.stdio.make_load", lambda flags, **named: loads.append(named))
     assert run("stdio", "--tools", "forex, tides,").exit_code == 0
-    assert run("stdio", "--toolset", "all", "--server", "https://data.example").exit_code == 0
+    assert run("stdio", "--toolset", "all", "--output-schema", "off", "--server", "https://data.example").exit_code == 0
     assert len(calls) == 2
     assert loads == [
-        {"toolset": "core", "tools": ["forex", "tides"], "server": None},
-        {"toolset": "all", "tools": None, "server": "https://data.example"},
+        {"toolset": "core", "tools": ["forex", "tides"], "server": None, "output_schema": True},
+        {"toolset": "all", "tools": None, "server": "https://data.example", "output_schema": False},
     ]
 
 
@@ -225,7 +226,7 @@ def test_a_call_ends_with_the_status_of_its_outcome_and_pays_with_the_given_toke
     done = run("call", "forex", "--args", '{"a": 1}', "--token", "t", "--json", "--data-dir", tmp_path)
     (((settings, *words), named),) = calls
     assert (done.exit_code, settings.token.get_secret_value()) == (1, "t")
-    assert (words, named) == (["forex", {"a": 1}], {"as_json": True})
+    assert (words, named) == ([Words("forex", {"a": 1}), "json"], {})
 
 
 def test_tools_and_openapi_print_what_they_list():

@@ -17,8 +17,8 @@ async def test_the_service_is_loaded_when_the_conversation_needs_it(monkeypatch)
     opened = []
 
     @asynccontextmanager
-    async def open_conversation(flags, *, toolset, tools):
-        opened.append((flags, toolset, tools))
+    async def open_conversation(flags, *, toolset, tools, output_schema):
+        opened.append((flags, toolset, tools, output_schema))
         yield "conversation"
 
     monkeypatch.setattr("toolserver.cli.local_service.open_conversation", open_conversation)
@@ -26,7 +26,7 @@ async def test_the_service_is_loaded_when_the_conversation_needs_it(monkeypatch)
     assert opened == []
     async with load() as conversation:
         assert conversation == "conversation"
-    assert opened == [({"data_dir": "data"}, "core", None)]
+    assert opened == [({"data_dir": "data"}, "core", None, True)]
 
 
 async def test_a_bridge_is_opened_to_the_server_with_the_choice_of_tools(tmp_path):
@@ -34,6 +34,9 @@ async def test_a_bridge_is_opened_to_the_server_with_the_choice_of_tools(tmp_pat
     for tools, path in ((None, "api/mcp?toolset=all"), (["forex", "gas"], "api/mcp?tools=forex%2Cgas")):
         async with make_load(flags, toolset="all", tools=tools, server=url)() as bridge:
             assert bridge.path == path
+    short = make_load(flags, toolset="core", tools=None, server=url, output_schema=False)
+    async with short() as bridge:
+        assert bridge.path == "api/mcp?toolset=core&output_schema=off"
 
 
 def test_importing_the_verb_imports_neither_the_service_nor_the_settings():

@@ -1,17 +1,20 @@
 """The bridge as a host starts it: nothing in its environment but a home, and the official client speaks to it."""
 
 import json
+import subprocess
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from tests.live.processes import Program, control
+from toolserver.mcp.messages import MODERN
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 
@@ -54,6 +57,39 @@ async def test_what_is_bought_in_a_session_pays_in_it_and_after_a_restart(demo: 
     assert kept_below(tmp_path) == ([demo.url], 0o600)
     async with hosted(demo, tmp_path) as session:
         assert told(await session.call_tool("payment_balance"))["credits"] == 49
+
+
+def run(home: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([TOOLSERVER, *words], env={"HOME": str(home)}, cwd="/", capture_output=True, text=True)
+
+
+def test_people_list_and_call_the_tools_of_a_service_elsewhere(demo: Program, tmp_path: Path) -> None:
+    lines = run(tmp_path, "tools", "--server", demo.url, "--toolset", "core", "--text").stdout.splitlines()
+    listed = json.loads(run(tmp_path, "tools", "--server", demo.url, "--toolset", "core").stdout)
+    assert [line.split()[0] for line in lines[1:]] == [tool["name"] for tool in listed]
+    assert "premium_macro" in lines[-1] or any(line.split()[:2] == ["premium_macro", "2"] for line in lines)
+
+    answer = run(tmp_path, "call", "weather", "--city", "Paris", "--server", demo.url)
+    assert (answer.returncode, json.loads(answer.stdout)["data"]["lat"]) == (0, 48.85)
+    assert "--city is taken for --place" in answer.stderr
+    refused = run(tmp_path, "call", "weathr", "--city", "Paris", "--server", demo.url)
+    assert (refused.returncode, "did you mean weather" in refused.stderr) == (1, True)
+    paid = run(tmp_path, "call", "premium_macro", "--server", demo.url, "--token", demo.ready["token"], "--text")
+    assert (paid.returncode, "credits_remaining: " in paid.stdout) == (0, True)
+
+
+def test_listening_is_refused_over_a_bridge_as_over_http(demo: Program, tmp_path: Path) -> None:
+    about = {"io.modelcontextprotocol/protocolVersion": MODERN, "io.modelcontextprotocol/clientCapabilities": {}}
+    params = {"notifications": {"toolsListChanged": True}, "_meta": about}
+    message = {"jsonrpc": "2.0", "id": 5, "method": "subscriptions/listen", "params": params}
+    command = [TOOLSERVER, "stdio", "--server", demo.url]
+    bridged = subprocess.run(
+        command, env={"HOME": str(tmp_path)}, cwd="/", input=json.dumps(message), capture_output=True, text=True
+    )
+    headers = {"mcp-protocol-version": MODERN, "mcp-method": "subscriptions/listen", "accept": "application/json"}
+    direct = httpx.post(f"{demo.url}/api/mcp", json=message, headers=headers)
+    assert json.loads(bridged.stdout) == direct.json()
+    assert (direct.status_code, direct.json()["error"]["code"]) == (404, -32601)
 
 
 async def test_a_bridge_to_nowhere_is_no_mute_host(demo: Program, tmp_path: Path) -> None:

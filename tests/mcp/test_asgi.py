@@ -45,6 +45,32 @@ async def test_a_body_beyond_the_limit_is_refused_before_it_is_whole():
         await body_of(part(b"abcd", more=False), receiving(), 3)
 
 
+FIRST = b'{"jsonrpc": "2.0", "id": "a\\"b", "params": {"id": 1, "x": "' + b"y" * 50
+LAST = b'yy"}, "method": "tools/call", "id": 12 }\n'
+
+
+@pytest.mark.parametrize(
+    ("parts", "value"),
+    [
+        ([FIRST, b"yyyy"], 'a"b'),
+        ([b'{"params": {"id": 1, "x": ["', b"y" * 50, LAST], 12),
+        ([b'{"params": {"id": 1, "x": "', b"y" * 50, b'"}}'], None),
+        ([b'{"params": "', b"y" * 50, b'\\"id\\": 5}"}'], None),
+        ([b'[{"id": 1}, "' + b"y" * 50, b'"]'], None),
+        ([b'{"id": null, "params": "' + b"y" * 50, b'"}'], None),
+        ([b'{"id": 1.5, "params": "' + b"y" * 50, b'"}'], None),
+        ([b'{"params": "', *[b"y" * 50] * 15, LAST], None),
+    ],
+    ids=["first", "last", "only within", "in a text", "a list", "null", "no integer", "longer than is read"],
+)
+async def test_the_id_of_a_message_that_is_too_long_is_told_if_it_is_first_or_last(parts, value):
+    first, *more = [part(each) for each in parts]
+    more[-1]["more_body"] = False
+    with pytest.raises(MessageRefusal) as refused:
+        await body_of(first, receiving(*more), 40)
+    assert refused.value.value == value
+
+
 async def test_a_body_that_does_not_arrive_in_time_is_refused():
     assert asgi.BODY_S == 20
     with pytest.raises(MessageRefusal) as refused:

@@ -365,7 +365,30 @@ async def test_a_body_over_the_limit_is_refused_before_it_is_read_to_the_end(ser
 
     assert answer.status_code == 413
     assert error_of(answer)["data"] == {"limit_bytes": 65536}
-    assert sent <= 100_000
+    assert sent <= 17 * 65536 + 10_000  # what is read on to learn its id is bounded, and not kept
+
+
+async def test_a_refusal_of_a_long_message_has_its_id_wherever_a_client_writes_it(http: httpx.AsyncClient) -> None:
+    long = asked("tools/call", {"name": "echo", "arguments": {"text": "x" * 200_000}}, value="first")
+    last = {"method": long["method"], "params": long["params"], "jsonrpc": "2.0", "id": "last"}
+    for message in (long, last):
+        answer = await http.post("/api/mcp", json=message, headers=JSON)
+        assert (answer.status_code, answer.json()["id"]) == (413, message["id"])
+
+
+@pytest.mark.parametrize("params", [{"notifications": {"toolsListChanged": True}}, {}])
+async def test_listening_is_refused_with_a_body_to_clients_that_accept_no_stream(
+    http: httpx.AsyncClient, params: dict[str, Any]
+) -> None:
+    message = asked("subscriptions/listen", params, modern=True)
+    headers = headers_for(message)
+    both, plain = [
+        await http.post("/api/mcp", json=message, headers=headers | {"accept": accept})
+        for accept in ("application/json, text/event-stream", "application/json")
+    ]
+
+    assert (plain.status_code, plain.json()) == (both.status_code, both.json())
+    assert error_of(plain)["code"] == (-32601 if params else -32602)
 
 
 async def test_a_body_at_the_limit_is_read(http: httpx.AsyncClient) -> None:

@@ -50,6 +50,7 @@ def versions(modern: bool) -> tuple[str, ...]:
         ("no/such", {"arguments": {"a": 1}}, False),
         ("prompts/list", {"arguments": 5}, False),
         ("no/such", {}, True),
+        ("subscriptions/listen", {"notifications": {}}, True),
     ],
 )
 @pytest.mark.parametrize("modern", [False, True])
@@ -79,12 +80,15 @@ async def test_a_secret_in_the_name_of_a_method_does_not_come_back() -> None:
     assert secret not in answer.text
 
 
+LISTENING = ("subscriptions/listen", {"notifications": {"toolsListChanged": True}})
+
+
 @pytest.mark.parametrize("modern", [False, True])
 async def test_over_standard_input_it_takes_no_sdk_and_says_the_same(modern: bool) -> None:
     async with running() as service:
         caller = Caller(client="local", limited=False, transport="stdio")
         async with open_session(service.registry, service.pipeline, caller, service.facts) as session:
-            for method, params in (("prompts/list", {}), ("resources/read", {"uri": "u"}), ("no/such", {})):
+            for method, params in (("prompts/list", {}), ("resources/read", {"uri": "u"}), ("no/such", {}), LISTENING):
                 line = json.dumps(asked(method, params, modern=modern)).encode()
                 message = messages.read_message(line)
                 assert message is not None

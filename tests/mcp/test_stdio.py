@@ -122,6 +122,17 @@ async def test_a_whole_modern_conversation() -> None:
 
 
 @pytest.mark.slow("it starts a program for each case")
+async def test_a_byte_order_mark_before_the_first_message_is_no_part_of_it() -> None:
+    async with program() as host:
+        hello = await host.ask(b"\xef\xbb\xbf" + json.dumps(HELLO).encode())
+        again = await host.ask(b"\xef\xbb\xbf" + json.dumps(asked("ping", value=2)).encode())
+        assert await host.end() == 0
+
+    assert hello["result"]["serverInfo"]["name"] == "toolserver"
+    assert again["error"]["code"] == wire.PARSE_ERROR
+
+
+@pytest.mark.slow("it starts a program for each case")
 async def test_both_eras_may_alternate() -> None:
     async with program() as host:
         answers = [await host.ask(asked("tools/call", {"name": "nope"}, value=n, modern=bool(n % 2))) for n in range(4)]

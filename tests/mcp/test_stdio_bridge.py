@@ -70,6 +70,12 @@ async def test_a_modern_message_is_repeated_in_its_headers(tmp_path):
     assert told == [messages.MODERN, "tools/call", "gas"]
 
 
+async def test_a_refusal_without_an_id_answers_the_message_that_was_sent(tmp_path):
+    refusal = {"jsonrpc": "2.0", "id": None, "error": {"code": -32600, "message": "too long"}}
+    bridged = Bridged(tmp_path, httpx.Response(413, json=refusal))
+    assert await bridged.ask(asked("tools/list", value=7)) == {**refusal, "id": 7}
+
+
 async def test_a_token_goes_along_with_calls_only_and_the_given_one_first(tmp_path):
     bridged = Bridged(tmp_path, result(), given=FIRST)
     bridged.file.add(URL, SECOND)

@@ -1,5 +1,6 @@
-"""Talk to a service elsewhere, for `stdio --server` and `call --server`: its address and the tokens for it."""
+"""Talk to a service elsewhere, for `stdio`, `call` and `tools` with `--server`: its address and the tokens for it."""
 
+import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -11,7 +12,9 @@ from toolserver.cli.load_settings import settings_from
 from toolserver.core.caller import real_token
 from toolserver.core.http_client import HttpClient
 from toolserver.core.logging import set_up
+from toolserver.mcp import messages
 from toolserver.mcp.credentials import FILE, CredentialsFile
+from toolserver.mcp.stdio import Conversation
 from toolserver.mcp.stdio_bridge import ANSWER_BYTES, CONNECT_S, StdioBridge, TokenPurse
 from toolserver.settings import is_loopback, normalize_base_url
 
@@ -44,3 +47,13 @@ async def open_bridge(server: str, flags: Mapping[str, Any], tools: Mapping[str,
         yield StdioBridge(origin, http, purse, tools)
     finally:
         await http.aclose()
+
+
+async def ask(bridge: Conversation, method: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the result of one request. An error of the protocol ends the program with its sentence."""
+    line = messages.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
+    answer = json.loads(await bridge.answer(line, messages.read_message(line)) or b"{}")
+    if "result" not in answer:
+        raise click.ClickException(answer.get("error", {}).get("message", "the service sent an empty answer"))
+    result: dict[str, Any] = answer["result"]
+    return result

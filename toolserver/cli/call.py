@@ -1,23 +1,23 @@
 """Implement `toolserver call`: call one tool, in this process or at a service elsewhere, and print its answer."""
 
 import json
-import sys
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 import click
-import msgspec
+from click.shell_completion import CompletionItem
 
 from toolserver.app import Service
-from toolserver.cli.bridge import open_bridge
-from toolserver.cli.load_settings import prepare_settings
+from toolserver.cli.bridge import ask, open_bridge
+from toolserver.cli.load_settings import prepare_settings, settings_from
 from toolserver.cli.local_service import has_data, local_caller, local_service, needs_books
-from toolserver.cli.options import data_dir_option, server_option
+from toolserver.cli.options import Style, choose_style, data_dir_option, server_option, style_option
+from toolserver.cli.plain_lines import write_answer
+from toolserver.cli.tool_options import complete_flags, describe_unknown_tool, read_flags, tool_command
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
-from toolserver.mcp import messages
 from toolserver.mcp.stdio import Conversation
 from toolserver.registry.error_codes import body as problem_body
 from toolserver.registry.registry import Operation, Registry
@@ -26,23 +26,76 @@ from toolserver.serving.money import keeps_books
 from toolserver.settings import Settings
 
 
-@click.command()
-@click.argument("name")
+class CallCommand(click.Command):
+    """The command `call`, which completes the arguments of the tool too."""
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the options that begin so: those of the tool first."""
+        return [*_complete_flags(ctx, incomplete), *super().shell_complete(ctx, incomplete)]
+
+
+@click.command(cls=CallCommand, context_settings={"ignore_unknown_options": True}, add_help_option=False)
+@click.argument("name", required=False, shell_complete=lambda ctx, param, incomplete: _complete_name(incomplete))
+@click.argument(
+    "flags",
+    nargs=-1,
+    type=click.UNPROCESSED,
+    shell_complete=lambda ctx, param, incomplete: _complete_flags(ctx, incomplete),
+)
 @click.option("--args", "arguments", default="{}", show_default=True, help="Arguments as a JSON object")
 @click.option("--token", help="Bearer token, for tools that cost credits")
-@click.option("--json", "as_json", is_flag=True, help="Print the answer as the service sends it, or the error as JSON")
+@style_option
 @server_option
 @data_dir_option
+@click.option("--help", "wants_help", is_flag=True, help="Show this message, or after NAME the arguments of the tool")
+@click.pass_context
 def call(
-    name: str, arguments: str, token: str | None, as_json: bool, server: str | None, data_dir: Path | None
+    ctx: click.Context,
+    name: str | None,
+    flags: tuple[str, ...],
+    arguments: str,
+    token: str | None,
+    as_json: bool | None,
+    server: str | None,
+    data_dir: Path | None,
+    wants_help: bool,
 ) -> None:
-    """Call the tool NAME and print its answer. Exits with 1 if the call is refused or returns no data."""
-    by_name = _read_arguments(arguments)
+    """Call the tool NAME and print its answer. Exits with 1 if the call is refused or returns no data.
+
+    Arguments are flags, `--place Paris`, or one JSON object, `--args`. `call NAME --help` lists them.
+    """
+    if name is None or name.startswith("-"):
+        if wants_help or name is None:
+            click.echo(ctx.get_help())
+            ctx.exit(0 if wants_help else 2)
+        raise click.UsageError(f"the name of the tool comes before its arguments, such as {name}")
+    words = Words(name, _read_arguments(arguments), ("--help",) if wants_help else flags)
+    style = choose_style(as_json)
     if server is not None:
-        flags = {"data_dir": data_dir, "token": token}
-        sys.exit(anyio.run(lambda: call_server(server, name, by_name, flags, as_json=as_json)))
+        options = {"data_dir": data_dir, "token": token}
+        ctx.exit(anyio.run(lambda: call_server(server, words, options, style)))
     settings = prepare_settings(data_dir=data_dir, token=token)
-    sys.exit(anyio.run(lambda: call_command(settings, name, by_name, as_json=as_json)))
+    ctx.exit(anyio.run(lambda: call_command(settings, words, style)))
+
+
+class Words(NamedTuple):
+    """A call as it is written on the command line: the tool, the object of --args, and flags that are not read yet."""
+
+    name: str
+    given: dict[str, Any]
+    flags: tuple[str, ...] = ()
+
+    @property
+    def wants_help(self) -> bool:
+        """True if the arguments of the tool are asked for."""
+        return self.flags == ("--help",)
+
+    def read(self, schema: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments. Raises click.UsageError if one is unknown, has the wrong type or is given twice."""
+        by_flag = read_flags(self.name, schema, self.flags)
+        if twice := by_flag.keys() & self.given.keys():
+            raise click.UsageError(f"{', '.join(sorted(twice))}: given both by --args and by a flag")
+        return {**self.given, **by_flag}
 
 
 def _read_arguments(text: str) -> dict[str, Any]:
@@ -55,21 +108,45 @@ def _read_arguments(text: str) -> dict[str, Any]:
     return arguments
 
 
-async def call_command(settings: Settings, name: str, arguments: dict[str, Any], *, as_json: bool) -> int:
+def _load_registry() -> Registry:
+    return Registry.load(*tool_packages(settings_from().tools))
+
+
+def _complete_name(incomplete: str) -> list[CompletionItem]:
+    return [CompletionItem(o.name, help=o.title) for o in _load_registry() if o.name.startswith(incomplete)]
+
+
+def _complete_flags(ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+    operation = _load_registry().get(str(ctx.params.get("name")))
+    flags = ctx.params.get("flags") or ()
+    return [] if operation is None else complete_flags(operation.input_schema, flags, incomplete)
+
+
+async def call_command(settings: Settings, words: Words, style: Style) -> int:
     """Call one tool in this process and print the answer. Returns the status with which the program ends."""
     registry = Registry.load(*tool_packages(settings.tools))
-    operation = registry.get(name)
+    operation = registry.get(words.name)
     if operation is None:
-        raise click.ClickException(f"there is no tool called {name}; `toolserver tools` lists them")
+        raise click.ClickException(describe_unknown_tool(words.name, [o.name for o in registry]))
+    if words.wants_help:
+        return print_help(operation.name, operation.input_schema, operation.description)
+    arguments = words.read(operation.input_schema)
     books = keeps_books(settings)
     if needs_books(operation) and not books:
-        raise click.ClickException(f"{name} needs a service that sells: add --server https://…")
+        raise click.ClickException(f"{words.name} needs a service that sells: add --server https://…")
     async with local_service(settings, registry, books=books) as service:
-        return await print_outcome(service, operation, arguments, local_caller(settings, "cli"), as_json=as_json)
+        return await print_outcome(service, operation, arguments, local_caller(settings, "cli"), style)
+
+
+def print_help(name: str, schema: Mapping[str, Any], description: str) -> int:
+    """Print what a tool answers, and its arguments as flags. Returns 0."""
+    command = tool_command(name, schema, description)
+    click.echo(command.get_help(click.Context(command, info_name=f"toolserver call {name}")))
+    return 0
 
 
 async def print_outcome(
-    service: Service, operation: Operation, arguments: dict[str, Any], caller: Caller, *, as_json: bool
+    service: Service, operation: Operation, arguments: dict[str, Any], caller: Caller, style: Style
 ) -> int:
     """Call a tool and print the answer. Returns 1 when the call is refused or returns no data."""
     try:
@@ -78,37 +155,45 @@ async def print_outcome(
         problem = problem_body(
             rejected.code, rejected.detail, facts=service.facts, request_id="local", **rejected.extra
         )
-        click.echo(json.dumps(problem, indent=None if as_json else 2), err=not as_json)
+        print_text(json.dumps(problem), style, failed=True)
         return 1
-    payload = outcome.rendered.payload
-    click.echo(payload if as_json else msgspec.json.format(payload, indent=2))
-    return 0 if has_data(json.loads(payload)) else 1
+    text = outcome.rendered.payload.decode()
+    print_text(text, style)
+    return 0 if has_data(json.loads(text)) else 1
 
 
-async def call_server(
-    server: str, name: str, arguments: dict[str, Any], flags: Mapping[str, Any], *, as_json: bool
-) -> int:
+async def call_server(server: str, words: Words, options: Mapping[str, Any], style: Style) -> int:
     """Call one tool of the service at this address and print the answer, like `print_outcome`."""
-    async with open_bridge(server, flags, {"toolset": "all"}) as bridge:
-        return await print_remote_answer(bridge, name, arguments, as_json=as_json)
+    async with open_bridge(server, options, {"toolset": "all", "output_schema": "off"}) as bridge:
+        if not words.flags:
+            return await print_remote_answer(bridge, words.name, words.given, style)
+        listed = {tool["name"]: tool for tool in (await ask(bridge, "tools/list", {}))["tools"]}
+        tool = listed.get(words.name)
+        if tool is None:
+            raise click.ClickException(describe_unknown_tool(words.name, list(listed)))
+        if words.wants_help:
+            return print_help(words.name, tool["inputSchema"], tool.get("description", ""))
+        return await print_remote_answer(bridge, words.name, words.read(tool["inputSchema"]), style)
 
 
-async def print_remote_answer(bridge: Conversation, name: str, arguments: dict[str, Any], *, as_json: bool) -> int:
+async def print_remote_answer(bridge: Conversation, name: str, arguments: dict[str, Any], style: Style) -> int:
     """Call a tool over a bridge and print the answer. Returns 1 when the call is refused or returns no data."""
-    params = {"name": name, "arguments": arguments}
-    line = messages.encode({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params})
-    answer = json.loads(await bridge.answer(line, messages.read_message(line)) or b"{}")
-    if "result" not in answer:
-        raise click.ClickException(answer.get("error", {}).get("message", "the service sent an empty answer"))
-    result = answer["result"]
-    text = result["content"][0]["text"]
+    result = await ask(bridge, "tools/call", {"name": name, "arguments": arguments})
     failed = bool(result.get("isError"))
-    click.echo(text if as_json else _indent(text), err=failed and not as_json)
+    print_text(result["content"][0]["text"], style, failed=failed)
     return 1 if failed or not has_data(result.get("structuredContent") or {}) else 0
 
 
-def _indent(text: str) -> str:
+def print_text(text: str, style: Style, *, failed: bool = False) -> None:
+    """Print an answer or a refusal. Only `--json` prints a refusal to standard output."""
+    err = failed and style != "json"
     try:
-        return json.dumps(json.loads(text), indent=2, ensure_ascii=False)
+        payload = json.loads(text)
     except ValueError:
-        return text
+        payload = None
+    if style == "json" or not isinstance(payload, dict):
+        click.echo(text, err=err)
+    elif style == "indented":
+        click.echo(json.dumps(payload, indent=2, ensure_ascii=False), err=err)
+    else:
+        click.echo("\n".join(write_answer(payload)), err=err)

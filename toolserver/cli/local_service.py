@@ -62,7 +62,7 @@ def needs_books(operation: Operation) -> bool:
 
 @asynccontextmanager
 async def open_conversation(
-    flags: Mapping[str, Any], *, toolset: str, tools: list[str] | None
+    flags: Mapping[str, Any], *, toolset: str, tools: list[str] | None, output_schema: bool = True
 ) -> AsyncIterator[Conversation]:
     """Open an MCP session with the service in this process, for the owner of this machine."""
     settings = prepare_settings(**flags)
@@ -70,7 +70,13 @@ async def open_conversation(
     async with local_service(settings, books=keeps_books(settings)) as service:
         freeze_startup()
         async with open_session(
-            service.registry, service.pipeline, caller, service.facts, toolset=toolset, tools=tools
+            service.registry,
+            service.pipeline,
+            caller,
+            service.facts,
+            toolset=toolset,
+            tools=tools,
+            output_schema=output_schema,
         ) as session:
             yield session
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import click
+from click.shell_completion import CompletionItem
 
 import toolserver
 from toolserver.cli.error_lines import end_in_one_line
@@ -34,6 +35,7 @@ VERBS = {
         "books:books", "Read the books: credits sold, used and owed, and USDC received, by day, month, tool and token."
     ),
     "call": Verb("call:call", "Call the tool NAME and print its answer."),
+    "completion": Verb("completion:completion", "Print what completes commands, tools and arguments in a shell."),
     "db": Verb("db:db", "Check the ledger's database, back up and restore its file, and move it to PostgreSQL."),
     "demo": Verb("demo:demo", "Serve the tools with a simulated world and a funded token: everything works offline."),
     "docs": Verb(
@@ -97,6 +99,11 @@ class LazyGroup(click.Group):
         """List the verbs with their sentences. Imports none of them."""
         listing = click.Group(commands=[click.Command(name, help=verb.sentence) for name, verb in VERBS.items()])
         listing.format_commands(ctx, formatter)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Return the verbs and options that begin so. Imports no verb."""
+        verbs = [CompletionItem(name, help=v.sentence) for name, v in VERBS.items() if name.startswith(incomplete)]
+        return [*verbs, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def invoke(self, ctx: click.Context) -> Any:
         """Import and run the verb. The packages that verbs import are looked for first."""

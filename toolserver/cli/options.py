@@ -1,9 +1,10 @@
 """Options that several verbs share."""
 
+import sys
 from collections.abc import Callable
 from functools import reduce
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import click
 
@@ -17,6 +18,16 @@ limit_option = click.option(
 server_option = click.option("--server", metavar="URL", help="Call the service at this address instead of this machine")
 TOOLSETS = click.Choice(["core", "all"])
 
+style_option = click.option(
+    "--json/--text",
+    "as_json",
+    default=None,
+    help="Print JSON as the service sends it, refusals included, or plain lines. By default plain lines on a terminal, "
+    "else JSON",
+)
+Style = Literal["json", "indented", "lines"]
+"""How an answer is printed: as the service sends it, as indented JSON, or as plain lines."""
+
 _LISTENING = (
     click.option("--host", help="Address to listen on [127.0.0.1]"),
     click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 picks a free port [8080]"),
@@ -27,6 +38,13 @@ _LISTENING = (
     data_dir_option,
     click.option("--ready-json", is_flag=True, help="Print one JSON line on stdout once calls are accepted"),
 )
+
+
+def choose_style(as_json: bool | None) -> Style:
+    """Return how to print: as the user says with `style_option`, else plain lines on a terminal, JSON elsewhere."""
+    if as_json is None:
+        return "lines" if sys.stdout.isatty() else "indented"
+    return "json" if as_json else "lines"
 
 
 def add_options(options: tuple[Callable[[F], F], ...], function: F) -> F:

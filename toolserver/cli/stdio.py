@@ -15,18 +15,30 @@ from toolserver.mcp.stdio import Conversation, Load, serve_stdio
 @click.command()
 @click.option("--toolset", type=TOOLSETS, default="core", show_default=True, help="Which tools to offer")
 @click.option("--tools", help="Tool names separated by commas, instead of a toolset")
+@click.option(
+    "--output-schema",
+    type=click.Choice(["on", "off"]),
+    default="on",
+    show_default=True,
+    help="Whether the listed tools have output schemas; without them the list is half as long",
+)
 @server_option
 @data_dir_option
-def stdio(toolset: str, tools: str | None, server: str | None, data_dir: Path | None) -> None:
+def stdio(toolset: str, tools: str | None, output_schema: str, server: str | None, data_dir: Path | None) -> None:
     """Serve MCP on stdin and stdout; the bearer token comes from TOOLSERVER_TOKEN.
 
     With --server, every answer comes from that service. Tokens bought there are stored and used automatically.
     """
     names = [name.strip() for name in tools.split(",") if name.strip()] if tools else None
-    anyio.run(serve_stdio, make_load({"data_dir": data_dir}, toolset=toolset, tools=names, server=server))
+    load = make_load(
+        {"data_dir": data_dir}, toolset=toolset, tools=names, server=server, output_schema=output_schema == "on"
+    )
+    anyio.run(serve_stdio, load)
 
 
-def make_load(flags: dict[str, Any], *, toolset: str, tools: list[str] | None, server: str | None) -> Load:
+def make_load(
+    flags: dict[str, Any], *, toolset: str, tools: list[str] | None, server: str | None, output_schema: bool = True
+) -> Load:
     """Return what opens the conversation: with the service in this process, or with the service at `server`.
 
     Nothing is imported and no setting is read before the conversation is opened. `initialize` is answered before that.
@@ -36,7 +48,7 @@ def make_load(flags: dict[str, Any], *, toolset: str, tools: list[str] | None, s
     async def load_service() -> AsyncIterator[Conversation]:
         from toolserver.cli.local_service import open_conversation
 
-        async with open_conversation(flags, toolset=toolset, tools=tools) as session:
+        async with open_conversation(flags, toolset=toolset, tools=tools, output_schema=output_schema) as session:
             yield session
 
     @asynccontextmanager
@@ -44,6 +56,8 @@ def make_load(flags: dict[str, Any], *, toolset: str, tools: list[str] | None, s
         from toolserver.cli.bridge import open_bridge
 
         selection = {"tools": ",".join(tools)} if tools else {"toolset": toolset}
+        if not output_schema:
+            selection["output_schema"] = "off"
         async with open_bridge(str(server), flags, selection) as bridge:
             yield bridge
 

@@ -11,7 +11,7 @@ import anyio
 
 from toolserver.core.caller import mask_secrets
 from toolserver.mcp.definitions import ToolChoice, ToolChoices, UnknownToolChoice
-from toolserver.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, MessageRefusal
+from toolserver.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, TAIL_BYTES, MessageRefusal, find_id
 from toolserver.registry.site_facts import SiteFacts, link_header
 from toolserver.settings import McpSettings, is_loopback
 
@@ -26,6 +26,8 @@ T = TypeVar("T")
 CHOICE, CALLER = "toolserver.choice", "toolserver.caller"  # the keys in the ASGI scope under which the SDK finds them
 
 BODY_S = 20.0
+DRAIN_S = 1.0
+DRAINED = 16  # how many times the limit is read of a body that is refused
 JSON_TYPE: Header = (b"content-type", b"application/json")
 METHODS: Header = (b"allow", b"GET, HEAD, POST, OPTIONS")
 POST_ONLY: Header = (b"allow", b"POST")
@@ -102,13 +104,32 @@ async def body_of(event: Event, receive: Receive, limit: int, *, within_s: float
             parts.append(event.get("body", b""))
             size += len(parts[-1])
             if size > limit:
-                raise MessageRefusal(
-                    413, INVALID_REQUEST, f"The body is larger than {limit} bytes.", data={"limit_bytes": limit}
-                )
+                tail = b""
+                with anyio.move_on_after(DRAIN_S):
+                    tail = await _read_to_end(event, receive, limit * DRAINED)
+                text, data = f"The body is larger than {limit} bytes.", {"limit_bytes": limit}
+                value = find_id(b"".join(parts), tail)
+                raise MessageRefusal(413, INVALID_REQUEST, text, data=data, value=value)
             if not event.get("more_body"):
                 return b"".join(parts)
             event = await receive()
     raise MessageRefusal(408, INVALID_REQUEST, "The body did not arrive in time.")
+
+
+async def _read_to_end(event: Event, receive: Receive, limit: int) -> bytes:
+    """Return the last bytes of a body that is refused, or b"" if it has more than `limit` bytes. It is not kept.
+
+    So a client that writes the id last learns which of its calls was refused, and one that reads only after it has
+    sent everything gets the refusal.
+    """
+    size, tail = 0, bytes(event.get("body", b"")[-TAIL_BYTES:])
+    while event["type"] == "http.request" and event.get("more_body"):
+        event = await receive()
+        size += len(event.get("body", b""))
+        if size > limit:
+            return b""
+        tail = (tail + event.get("body", b"")[-TAIL_BYTES:])[-TAIL_BYTES:]
+    return tail
 
 
 def replay_body(body: bytes, receive: Receive) -> Receive:

@@ -274,8 +274,8 @@ class McpEndpoint:
 
     async def _hand_over(self, post: IncomingPost, choice: ToolChoice, receive: Receive) -> None:
         headers = list(post.scope["headers"])
-        if b"accept" not in post.headers:
-            headers.append((b"accept", b"*/*"))
+        if b"accept" not in post.headers or not self._is_extended:  # admission judged it; the SDK would want streams
+            headers = [*(line for line in headers if line[0] != b"accept"), (b"accept", b"*/*")]
         scope = {**post.scope, "headers": headers}
         send = self._answers.sdk(post.send, post.request_id)
         await self.sdk(scope, receive, send, choice=choice, caller=self._caller(post))

@@ -42,6 +42,7 @@ _NAMED: Mapping[str, str] = {
     "resources/read": "uri",
     "resources/subscribe": "uri",
     "resources/unsubscribe": "uri",
+    "subscriptions/listen": "notifications",
 }
 """The member needed by requests whose parameters the SDK checks before it says that there is no such method."""
 
@@ -54,7 +55,7 @@ def is_not_offered(message: Message, *, modern: bool) -> bool:
     if method not in KNOWN or method in _LISTS or method in (_LEGACY_ONLY if modern else _MODERN_ONLY):
         return True
     named = _NAMED.get(method)
-    return named is not None and bool(getattr(params, named))
+    return named is not None and getattr(params, named) not in ("", UNSET)
 
 
 def _has_texts_as_arguments(params: Params) -> bool:

@@ -5,6 +5,7 @@ client's capabilities. The *legacy* era has `initialize`, and four versions. Thi
 imports nothing heavy, because stdio answers `initialize` before anything else is loaded.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any
@@ -127,6 +128,7 @@ class Params(msgspec.Struct, frozen=True, rename={"meta": "_meta"}):
     task: msgspec.Raw | msgspec.UnsetType = UNSET
     inputResponses: msgspec.Raw | msgspec.UnsetType = UNSET
     requestState: msgspec.Raw | msgspec.UnsetType = UNSET
+    notifications: dict[str, Any] | msgspec.UnsetType = UNSET
 
     @property
     def plain(self) -> bool:
@@ -355,6 +357,33 @@ def check_repeated_headers(lines: Iterable[tuple[bytes, bytes]]) -> None:
     for name in ROUTING:
         if names.count(name) > 1:
             raise MessageRefusal(400, HEADER_MISMATCH, f"The header {name.decode()} appears more than once.")
+
+
+HEAD_BYTES = 4_096
+TAIL_BYTES = 512
+_PARTS = re.compile(rb'"(?:[^"\\]|\\.)*"|[{}\[\]:,]|[^\s{}\[\]:,"]+')
+_LAST_ID = re.compile(rb'[{,]\s*"id"\s*:\s*("(?:[^"\\]|\\.)*"|-?\d+)\s*\}\s*\Z')
+
+
+def find_id(head: bytes, tail: bytes) -> Id | None:
+    """Return the id of a message that is too long to read, if it is among its first or its last members."""
+    depth, before = 0, b""
+    for found in _PARTS.finditer(head[:HEAD_BYTES]):
+        part = found[0]
+        if depth == 1 and before == b'"id":' and found.end() < HEAD_BYTES:
+            return _decode_id(part)
+        depth += (part in (b"{", b"[")) - (part in (b"}", b"]"))
+        before = before + part if part == b":" else part
+    last = _LAST_ID.search(tail[-TAIL_BYTES:])
+    return None if last is None else _decode_id(last[1])
+
+
+def _decode_id(text: bytes) -> Id | None:
+    try:
+        value: Id = decode(text, type=Id)
+        return value
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None
 
 
 def read_id(body: bytes) -> Id | None:

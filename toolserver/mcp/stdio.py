@@ -110,6 +110,7 @@ class Conversation(Protocol):
 Load = Callable[[], AbstractAsyncContextManager[Conversation]]
 """Opens the conversation that answers."""
 
+BOM = b"\xef\xbb\xbf"  # some programs and shells of Windows begin what they write with it
 LINE_LIMIT = 4 * 1024 * 1024
 AT_ONCE = 64
 LAST_ANSWERS_S = 15.0
@@ -177,7 +178,11 @@ class Stdio:
 
     async def _listen(self, calls: TaskGroup) -> None:
         async with aclosing(read_lines(self._source, LINE_LIMIT)) as lines:
+            is_first = True
             async for line in lines:
+                if is_first and line is not None:
+                    line = line.removeprefix(BOM)
+                is_first = False
                 if line is None:
                     refusal = f"A line is longer than {LINE_LIMIT} bytes."
                     await self._send(messages.failure(None, INVALID_REQUEST, refusal))

@@ -108,6 +108,8 @@ class StdioBridge:
         if not isinstance(reply, dict) or "jsonrpc" not in reply:
             moved = answer.headers.get("location")
             raise Unexpected(f"status {answer.status}{f', moved to {moved}' if moved else ''}; not an MCP service")
+        if reply.get("id") is None and message is not None and message.id is not UNSET:
+            return messages.encode({**reply, "id": message.id})  # a refusal of a body that the service did not read
         return answer.body if b"\n" not in answer.body else messages.encode(reply)
 
     def _keep_token(self, answer: bytes) -> bytes:

@@ -29,9 +29,12 @@ async def open_session(
     *,
     toolset: str | None = None,
     tools: list[str] | None = None,
+    output_schema: bool = True,
 ) -> "AsyncIterator[StdioSession]":
     """Open a conversation with a loaded service. Raises UnknownToolChoice if a toolset or tool does not exist."""
-    choice = ToolChoices(registry).choose(toolset=toolset, tools=tools, token_argument=caller.token is None)
+    choice = ToolChoices(registry).choose(
+        toolset=toolset, tools=tools, output_schema=output_schema, token_argument=caller.token is None
+    )
     async with anyio.create_task_group() as tasks:
         yield StdioSession(FastPath(pipeline, facts), choice, caller, tasks)
         tasks.cancel_scope.cancel()

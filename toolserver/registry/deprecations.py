@@ -46,7 +46,9 @@ class Deprecation:
         return f"{self.kind}={self.name}; sunset={self.sunset}; replacement={self.replacement}"
 
 
-DEPRECATIONS: tuple[Deprecation, ...] = ()
+DEPRECATIONS: tuple[Deprecation, ...] = (
+    Deprecation("field", "llm-tools.openai_responses", date(2026, 11, 27), date(2027, 2, 25), "openai-responses"),
+)
 
 
 def find_deprecations(operation: Operation, deprecations: Sequence[Deprecation] = DEPRECATIONS) -> list[Deprecation]:

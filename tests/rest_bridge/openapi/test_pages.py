@@ -117,7 +117,7 @@ def test_a_body_in_json_has_the_members_that_it_must_have():
 def test_the_definitions_in_every_layout_are_lists_and_the_routes_stand_by_name():
     schema = DESCRIBED["/api/llm-tools"]["get"]["responses"]["200"]["content"]["application/json"]["schema"]
     lists = {name for name, member in schema["properties"].items() if member["type"] == "array"}
-    assert lists == {"raw", "openai", "anthropic", "openai_responses", "gemini", "bedrock"}
+    assert lists == {"raw", "openai", "anthropic", "openai-responses", "gemini", "bedrock"}
     route = schema["properties"]["routes"]["additionalProperties"]
     assert route["required"] == ["method", "path", "auth", "credits", "arguments"] == list(route["properties"])
 
