@@ -381,7 +381,7 @@ async def test_listening_is_refused_with_a_body_to_clients_that_accept_no_stream
     http: httpx.AsyncClient, params: dict[str, Any]
 ) -> None:
     message = asked("subscriptions/listen", params, modern=True)
-    headers = headers_for(message)
+    headers = headers_for(message, messages.MODERN)
     both, plain = [
         await http.post("/api/mcp", json=message, headers=headers | {"accept": accept})
         for accept in ("application/json, text/event-stream", "application/json")
