@@ -20,7 +20,7 @@ from toolserver.settings import is_loopback
 LISTED_S = 30.0
 
 
-class Row(NamedTuple):
+class ListedTool(NamedTuple):
     """A tool in the list."""
 
     name: str
@@ -45,7 +45,7 @@ def tools(toolset: str, as_json: bool | None, server: str | None) -> None:
         return
     operations = Registry.load(*tool_packages(settings_from().tools)).chosen(toolset=toolset)
     if is_text:
-        print_rows([Row(o.name, o.credits, o.method, o.path, o.title) for o in operations])
+        print_rows([ListedTool(o.name, o.credits, o.method, o.path, o.title) for o in operations])
     else:
         print_definitions([definition(operation) for operation in operations])
 
@@ -55,7 +55,7 @@ def print_definitions(definitions: list[dict[str, Any]]) -> None:
     click.echo(json.dumps(definitions, indent=2, ensure_ascii=False))
 
 
-def print_rows(rows: list[Row]) -> None:
+def print_rows(rows: list[ListedTool]) -> None:
     """Print a line for each tool."""
     width = max((len(row.name) for row in rows), default=0)
     click.echo(f"{'tool':{width}}  price  {'path':37} title")
@@ -70,7 +70,7 @@ async def fetch_definitions(server: str, toolset: str) -> list[dict[str, Any]]:
         return definitions
 
 
-async def fetch_rows(server: str, toolset: str) -> list[Row]:
+async def fetch_rows(server: str, toolset: str) -> list[ListedTool]:
     """Return the tools of the service at this address with their prices, which MCP has no place for."""
     origin = origin_of(server)
     by_proxy = not is_loopback(urlsplit(origin).hostname or "")
@@ -81,7 +81,7 @@ async def fetch_rows(server: str, toolset: str) -> list[Row]:
         listed = json.loads(answer.body)["raw"]
         base = urlsplit(origin).path.rstrip("/")
         return [
-            Row(tool["name"], tool["cost_credits"], tool["method"], _path(tool["url"], base), tool["title"])
+            ListedTool(tool["name"], tool["cost_credits"], tool["method"], _path(tool["url"], base), tool["title"])
             for tool in listed
         ]
     except Unreachable as failure:
