@@ -483,6 +483,10 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "mcp.get": "GET without an event-stream Accept answers a short JSON description.",
     },
     "CONTRACT §11": {
+        "find_tools.questions": "find_tools finds the tool for everyday questions, misspelt words included.",
+        "find_tools.definitions": "It returns whole definitions, and is not spaced by the rule of the free tools.",
+        "find_tools.call": "`call` runs a free tool, listed or not, counted and spaced as that tool, with its bytes.",
+        "find_tools.priced": "`call` refuses tools that cost credits, in words.",
         "discovery.openapi": "/openapi.json has x-credits, x-cache-ttl, x-sources and examples that validate.",
         "discovery.llms": "/llms.txt and /llms-full.txt lead to everything there is.",
         "discovery.changelog": "/changelog is HTML, and Markdown by Accept.",

@@ -121,11 +121,16 @@ CONTRACTS = Path(__file__).parent / "contracts"
 ABOUT_CALLS = {"payment/no-charge-stats", "receipt/verify"}  # free too, but about the service's own calls
 
 
+ON_MCP_ALONE = {"call"}
+
+
 def read_added() -> dict[str, Endpoint]:
     """The rows of free endpoints that we added to those of the specification, as their reviewed contracts say."""
     contracts = [json.loads(path.read_text(encoding="utf-8")) for path in sorted(CONTRACTS.glob("*.json"))]
     added = {
-        each["rest"].partition("/api/")[2]: Endpoint(each["ttl_s"], tuple(each["inputSchema"]["properties"]))
+        each["rest"].partition("/api/")[2]: Endpoint(
+            each["ttl_s"], tuple(name for name in each["inputSchema"]["properties"] if name not in ON_MCP_ALONE)
+        )
         for each in contracts
         if each["tier"] == "free"
     }

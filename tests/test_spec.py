@@ -23,10 +23,10 @@ from toolserver.core.caller import Addresses, Caller
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.settings import Settings, UpstreamSettings
 
-CORE = "briefing btc_price fear_greed crypto_movers predictions earthquakes service_status economic_data forex".split()
-UNCACHED = {"health"}
+CORE = "briefing btc_price earthquakes find_tools forex service_status stocks tech_news weather".split()
+UNCACHED = {"health", "find-tools"}
 ADDED = {"limit", "cursor", "place"}  # by us: wherever there is a list, and where a city is easier to name
-OWN = {"health", "ai-stats"}  # made of nothing but the service itself
+OWN = {"health", "ai-stats", "find-tools"}  # made of nothing but the service itself
 
 
 @pytest.fixture

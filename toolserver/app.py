@@ -51,6 +51,7 @@ from toolserver.money.x402.wire import TOPUP_PATH
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import Document, SiteFacts, sells
 from toolserver.registry.source_list import digest_source_list
+from toolserver.registry.tool_index import ToolIndex
 from toolserver.registry.tool_packages import tool_packages
 from toolserver.serving.background_tasks import keep_usage, open_tasks, start_composing
 from toolserver.serving.data_directory import UntrustedProxyNote
@@ -197,6 +198,7 @@ class Service:
                 allowances=Allowances(money.ledger, registry, clock),
             )
             registry = await unlist_unavailable(registry, settings, money)
+            info.tools = ToolIndex(registry.listed)
             answers = ResponseCache(
                 parts.reader or cache,
                 clock=clock,

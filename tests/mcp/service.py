@@ -151,8 +151,14 @@ class Service:
         return Caller(client="local", limited=False, transport="stdio", **named)
 
 
-def registry() -> Registry:
-    return Registry(operation_of(function) for function in TOOLS)
+@tool(path="/api/finder", title="Finder", toolset="core", spaced=False, runs_tools=True)
+async def finder(ctx: ToolContext, q: str | None = None) -> Word:
+    """Finds tools, and runs those that are free. It is in no service by itself."""
+    return Word(word=ctx.host.tools.describe(q or "", 1)[0]["name"], meaning=None, length=1)
+
+
+def registry(*more: Any) -> Registry:
+    return Registry(operation_of(function) for function in (*TOOLS, *more))
 
 
 @asynccontextmanager
@@ -162,16 +168,17 @@ async def running(
     extension: McpExtension | None = None,
     base_url: str = BASE_URL,
     body_limit: int = 65_536,
+    more: tuple[Any, ...] = (),
     **mcp: Any,
 ) -> AsyncIterator[Service]:
-    """The service, with a token of 100 credits and one of one. `mcp` are settings of the endpoint."""
+    """The service and `more` tools, with a token of 100 credits and one of one. `mcp` are settings of the endpoint."""
     clock = ManualClock(START)
     desk, money, ledger = MemoryDesk(clock), memory_money(clock), MemoryLedger(clock)
     ledger.fund(TOKEN, 100)
     ledger.fund(POOR, 1)
     limits = LimitSettings(enabled=limited, daily=1000, body_bytes=body_limit, trusted_proxies=["10.0.0.0/8"])
     async with arrange_service(
-        registry(),
+        registry(*more),
         clock,
         facts=SiteFacts(base_url, FACTS.source),
         reader=desk,

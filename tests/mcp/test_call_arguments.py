@@ -13,10 +13,10 @@ from toolserver.mcp.call_arguments import (
     ADDED_BY,
     LOST,
     NEXT,
-    add_token_argument,
     drop_host_arguments,
     next_step,
     take_token,
+    write_arguments,
 )
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
@@ -28,10 +28,10 @@ HEADERS = {"content-type": "application/json"}
 
 @proves("tokens.argument")
 def test_only_tools_that_need_a_token_list_one_and_none_requires_it():
-    listed = {o.name for o in TOOLS if "token" in add_token_argument(o)["properties"]}
+    listed = {o.name for o in TOOLS if "token" in write_arguments(o, token_argument=True)["properties"]}
     assert {"premium_briefing", "payment_balance", "account_statement"} <= listed
     assert not {"btc_price", "payment_buy_credits", "payment_confirm"} & listed
-    assert all("token" not in add_token_argument(o).get("required", []) for o in TOOLS)
+    assert all("token" not in write_arguments(o, token_argument=True).get("required", []) for o in TOOLS)
     assert all("token" not in o.input_schema.get("properties", {}) for o in TOOLS)
 
 

@@ -78,6 +78,16 @@ def test_priced_tools_name_their_price_and_free_ones_have_no_meta(registry: Regi
             assert told is None
 
 
+def test_hosts_that_search_tools_are_told_other_words_and_what_to_show_always() -> None:
+    searched = replace(operation_of(service.echo), search_hint="say repeat", always_loaded=True, longest_chars=90_000)
+    assert definition(searched)["_meta"] == {
+        "anthropic/searchHint": "say repeat",
+        "anthropic/alwaysLoad": True,
+        "anthropic/maxResultSizeChars": 90_000,
+    }
+    assert "_meta" not in definition(searched, output_schema=False)
+
+
 def nodes(schema: Any) -> Any:
     """Every object inside a schema."""
     if isinstance(schema, list):

@@ -77,7 +77,7 @@ def test_the_members_of_the_payload_are_named(operation):
 @every_tool
 def test_a_small_payload_is_typed_whole_and_a_large_one_as_deep_as_there_is_room(operation):
     size = len(json.dumps(listed_schema(operation), separators=(",", ":")))
-    assert size <= MOST_BYTES * 1.25  # naming members is the least that is done
+    assert size <= MOST_BYTES * 1.4  # naming members is the least that is done
 
 
 def test_a_value_that_may_be_null_is_defined_once():

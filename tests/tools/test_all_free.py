@@ -37,7 +37,7 @@ OURS_S = {"gas": 15, "model-hub-trending": 600, "chain-network": 30}  # where th
 LONG = {"earthquake", "climate/earthquakes", "climate/weather-alerts", "harnesses"}
 """Endpoints whose lists are cut when there is much: that is all that they may warn of when all is well."""
 
-OF_ITSELF = {"health", "ai-stats"}  # nothing that the world could say
+OF_ITSELF = {"health", "ai-stats", "find-tools"}  # nothing that the world could say
 CALLS = [(name, query) for name, row in ENDPOINTS.items() for query in dict.fromkeys(("", row.example, *row.good))]
 
 

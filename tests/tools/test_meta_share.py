@@ -19,7 +19,7 @@ from toolserver.world.state import scenarios
 pytestmark = pytest.mark.usefixtures("simulated_time")
 
 T = 1_800_000_000
-CORE = "briefing btc_price crypto_movers earthquakes economic_data fear_greed forex predictions service_status".split()
+CORE = "briefing btc_price earthquakes find_tools forex service_status stocks tech_news weather".split()
 MOST, MOST_FAILED = 0.15, 0.2  # the second where every chain's first source fails: each is named with its reason
 DEMO = {"simulated": True, "sources_digest": "00000000"}  # what a demonstration has in every answer
 SILENT = {"all_down", "rate_limited", "html_storm", "cold_start_offline"}

@@ -52,7 +52,12 @@ class AccountStatement(TopLevel):
     next_cursor: str | None = Field(description="Give it as cursor to read on; null: there is nothing older")
 
 
-@tool(path="/api/payment/statement", title="Account statement", tier=Tier.ACCOUNT)
+@tool(
+    path="/api/payment/statement",
+    title="Account statement",
+    search_hint="spent spend spending history credits transactions month bill",
+    tier=Tier.ACCOUNT,
+)
 async def account_statement(
     ctx: ToolContext,
     from_: Annotated[

@@ -16,6 +16,7 @@ class NewAllowance(AllowanceRecord, TopLevel):
     path="/api/payment/allowances",
     method="POST",
     title="Create an allowance",
+    search_hint="spending limit cap budget child sub-token agent spend credits",
     tier=Tier.ACCOUNT,
     status=201,
     quotas=((30, 60), (1000, 86_400)),

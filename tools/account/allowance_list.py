@@ -11,7 +11,12 @@ class AllowanceList(TopLevel):
     count: int = Field(ge=0)
 
 
-@tool(path="/api/payment/allowances", title="List allowances", tier=Tier.ACCOUNT)
+@tool(
+    path="/api/payment/allowances",
+    title="List allowances",
+    search_hint="budgets sub-tokens caps spent show",
+    tier=Tier.ACCOUNT,
+)
 async def allowance_list(ctx: ToolContext) -> AllowanceList:
     """The allowances of this token: their caps, what each has spent in all and today, and whether they are still live.
     Use account_statement for the single calls.

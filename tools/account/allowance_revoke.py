@@ -8,7 +8,13 @@ class RevokedAllowance(AllowanceRecord, TopLevel):
     pass
 
 
-@tool(path="/api/payment/allowances/{id}", method="DELETE", title="Revoke an allowance", tier=Tier.ACCOUNT)
+@tool(
+    path="/api/payment/allowances/{id}",
+    method="DELETE",
+    title="Revoke an allowance",
+    search_hint="stop delete end sub-token budget",
+    tier=Tier.ACCOUNT,
+)
 async def allowance_revoke(ctx: ToolContext, id: AllowanceId) -> RevokedAllowance:
     """End an allowance for good: its token is refused from the next call on. Safe to repeat. Calls that are running may
     still be charged.

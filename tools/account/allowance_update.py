@@ -25,6 +25,7 @@ class UpdatedAllowance(AllowanceRecord, TopLevel):
     path="/api/payment/allowances/{id}",
     method="PATCH",
     title="Change an allowance",
+    search_hint="raise lower change spending cap budget",
     tier=Tier.ACCOUNT,
     quotas=((30, 60),),
 )

@@ -15,7 +15,12 @@ class DeliveryLog(TopLevel):
     next_cursor: str | None = Field(description="Give it as cursor to read on; null: there is nothing older")
 
 
-@tool(path="/api/pro/subscribe/{id}/deliveries", title="Webhook deliveries", tier=Tier.ACCOUNT)
+@tool(
+    path="/api/pro/subscribe/{id}/deliveries",
+    title="Webhook deliveries",
+    search_hint="webhook log attempts failed callbacks history",
+    tier=Tier.ACCOUNT,
+)
 async def webhook_deliveries(
     ctx: ToolContext,
     id: SubscriptionId,

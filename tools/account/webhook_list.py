@@ -11,7 +11,12 @@ class WebhookList(TopLevel):
     count: int = Field(ge=0)
 
 
-@tool(path="/api/pro/subscriptions", title="List webhooks", tier=Tier.ACCOUNT)
+@tool(
+    path="/api/pro/subscriptions",
+    title="List webhooks",
+    search_hint="my webhooks subscriptions alerts show",
+    tier=Tier.ACCOUNT,
+)
 async def webhook_list(ctx: ToolContext) -> WebhookList:
     """The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free
     of charge. Use webhook_deliveries for the log of one of them.

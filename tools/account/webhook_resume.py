@@ -8,7 +8,13 @@ class ResumedWebhook(Subscription, TopLevel):
     pass
 
 
-@tool(path="/api/pro/subscribe/{id}/resume", method="POST", title="Resume a webhook", tier=Tier.ACCOUNT)
+@tool(
+    path="/api/pro/subscribe/{id}/resume",
+    method="POST",
+    title="Resume a webhook",
+    search_hint="restart paused webhook reactivate",
+    tier=Tier.ACCOUNT,
+)
 async def webhook_resume(ctx: ToolContext, id: SubscriptionId) -> ResumedWebhook:
     """Start a paused webhook subscription again, with its next slot. Safe to repeat; the token must hold at least 1
     credit. An endpoint that failed for a day can be resumed five minutes after it was paused.

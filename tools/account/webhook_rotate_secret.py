@@ -16,6 +16,7 @@ class RotatedSecret(TopLevel):
     path="/api/pro/subscribe/{id}/rotate-secret",
     method="POST",
     title="Rotate a webhook secret",
+    search_hint="new signing secret key webhook",
     tier=Tier.ACCOUNT,
     quotas=((5, 60),),
 )

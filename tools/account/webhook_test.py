@@ -16,6 +16,7 @@ class WebhookTest(WebhookDelivery, TopLevel):
     path="/api/pro/subscribe/{id}/test",
     method="POST",
     title="Test a webhook",
+    search_hint="try send sample webhook",
     tier=Tier.ACCOUNT,
     quotas=((5, 60), (60, 3600)),
     deadline_s=30,

@@ -8,7 +8,13 @@ class CancelledWebhook(Subscription, TopLevel):
     pass
 
 
-@tool(path="/api/pro/subscribe/{id}", method="DELETE", title="Cancel a webhook", tier=Tier.ACCOUNT)
+@tool(
+    path="/api/pro/subscribe/{id}",
+    method="DELETE",
+    title="Cancel a webhook",
+    search_hint="stop delete remove webhook alert",
+    tier=Tier.ACCOUNT,
+)
 async def webhook_unsubscribe(ctx: ToolContext, id: SubscriptionId) -> CancelledWebhook:
     """Cancel a webhook subscription for good: it never fires again. Safe to repeat.
 

@@ -31,7 +31,12 @@ class AiStats(Payload):
     since: Timestamp = Field(description="Start of the counting, when less than 24 hours ago")
 
 
-@tool(path="/api/ai-stats", title="Who calls this service", ttl_s=30)
+@tool(
+    path="/api/ai-stats",
+    title="Who calls this service",
+    search_hint="usage statistics who uses server callers users clients traffic",
+    ttl_s=30,
+)
 async def ai_stats(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> AiStats:
     """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it
     to see who uses the service; it says nothing about the world outside.

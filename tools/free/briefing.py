@@ -67,8 +67,9 @@ class Briefing(TopLevel):
 @tool(
     path="/api/briefing",
     title="Briefing",
-    ttl_s=60,
+    search_hint="overview summary rundown digest news markets today world morning catch-up",
     toolset="core",
+    ttl_s=60,
     sources=(
         *BTC_SPOT_SOURCES,
         *FEAR_GREED_SOURCES,

@@ -22,8 +22,9 @@ class BtcPrice(Payload):
 @tool(
     path="/api/btc-price",
     title="Bitcoin price",
-    ttl_s=30,
+    search_hint="bitcoin BTC ethereum ETH solana crypto coin token price worth dollars",
     toolset="core",
+    ttl_s=30,
     sources=BTC_SPOT_SOURCES,
     headline=CardValue("price_usd", "$", "{change_24h_percent} % in 24 h"),
 )

@@ -81,6 +81,7 @@ class QuakeFeed(NamedTuple):
 @tool(
     path="/api/climate/earthquakes",
     title="Earthquake catalogue",
+    search_hint="quakes magnitude above past week month history search filter",
     ttl_s=lambda arguments: TTL_S[arguments.period],
     sources=(*QUAKES.values(), QUAKES_QUERY),
     distinct=(("magnitude", "period"), 12, 600),

@@ -59,8 +59,8 @@ class TrendingList(NamedTuple):
 @tool(
     path="/api/code-host-trending",
     title="Trending repositories",
+    search_hint="github repos repositories popular projects new stars open-source",
     ttl_s=300,
-    toolset="all",
     sources=(WITH_TOKEN, ANONYMOUS, TRENDING),
     headline=CardValue("0.stars_per_day", "stars/day", "{0.full_name}", is_series=False),
     pictures=(Picture("bars", "Stars a day", values=("stars_per_day",), label="full_name"),),

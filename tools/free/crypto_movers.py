@@ -30,8 +30,8 @@ class Movers(RootModel[list[Mover]]):
 @tool(
     path="/api/crypto-movers",
     title="Crypto movers",
+    search_hint="coins gainers losers pumped dumped altcoins top crypto today",
     ttl_s=30,
-    toolset="core",
     sources=(COINS_MARKETS, COINLORE, COINPAPRIKA),
     headline=CardValue("0.change_24h_percent", "%", "{0.name} in 24 h", is_series=False),
     pictures=(Picture("bars", "Change in 24 hours", values=("change_24h_percent",), label="name", unit="%"),),

@@ -30,8 +30,9 @@ class Earthquakes(Payload):
 @tool(
     path="/api/earthquake",
     title="Recent earthquakes",
-    ttl_s=120,
+    search_hint="earthquake quake quakes seismic tremor latest today big",
     toolset="core",
+    ttl_s=120,
     sources=QUAKE_SOURCES,
     headline=CardValue("count", "", "in 24 h; newest M {earthquakes.0.magnitude}, {earthquakes.0.location}"),
     pictures=(

@@ -36,8 +36,8 @@ class EconomicData(Payload):
 @tool(
     path="/api/economic-data",
     title="U.S. economic indicators",
+    search_hint="unemployment inflation CPI GDP interest mortgage Fed jobs economy US rate",
     ttl_s=3600,
-    toolset="core",
     sources=SOURCES,
     headline=CardValue("treasury_10y.value", "%", "US Treasury, 10 years; Fed funds {fed_rate.value} %"),
 )

@@ -18,8 +18,8 @@ class FearGreedIndex(Payload):
 @tool(
     path="/api/fear-greed",
     title="Crypto Fear & Greed index",
+    search_hint="crypto mood sentiment scared greedy fearful investors market feeling",
     ttl_s=300,
-    toolset="core",
     sources=FEAR_GREED_SOURCES,
     headline=CardValue("value", "", "{label}"),
 )

@@ -28,8 +28,9 @@ class Forex(Payload):
 @tool(
     path="/api/forex",
     title="Dollar exchange rates",
-    ttl_s=300,
+    search_hint="convert currency exchange rate USD EUR JPY dollar euro yen rupee",
     toolset="core",
+    ttl_s=300,
     sources=SOURCES,
     headline=CardValue("rates.EUR", "EUR", "for 1 {base}, {date}"),
     pictures=(Picture("bars", "Change of the rate since the day before", rows="change_percent", unit="%"),),

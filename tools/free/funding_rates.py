@@ -61,6 +61,7 @@ class FundingRates(Payload):
 @tool(
     path="/api/funding-rates",
     title="Perpetual funding rates",
+    search_hint="perps perpetual futures funding leverage long short carry",
     ttl_s=60,
     sources=(
         binance_futures.PREMIUMS,

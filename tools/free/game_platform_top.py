@@ -38,8 +38,8 @@ class Game(NamedTuple):
 @tool(
     path="/api/game-platform-top",
     title="Most played games",
+    search_hint="steam games popular most played players video gaming",
     ttl_s=600,
-    toolset="all",
     sources=(PLAYERS, STORE_ITEMS, TOP100),
     headline=CardValue("0.players_now", "players", "{0.name}", is_series=False),
     pictures=(Picture("bars", "Players now", values=("players_now",), label="name"),),

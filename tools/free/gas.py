@@ -25,6 +25,7 @@ class Gas(Payload):
 @tool(
     path="/api/gas",
     title="Ethereum gas",
+    search_hint="ethereum ETH gas fee fees gwei price transaction cost",
     ttl_s=15,
     sources=GAS_SOURCES,
     headline=CardValue("standard", "gwei", "fast {fast}, base fee {base_fee}"),

@@ -26,7 +26,7 @@ class Health(TopLevel):
     ts: int
 
 
-@tool(path="/api/health", title="Service health", spaced=False)
+@tool(path="/api/health", title="Service health", search_hint="API server up alive version uptime ping", spaced=False)
 async def health(ctx: ToolContext) -> Health:
     """Whether this service is up, its API version, its uptime in seconds and its clock. Never depends on upstreams:
     use service_status for the state of other services.

@@ -31,8 +31,8 @@ class HumansInSpace(Payload):
 @tool(
     path="/api/humans-in-space",
     title="Humans in space",
+    search_hint="astronauts people ISS space station crew how many who",
     ttl_s=3600,
-    toolset="all",
     sources=SOURCES,
     deadline_s=30,  # the crews of the stations are a large and slow document
     headline=CardValue("count", "people", "in space"),

@@ -21,6 +21,7 @@ class InternetPulse(RootModel[list[Target]]):
 @tool(
     path="/api/internet-pulse",
     title="Internet pulse",
+    search_hint="internet slow latency ping connection speed network lag",
     ttl_s=60,
     sources=(TCP_CONNECT,),
     headline=CardValue("0.latency_ms", "ms", "{0.name}"),

@@ -18,8 +18,8 @@ class Launches(RootModel[Annotated[list[LaunchItem], Field(max_length=SHOWN, des
 @tool(
     path="/api/launches",
     title="Upcoming rocket launches",
+    search_hint="rocket launch next SpaceX NASA schedule upcoming liftoff",
     ttl_s=600,
-    toolset="all",
     sources=chain.SOURCES,
     headline=CardValue("0.name", "", "{0.status}, {0.scheduled_time}"),
     pictures=(Picture("map", "Pads of the next launches", label="name", time="scheduled_time"),),

@@ -39,8 +39,8 @@ class ModelHubTrending(RootModel[Annotated[list[ModelItem], Field(max_length=SHO
 @tool(
     path="/api/model-hub-trending",
     title="Trending AI models",
+    search_hint="hugging face LLM models open source popular new hottest",
     ttl_s=600,
-    toolset="all",
     sources=(MODELS_LIKED_7D, LAST_CHANGE),
     headline=CardValue("0.id", "", "{0.likes} likes"),
     pictures=(Picture("bars", "Likes", values=("likes",), label="id"),),

@@ -17,8 +17,8 @@ class Predictions(RootModel[Annotated[list[BetItem], Field(max_length=SHOWN, des
 @tool(
     path="/api/predictions",
     title="Prediction markets",
+    search_hint="odds chance probability bet betting election win polymarket kalshi will",
     ttl_s=60,
-    toolset="core",
     sources=SOURCES,
     headline=CardValue("0.yes_percent", "%", "{0.question}", is_series=False),
     pictures=(Picture("bars", "Chance of yes", values=("yes_percent",), label="question", unit="%"),),

@@ -15,8 +15,9 @@ class Services(RootModel[list[ServiceItem]]):
 @tool(
     path="/api/service-status",
     title="Service status",
-    ttl_s=60,
+    search_hint="down outage incident working broken GitHub OpenAI Claude AWS ChatGPT",
     toolset="core",
+    ttl_s=60,
     stale_share=0.25,
     sources=STATUS_SOURCES,
     headline=CardValue("0.status", "", "{0.name}"),

@@ -203,8 +203,9 @@ class Stocks(Payload):
 @tool(
     path="/api/stocks",
     title="U.S. stock quotes",
+    search_hint="stock share price ticker Apple Google Tesla S&P gainers losers trading",
+    toolset="core",
     ttl_s=15,
-    toolset="all",
     stale_share=0.25,
     sources=QUOTE_SOURCES,
     distinct=(("symbols",), 60, 3600),

@@ -15,8 +15,9 @@ class TechNews(RootModel[Annotated[list[StoryItem], Field(max_length=SHOWN, desc
 @tool(
     path="/api/tech-news",
     title="Tech news front page",
+    search_hint="Hacker News hackernews HN top stories headlines startups programming articles",
+    toolset="core",
     ttl_s=60,
-    toolset="all",
     sources=SOURCES,
     headline=CardValue("0.title", "", "{0.score} points"),
     pictures=(Picture("bars", "Points", values=("score",), label="title"),),

@@ -57,6 +57,8 @@ def rounded(degrees: float | None) -> float | None:
 @tool(
     path="/api/weather",
     title="Weather",
+    search_hint="forecast temperature rain wind humidity sunny hot cold today tomorrow city",
+    toolset="core",
     ttl_s=600,
     sources=(FORECAST, LOCATION_FORECAST, GEOCODING),
     distinct=(("lat", "lon", "place"), 60, 3600),

@@ -185,6 +185,7 @@ class SeenFires(NamedTuple):
 @tool(
     path="/api/wildfires",
     title="Wildfires",
+    search_hint="fire fires wildfire forest burning acres contained California",
     ttl_s=600,
     deadline_s=25,  # six files, two at a time
     sources=(FIRES_AREA, *REGIONS.values(), INCIDENTS),

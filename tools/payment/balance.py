@@ -16,7 +16,13 @@ class CreditBalance(TopLevel):
     )
 
 
-@tool(path="/api/payment/balance", title="Credit balance", tier=Tier.PAYMENT, toolset="core")
+@tool(
+    path="/api/payment/balance",
+    title="Credit balance",
+    search_hint="credits left remaining balance how many",
+    tier=Tier.PAYMENT,
+    toolset="core",
+)
 async def payment_balance(ctx: ToolContext) -> CreditBalance:
     """The credits left on the bearer token that this call is made with, and when the token was issued.
 

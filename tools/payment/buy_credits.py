@@ -53,6 +53,7 @@ class BuyCredits(TopLevel):
     path="/api/payment/buy-credits",
     method="POST",
     title="Buy credits",
+    search_hint="buy purchase credits pay dollars USDC quote price",
     tier=Tier.PAYMENT,
     toolset="core",
     quotas=((10, 60), (200, 1800)),

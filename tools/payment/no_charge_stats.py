@@ -56,6 +56,7 @@ class NoChargeStats(TopLevel):
 @tool(
     path="/api/payment/no-charge-stats",
     title="Calls that were not charged",
+    search_hint="failed calls uncharged not billed refunded free",
     ttl_s=30,
     spaced=False,
     quotas=((60, 60),),

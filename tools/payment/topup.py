@@ -21,6 +21,7 @@ class TopUp(TopLevel):
     path="/api/payment/topup",
     method="POST",
     title="Top up by x402",
+    search_hint="x402 top up recharge add credits wallet",
     tier=Tier.PAYMENT,
     quotas=((30, 60),),
     deadline_s=60,

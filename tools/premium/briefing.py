@@ -135,6 +135,7 @@ class PremiumBriefing(TopLevel, Sparse):
 @tool(
     path="/api/pro/briefing",
     title="Premium briefing",
+    search_hint="compact figures sections hourly bitcoin history",
     tier=Tier.PREMIUM,
     credits=1,
     ttl_s=60,

@@ -122,6 +122,7 @@ class RepositoryMoment(NamedTuple):
 @tool(
     path="/api/pro/code-host-velocity",
     title="Repository velocity",
+    search_hint="github stars growth fastest growing repositories per day",
     tier=Tier.PREMIUM,
     credits=2,
     ttl_s=1800,

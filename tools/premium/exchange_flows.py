@@ -124,6 +124,7 @@ class Sides(NamedTuple):
 @tool(
     path="/api/pro/exchange-flows",
     title="Exchange flows",
+    search_hint="ETH ethereum inflow outflow flowing into out of exchanges",
     tier=Tier.PREMIUM,
     credits=2,
     ttl_s=300,

@@ -101,6 +101,7 @@ class PremiumSentiment(TopLevel):
 @tool(
     path="/api/pro/sentiment",
     title="Market sentiment",
+    search_hint="bullish bearish headlines tone tickers news mood",
     tier=Tier.PREMIUM,
     credits=2,
     ttl_s=300,

@@ -32,6 +32,7 @@ from toolserver.errors import NotFound
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.licence_table import POLICIES, LicenceTable, write_markdown_table
 from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.registry.tool_index import ToolIndex
 from toolserver.settings import Settings
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
@@ -204,7 +205,14 @@ async def compose_example(
     )
     reader = Fetcher(sender, clock=clock, keys={}, licence_policy=licence_policy)
     targets = settings.probes.targets
-    host = ServiceInfo(clock, folder, probe_targets=targets, usage=Usage(clock.now), evidence=OneCall())
+    host = ServiceInfo(
+        clock,
+        folder,
+        probe_targets=targets,
+        usage=Usage(clock.now),
+        evidence=OneCall(),
+        tools=ToolIndex(Registry.load(*settings.tools)),
+    )
     async with anyio.create_task_group() as tasks:
         cache = SourceCache(reader, clock=clock, tasks=tasks)
         answers = ResponseCache(

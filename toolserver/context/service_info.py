@@ -30,6 +30,14 @@ class ReceiptLookup(Protocol):
         ...
 
 
+class ToolSearch(Protocol):
+    """Finds tools of this service."""
+
+    def describe(self, query: str, limit: int) -> list[dict[str, Any]]:
+        """Return whole definitions of the tools that fit a query, best first."""
+        ...
+
+
 @dataclass(slots=True)
 class ServiceInfo:
     """The running service: its API version, its age, whether its storage is writable."""
@@ -46,6 +54,7 @@ class ServiceInfo:
     statements: Statements = field(default_factory=NoStatements)
     x402: Any = None  # the x402 service that sells credits, if payments are enabled
     allowances: Any = None  # the allowances of tokens, if the ledger supports them
+    tools: ToolSearch | None = None
     webhooks: Any = None  # the webhook subscriptions, if webhooks are enabled
 
     def __post_init__(self) -> None:

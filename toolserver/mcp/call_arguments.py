@@ -1,16 +1,18 @@
-"""Take the arguments of a call that are not the tool's own: a bearer token, and what MCP hosts add.
+"""Take the arguments of a call that are not the tool's own: a bearer token, a call of another tool, and what hosts add.
 
 Hosts that cannot send an Authorization header give a token as an argument. The answer to a
-refused caller names the tool to call next.
+refused caller names the tool to call next. A host that was shown few tools runs the other free
+ones by an argument of a tool that it was shown.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from toolserver.core.caller import Caller, bearer, real_token
+from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments
-from toolserver.registry.registry import Operation
+from toolserver.registry.registry import Operation, Tier
 
 NAME = "token"
 SCHEMA = {"type": "string", "description": "Bearer token"}
@@ -24,12 +26,16 @@ NEXT: dict[str, tuple[str, str]] = {  # code of a refusal → the tool to call n
 }
 
 
-def add_token_argument(operation: Operation) -> dict[str, Any]:
-    """Return the input schema for connections without a token header: with an optional `token` if one is needed."""
+def write_arguments(operation: Operation, *, token_argument: bool) -> dict[str, Any]:
+    """Return the input schema for MCP: with `call` where a tool runs others, and with an optional `token` if asked to.
+
+    `token_argument` is for connections without a token header. Tools that need no token have none.
+    """
     schema = operation.input_schema
-    if not operation.needs_token or NAME in operation.arguments.model_fields:
-        return schema
-    return {**schema, "properties": {**schema.get("properties", {}), NAME: SCHEMA}}
+    added = {CALL: CALL_SCHEMA} if operation.runs_tools else {}
+    if token_argument and operation.needs_token and NAME not in operation.arguments.model_fields:
+        added[NAME] = SCHEMA
+    return {**schema, "properties": {**schema.get("properties", {}), **added}} if added else schema
 
 
 def take_token(operation: Operation, sent: dict[str, Any], caller: Caller) -> tuple[dict[str, Any], Caller]:
@@ -60,8 +66,49 @@ def next_step(code: str) -> dict[str, Any]:
     return {"next": {"tool": name, "how": how}}
 
 
-def _refuse(message: str) -> InvalidArguments:
-    return InvalidArguments(f"{NAME}: {message}", errors=[{"loc": NAME, "msg": message, "type": "value_error"}])
+def _refuse(message: str, place: str = NAME, near: Sequence[str] = ()) -> InvalidArguments:
+    refusal = InvalidArguments(f"{place}: {message}", errors=[{"loc": place, "msg": message, "type": "value_error"}])
+    if near:
+        refusal.extra["did_you_mean"] = list(near)
+    return refusal
+
+
+CALL = "call"
+CALL_SCHEMA: dict[str, Any] = {
+    "type": "object",
+    "description": "Instead of searching: run the free tool of this name and return its answer in `result`",
+    "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
+    "required": ["name"],
+}
+CALL_RESULT: dict[str, Any] = {"called": {"type": "string"}, "result": {"type": "object"}}
+"""The members of the answer to `call`, in place of the tool's own."""
+
+
+def read_inner_call(sent: Mapping[str, Any], reachable: Mapping[str, Operation]) -> tuple[Operation, dict[str, Any]]:
+    """Return the free tool that the argument `call` names, and its arguments.
+
+    `reachable` are the tools of this connection by name and alias. A tool that costs credits is
+    refused: hosts ask before a call by the name of the tool, whose definition states the price.
+
+    Raises:
+        InvalidArguments: `call` is malformed, or its tool is unknown or not free.
+    """
+    call = sent[CALL]
+    name = call.get("name") if isinstance(call, dict) else None
+    arguments = call.get("arguments") if isinstance(call, dict) else None
+    if not isinstance(name, str) or not isinstance(arguments, dict | None) or set(call) - {"name", "arguments"}:
+        raise _refuse('must be {"name": "<tool>", "arguments": {…}}', CALL)
+    operation = reachable.get(name.strip())
+    if operation is None:
+        near = find_similar(name[:64], list(reachable))
+        meant = f"; did you mean {' or '.join(near)}?" if near else "; search for it with `q`"
+        raise _refuse(f"there is no tool of that name{meant}", f"{CALL}.name", near)
+    if operation.tier is not Tier.FREE or operation.runs_tools:
+        why = f"costs {operation.credits} credits" if operation.credits else "is no free tool"
+        why = "does not run itself" if operation.runs_tools else why
+        listed = "call it by its own name (where it is not listed, the address with ?toolset=all lists it)"
+        raise _refuse(f"{operation.name} {why}: {listed}", f"{CALL}.name")
+    return operation, arguments or {}
 
 
 # The hosts that add each name. Names are counted; values are neither stored nor logged.

@@ -10,7 +10,7 @@ from pydantic import BaseModel
 from toolserver.calls.arguments import build_cache_key, validate_arguments
 from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments
-from toolserver.mcp.call_arguments import add_token_argument
+from toolserver.mcp.call_arguments import CALL_RESULT, write_arguments
 from toolserver.mcp.messages import LIST_TTL_MS, encode
 from toolserver.registry.listed_schema import listed_schema
 from toolserver.registry.registry import Operation, Registry, Tier
@@ -36,14 +36,35 @@ def definition(
     if output_schema:
         entry["title"] = operation.title
     entry["description"] = operation.description
-    taken = add_token_argument(operation) if token_argument else operation.input_schema
-    entry["inputSchema"] = _brief(taken)
+    entry["inputSchema"] = _brief(write_arguments(operation, token_argument=token_argument))
     if output_schema:
-        entry["outputSchema"] = listed_schema(operation)
+        entry["outputSchema"] = _write_output(operation)
     entry["annotations"] = annotations(operation, is_read=is_read)
-    if operation.credits and output_schema:
-        entry["_meta"] = {"toolserver/tier": operation.tier, "toolserver/cost_credits": operation.credits}
+    if output_schema and (meta := _describe_to_hosts(operation)):
+        entry["_meta"] = meta
     return entry
+
+
+def _write_output(operation: Operation) -> dict[str, Any]:
+    """Return the output schema, with the members of an answer to `call` where a tool runs others."""
+    schema = listed_schema(operation)
+    if not operation.runs_tools:
+        return schema
+    return {**schema, "properties": {**schema["properties"], **CALL_RESULT}}
+
+
+def _describe_to_hosts(operation: Operation) -> dict[str, Any]:
+    """Return the `_meta` of a definition: the price, and what hosts that search tools by keywords read."""
+    meta: dict[str, Any] = {}
+    if operation.credits:
+        meta |= {"toolserver/tier": operation.tier, "toolserver/cost_credits": operation.credits}
+    if operation.search_hint:
+        meta["anthropic/searchHint"] = operation.search_hint
+    if operation.always_loaded:
+        meta["anthropic/alwaysLoad"] = True
+    if operation.longest_chars:
+        meta["anthropic/maxResultSizeChars"] = operation.longest_chars
+    return meta
 
 
 def _brief(node: Any) -> Any:
@@ -90,13 +111,15 @@ def annotations(operation: Operation, *, is_read: bool = False) -> dict[str, boo
 class ToolRoute:
     """A tool a client may call: its operation, and the keys of its answers without and with arguments seen before.
 
-    `sold` are the default arguments and the key of an answer that costs credits.
+    `sold` are the default arguments and the key of an answer that costs credits. `reachable` are the routes of the
+    tools that this one may run on its connection, by name and alias; only a tool that runs others has them.
     """
 
-    __slots__ = ("default_key", "free", "keys", "operation", "sold")
+    __slots__ = ("default_key", "free", "keys", "operation", "reachable", "sold")
 
-    def __init__(self, operation: Operation) -> None:
+    def __init__(self, operation: Operation, reachable: "Mapping[str, ToolRoute] | None" = None) -> None:
         self.operation = operation
+        self.reachable = reachable
         self.free = operation.tier is Tier.FREE and operation.reads_only
         default = self._find_default()
         self.default_key = default[1] if default and self.free else None
@@ -212,23 +235,39 @@ class ToolChoices:
         key = (*(operation.name for operation in operations), *listed.values(), is_open, short_meta)
         choice = self._choices.get(key)
         if choice is None:
-            choice = self._make(operations, listed, is_open=is_open, short_meta=short_meta)
+            choice = self._make(operations, listed, is_open=is_open, is_named=tools is not None, short_meta=short_meta)
             self._choices[key] = choice
         return choice
 
     def _make(
-        self, operations: list[Operation], listed: Mapping[str, bool], *, is_open: bool, short_meta: bool
+        self,
+        operations: list[Operation],
+        listed: Mapping[str, bool],
+        *,
+        is_open: bool,
+        is_named: bool,
+        short_meta: bool,
     ) -> ToolChoice:
-        """Make a choice. If the client made none (`is_open`), every tool can be called, whichever are listed."""
-        callable_ = list(self._registry) if is_open else operations
-        routes = {
-            name: self._routes[operation.name]
-            for operation in callable_
-            for name in (operation.name, *operation.aliases)
+        """Make a choice. If the client made none (`is_open`), every tool can be called, whichever are listed.
+
+        A tool that runs others reaches every tool, unless the client named the tools that it wants.
+        """
+        routes = self._list_routes(list(self._registry) if is_open else operations)
+        reachable = routes if is_named else self._list_routes(self._registry)
+        routes |= {
+            name: ToolRoute(route.operation, reachable) for name, route in routes.items() if route.operation.runs_tools
         }
         hidden = {o.name: o.toolset for o in self._registry if o.name not in routes}
         definitions = [definition(operation, **listed) for operation in operations]
         return ToolChoice(routes, [*definitions, *self._extra], self._fixed, hidden, short_meta=short_meta)
+
+    def _list_routes(self, operations: Iterable[Operation]) -> dict[str, ToolRoute]:
+        """Return the routes of tools by name and alias."""
+        return {
+            name: self._routes[operation.name]
+            for operation in operations
+            for name in (operation.name, *operation.aliases)
+        }
 
     def choose_by_request(
         self, query: bytes, toolset: bytes | None = None, tools: bytes | None = None, *, token_argument: bool = False

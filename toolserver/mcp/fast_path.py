@@ -21,7 +21,7 @@ from toolserver.calls.response import Receive, RenderedResponse, with_credits, w
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
 from toolserver.mcp import messages
-from toolserver.mcp.call_arguments import drop_host_arguments, next_step, take_token
+from toolserver.mcp.call_arguments import CALL, drop_host_arguments, next_step, read_inner_call, take_token
 from toolserver.mcp.definitions import ToolChoice, ToolRoute
 from toolserver.mcp.messages import LEGACY, MODERN, UNSET, Message, Params, decode, encode, fixed_result
 from toolserver.money.x402.wire import META_RESPONSE, REQUIRED, RESPONSE, unheader
@@ -115,11 +115,12 @@ _SIGNED = {"receipt": "X-Service-Receipt", "receipt_id": "X-Service-Receipt-Id"}
 
 
 class ToolResult(NamedTuple):
-    """The core of a result, and the members of its `_meta`."""
+    """The core of a result, the members of its `_meta`, and the answer that it carries unless it failed."""
 
     core: bytes
     meta: dict[str, Any]
     failed: bool = False
+    payload: bytes = b""
 
     def end(self, *, modern: bool) -> bytes:
         """Return the bytes that close the result."""
@@ -149,13 +150,22 @@ def render_result(operation: Operation, outcome: Outcome) -> ToolResult:
     if outcome.settlement is not None:
         signed[META_RESPONSE] = outcome.settlement
     if remaining is None:
-        return ToolResult(render_core(rendered), signed)
+        return ToolResult(render_core(rendered), signed, payload=rendered.payload)
     if frame_of(operation) is BARE:
         payload = rendered.payload[:-1] + b',"_meta":{"credits_remaining":%d}}' % remaining
         core = _content(encode(payload.decode()), payload)
     else:
-        core = _content(with_credits_escaped(rendered.escaped, remaining), with_credits(rendered.payload, remaining))
-    return ToolResult(core, {"credits_remaining": remaining, **signed})
+        payload = with_credits(rendered.payload, remaining)
+        core = _content(with_credits_escaped(rendered.escaped, remaining), payload)
+    return ToolResult(core, {"credits_remaining": remaining, **signed}, payload=payload)
+
+
+def wrap_result(name: str, result: ToolResult) -> ToolResult:
+    """Return the result of a tool that another one ran: its answer, byte for byte, under the tool's name."""
+    if result.failed:
+        return result
+    payload = b'{"called":%b,"result":%b}' % (encode(name), result.payload)
+    return ToolResult(_content(encode(payload.decode()), payload), result.meta, payload=payload)
 
 
 def render_failure(rejected: CallRejected, facts: SiteFacts, request_id: str) -> ToolResult:
@@ -240,12 +250,27 @@ class FastPath:
                 return render_result(route.operation, outcome)
             sent = drop_host_arguments(route.operation, sent, self.pipeline.metrics.dropped_argument)
             arguments, caller = take_token(route.operation, sent, caller)
+            if route.reachable is not None and CALL in arguments:
+                if arguments[CALL] not in (None, ""):
+                    return await self._run_inner(route.reachable, arguments, caller, receive)
+                arguments = {name: value for name, value in arguments.items() if name != CALL}
             outcome = await self.pipeline.call(route.operation, arguments, caller, receive)
         except CallRejected as rejected:
             return self.reject(rejected, caller.request_id)
         if arguments is sent and sent and params.arguments is not UNSET and outcome.key is not None:
             route.remember(bytes(params.arguments), outcome.key)
         return render_result(route.operation, outcome)
+
+    async def _run_inner(
+        self, reachable: Mapping[str, ToolRoute], sent: Mapping[str, Any], caller: Caller, receive: Receive | None
+    ) -> ToolResult:
+        """Answer the argument `call`: the call of another tool, which is counted and limited as one by its own name.
+
+        Raises InvalidArguments: the call is malformed, or its tool is unknown or not free.
+        """
+        operation, arguments = read_inner_call(sent, {name: route.operation for name, route in reachable.items()})
+        result = await self.call(reachable[operation.name], messages.NO_PARAMS, arguments, caller, receive)
+        return wrap_result(operation.name, result)
 
     async def _answer_default(self, route: ToolRoute, sent: Mapping[str, Any], caller: Caller) -> Outcome | None:
         """Sell the cached answer to a call without arguments. Return None, with nothing done, for any other call.

@@ -35,6 +35,9 @@ TOOLSETS = typing.get_args(Toolset)
 FREE_SIBLING = "free_sibling"
 """The tag of a premium tool that names its nearest free tool."""
 
+HINT_WORDS = 12
+"""The most words of a `search_hint`: every tool list repeats them."""
+
 _MARK = "__operation__"
 
 
@@ -62,6 +65,11 @@ class Operation:
     not queried. `status` is the HTTP status of a success; names in braces in `path` are arguments in the path.
     `headline` and `pictures` say how pages show an answer. `changes_nothing` says that a POST has no effect that a
     person would want to approve, such as a quote.
+
+    `search_hint` are other words for what the tool answers, at most HINT_WORDS of them, for searches over many tools.
+    `always_loaded` asks hosts that show models only what they searched for to show this tool always. `longest_chars` is
+    the size of its longest answer, if hosts would take that for too long to show. `runs_tools` says that on MCP it
+    takes an argument `call` and answers with the answer of another free tool.
     """
 
     name: str
@@ -92,6 +100,10 @@ class Operation:
     headline: CardValue | None = None
     pictures: tuple[Picture, ...] = ()
     changes_nothing: bool = False
+    search_hint: str = ""
+    always_loaded: bool = False
+    longest_chars: int | None = None
+    runs_tools: bool = False
 
     @cached_property
     def endpoint(self) -> str:

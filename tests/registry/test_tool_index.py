@@ -1,0 +1,95 @@
+"""Tools are found by everyday words."""
+
+import pytest
+
+from tests.registry.everyday_questions import read_everyday_questions
+from tests.requirements import proves
+from toolserver.registry.registry import HINT_WORDS, Registry, Tier
+from toolserver.registry.tool_index import ToolIndex, describe_tool, split_words
+
+REGISTRY = Registry.load("tools")
+INDEX = ToolIndex(REGISTRY)
+
+
+def found(query, limit=5):
+    return [operation.name for operation in INDEX.search(query, limit)]
+
+
+@proves("find_tools.questions")
+@pytest.mark.parametrize("held_out", [False, True])
+def test_everyday_questions_find_their_tool(held_out):
+    asked = [each for each in read_everyday_questions() if each.held_out is held_out]
+    ranked = {each.question: found(each.question) for each in asked}
+    first = [each for each in asked if ranked[each.question][:1] == [each.tool]]
+    among = [each for each in asked if each.tool in ranked[each.question]]
+    assert len(first) >= 0.8 * len(asked), [(q, names[:2]) for q, names in ranked.items()]
+    assert len(among) >= 0.95 * len(asked)
+
+
+@pytest.mark.parametrize(
+    ("misspelt", "name"),
+    [
+        ("wether in Paris", "weather"),
+        ("earthqake", "earthquakes"),
+        ("vulcano", "volcanoes"),
+        ("exchnage rates", "forex"),
+        ("astronautes", "humans_in_space"),
+        ("UNEMPLOYMNET", "economic_data"),
+    ],
+)
+def test_typing_errors_do_not_matter(misspelt, name):
+    assert found(misspelt)[0] == name
+
+
+@pytest.mark.parametrize("operation", list(REGISTRY), ids=lambda operation: operation.name)
+def test_every_tool_is_found_by_its_name_and_by_its_title(operation):
+    assert operation.name in found(operation.name)
+    assert operation.name in found(operation.title)
+
+
+def test_a_free_tool_comes_before_a_priced_one_that_fits_as_well():
+    assert found("briefing")[0] == "briefing"
+    assert found("github trending repositories")[0] == "code_host_trending"
+
+
+@pytest.mark.parametrize("query", ["", "  ", "what is the", "?!", "zzzzqqqq", "x" * 300])
+def test_without_a_word_that_a_tool_has_the_first_tools_are_listed(query):
+    assert found(query) == [operation.name for operation in list(REGISTRY)[:5]]
+
+
+def test_words_lose_their_endings():
+    assert len({word for text in ("erupting", "erupted", "erupts") for word in split_words(text)}) == 1
+    assert split_words("Is it the") == []
+
+
+def test_hints_are_short_and_every_tool_has_one():
+    lengths = {operation.name: len(operation.search_hint.split()) for operation in REGISTRY}
+    assert {name for name, length in lengths.items() if not 3 <= length <= HINT_WORDS} == set()
+
+
+def test_no_hint_holds_a_question():
+    for each in read_everyday_questions():
+        assert each.question.casefold() not in REGISTRY[each.tool].search_hint.casefold()
+
+
+def test_three_free_tools_at_most_are_always_loaded():
+    loaded = [operation for operation in REGISTRY if operation.always_loaded]
+    assert 1 <= len(loaded) <= 3
+    assert all(operation.tier is Tier.FREE and operation.toolset == "core" for operation in loaded)
+
+
+@pytest.mark.parametrize(
+    ("name", "how"),
+    [
+        ("air_quality", 'find_tools with `call` {"name": "air_quality", "arguments": {…}}'),
+        ("premium_whales", "?toolset=all"),
+        ("find_tools", "?toolset=all"),
+    ],
+)
+def test_a_definition_says_how_to_call_the_tool(name, how):
+    described = describe_tool(REGISTRY[name])
+    assert how in described["mcp"]
+    assert described["rest"] == f"GET {REGISTRY[name].path}"
+    assert described["cost_credits"] == REGISTRY[name].credits
+    assert described["input_schema"] == REGISTRY[name].input_schema
+    assert described["arguments_in"].keys() == described["input_schema"]["properties"].keys()
