@@ -125,27 +125,6 @@ export interface BtcPricePayload {
   _meta: Meta;
 }
 
-export interface CryptoMoversData {
-  symbol: string;
-  name: string;
-  price_usd: number;
-  change_24h_percent: number;
-  market_cap_usd: number | null;
-  volume_24h_usd: number | null;
-  /** By market value */ rank: number;
-  image: string | null;
-}
-
-export interface CryptoMoversPayload {
-  /** The host name of this service */ source: string;
-  /** The name of the endpoint */ endpoint: string;
-  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  /** The biggest move first. */ data: Array<CryptoMoversData> | null;
-  /** Whether a source could not be refreshed in time */ stale: boolean;
-  /** What is missing or old */ warning?: Array<Warning>;
-  _meta: Meta;
-}
-
 export interface EarthquakesDataEarthquakes {
   /** The network's preferred scale */ magnitude: number;
   /** Place, as the network names it */ location: string;
@@ -172,52 +151,28 @@ export interface EarthquakesPayload {
   _meta: Meta;
 }
 
-export interface EconomicDataFigure {
-  value: number;
-  /** The day, or the first day of the month or quarter, it is for */ date: string;
-  unit: string;
-  /** Published before it, on previous_date */ previous: number | null;
-  previous_date: string | null;
-  /** value - previous */ change: number | null;
-  /** Against 12 months earlier; cpi only */ yoy_percent: number | null;
-  /** provider:series */ source: string;
+export interface FindToolsDataTools {
+  /** The name that it is called by */ name: string;
+  /** For people */ title: string;
+  /** What it answers, for models */ description: string;
+  /** Who may call it */ tier: "free" | "premium" | "payment" | "account";
+  /** Credits a call costs; 0: none */ cost_credits: number;
+  /** Its arguments, as a JSON Schema */ input_schema: Record<string, unknown>;
+  /** How to call it by HTTP, on this host */ rest: string;
+  /** Where each argument goes by HTTP */ arguments_in: Record<string, "path" | "query" | "body">;
+  /** How to call it over MCP, also from a host that does not list it */ mcp: string;
 }
 
-export interface EconomicDataData {
-  /** Effective federal funds rate */ fed_rate: EconomicDataFigure | null;
-  /** Consumer prices, all items, seasonally adjusted */ cpi: EconomicDataFigure | null;
-  unemployment: EconomicDataFigure | null;
-  /** Real GDP */ gdp_growth: EconomicDataFigure | null;
-  treasury_10y: EconomicDataFigure | null;
-  treasury_2y: EconomicDataFigure | null;
-  mortgage_30y: EconomicDataFigure | null;
-  /** 10 years less 2 years, same day and source */ yield_curve_2s10s: EconomicDataFigure | null;
+export interface FindToolsData {
+  /** The query as it was sent; null: none */ query: string | null;
+  /** Best first; empty: no tool has any of the words */ tools: Array<FindToolsDataTools>;
 }
 
-export interface EconomicDataPayload {
+export interface FindToolsPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  /** Null only when no source has ever answered */ data: EconomicDataData | null;
-  /** Whether a source could not be refreshed in time */ stale: boolean;
-  /** What is missing or old */ warning?: Array<Warning>;
-  _meta: Meta;
-}
-
-export interface FearGreedData {
-  /** 0 extreme fear, 100 extreme greed */ value: number;
-  /** The publisher's word for it */ label: string;
-  /** Which index: they are not comparable */ index: "alternative.me" | "coinmarketcap";
-  as_of: string;
-  /** The value before this one */ previous_value: number | null;
-  next_update_at: string | null;
-}
-
-export interface FearGreedPayload {
-  /** The host name of this service */ source: string;
-  /** The name of the endpoint */ endpoint: string;
-  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  /** Null only when no source has ever answered */ data: FearGreedData | null;
+  /** Null only when no source has ever answered */ data: FindToolsData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -247,29 +202,6 @@ export interface ForexPayload {
   _meta: Meta;
 }
 
-export interface PredictionsData {
-  question: string;
-  yes_percent: number;
-  no_percent: number;
-  /** Past 24 hours */ volume_usd: number;
-  source: string;
-  url: string | null;
-  ends_at: string | null;
-  /** Of yes_percent */ change_1h_points: number | null;
-  change_24h_points: number | null;
-  liquidity_usd: number | null;
-}
-
-export interface PredictionsPayload {
-  /** The host name of this service */ source: string;
-  /** The name of the endpoint */ endpoint: string;
-  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  /** Largest volume first */ data: Array<PredictionsData> | null;
-  /** Whether a source could not be refreshed in time */ stale: boolean;
-  /** What is missing or old */ warning?: Array<Warning>;
-  _meta: Meta;
-}
-
 export interface ServiceStatusData {
   name: string;
   status: "operational" | "maintenance" | "degraded" | "partial_outage" | "major_outage" | "unknown";
@@ -283,6 +215,101 @@ export interface ServiceStatusPayload {
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
   /** In a fixed order. */ data: Array<ServiceStatusData> | null;
+  /** Whether a source could not be refreshed in time */ stale: boolean;
+  /** What is missing or old */ warning?: Array<Warning>;
+  _meta: Meta;
+}
+
+export interface StocksQuote {
+  symbol: string;
+  price: number;
+  /** Against previous_close */ change_percent: number;
+  change: number;
+  previous_close: number;
+  name: string | null;
+  /** Time of the price, where the provider gives it */ as_of: string | null;
+  delayed: boolean | null;
+  /** Older than 12 minutes in market hours */ stale: boolean;
+}
+
+export interface StocksData {
+  /** Risen, most first; at most 5 unless symbols are given */ gainers: Array<StocksQuote>;
+  /** Fallen, most first; at most 5 unless symbols are given */ losers: Array<StocksQuote>;
+  /** S&P 500, Dow, Nasdaq Composite, Russell 2000, VIX */ indices: Array<StocksQuote>;
+  /** All, by symbol */ quotes: Array<StocksQuote>;
+  /** Requested, and no source has them */ unknown_symbols: Array<string>;
+}
+
+export interface StocksPayload {
+  /** The host name of this service */ source: string;
+  /** The name of the endpoint */ endpoint: string;
+  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
+  /** Null only when no source has ever answered */ data: StocksData | null;
+  /** Whether a source could not be refreshed in time */ stale: boolean;
+  /** What is missing or old */ warning?: Array<Warning>;
+  _meta: Meta;
+}
+
+export interface TechNewsData {
+  /** Place on the page, from 1 */ rank: number;
+  id: number;
+  title: string;
+  /** The article, or the discussion for text posts */ url: string;
+  score: number;
+  comments: number;
+  author: string | null;
+  /** When submitted */ time: string;
+  discussion_url: string;
+}
+
+export interface TechNewsPayload {
+  /** The host name of this service */ source: string;
+  /** The name of the endpoint */ endpoint: string;
+  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
+  /** In page order */ data: Array<TechNewsData> | null;
+  /** Whether a source could not be refreshed in time */ stale: boolean;
+  /** What is missing or old */ warning?: Array<Warning>;
+  _meta: Meta;
+}
+
+export interface WeatherDataCurrent {
+  time: string;
+  temperature_f: number;
+  apparent_temperature_f: number | null;
+  /** WMO 4677 */ weather_code: number | null;
+  condition: string;
+  wind_speed_mph: number;
+  wind_direction_deg: number | null;
+  humidity_percent: number;
+  /** In 15 minutes; of MET Norway: in the hour to come */ precipitation_in: number | null;
+}
+
+export interface WeatherDataHourly {
+  time: string;
+  temperature_f: number;
+  weather_code: number | null;
+  condition: string;
+  wind_speed_mph: number;
+  humidity_percent: number | null;
+  precipitation_probability_percent: number | null;
+}
+
+export interface WeatherData {
+  lat: number;
+  lon: number;
+  /** The place that a name was found to be */ place: string | null;
+  /** Of the place, by name; UTC when not known. All times are UTC */ timezone: string;
+  default_location: boolean;
+  current: WeatherDataCurrent;
+  /** From the current hour */ hourly: Array<WeatherDataHourly>;
+  units: Record<string, string>;
+}
+
+export interface WeatherPayload {
+  /** The host name of this service */ source: string;
+  /** The name of the endpoint */ endpoint: string;
+  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
+  /** Null only when no source has ever answered */ data: WeatherData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -477,6 +504,27 @@ export interface CodeHostTrendingPayload {
   _meta: Meta;
 }
 
+export interface CryptoMoversData {
+  symbol: string;
+  name: string;
+  price_usd: number;
+  change_24h_percent: number;
+  market_cap_usd: number | null;
+  volume_24h_usd: number | null;
+  /** By market value */ rank: number;
+  image: string | null;
+}
+
+export interface CryptoMoversPayload {
+  /** The host name of this service */ source: string;
+  /** The name of the endpoint */ endpoint: string;
+  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
+  /** The biggest move first. */ data: Array<CryptoMoversData> | null;
+  /** Whether a source could not be refreshed in time */ stale: boolean;
+  /** What is missing or old */ warning?: Array<Warning>;
+  _meta: Meta;
+}
+
 export interface CyberThreatsData {
   source: "URLhaus" | "ThreatFox" | "CISA KEV" | "Feodo Tracker" | "OpenPhish";
   type: "malware_url" | "ioc" | "exploited_vulnerability" | "c2_server" | "phishing_url";
@@ -524,6 +572,38 @@ export interface DisasterAlertsPayload {
   _meta: Meta;
 }
 
+export interface EconomicDataFigure {
+  value: number;
+  /** The day, or the first day of the month or quarter, it is for */ date: string;
+  unit: string;
+  /** Published before it, on previous_date */ previous: number | null;
+  previous_date: string | null;
+  /** value - previous */ change: number | null;
+  /** Against 12 months earlier; cpi only */ yoy_percent: number | null;
+  /** provider:series */ source: string;
+}
+
+export interface EconomicDataData {
+  /** Effective federal funds rate */ fed_rate: EconomicDataFigure | null;
+  /** Consumer prices, all items, seasonally adjusted */ cpi: EconomicDataFigure | null;
+  unemployment: EconomicDataFigure | null;
+  /** Real GDP */ gdp_growth: EconomicDataFigure | null;
+  treasury_10y: EconomicDataFigure | null;
+  treasury_2y: EconomicDataFigure | null;
+  mortgage_30y: EconomicDataFigure | null;
+  /** 10 years less 2 years, same day and source */ yield_curve_2s10s: EconomicDataFigure | null;
+}
+
+export interface EconomicDataPayload {
+  /** The host name of this service */ source: string;
+  /** The name of the endpoint */ endpoint: string;
+  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
+  /** Null only when no source has ever answered */ data: EconomicDataData | null;
+  /** Whether a source could not be refreshed in time */ stale: boolean;
+  /** What is missing or old */ warning?: Array<Warning>;
+  _meta: Meta;
+}
+
 export interface ExposureLookupDataResults {
   ip: string;
   name: string | null;
@@ -546,6 +626,25 @@ export interface ExposureLookupPayload {
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
   /** Null only when no source has ever answered */ data: ExposureLookupData | null;
+  /** Whether a source could not be refreshed in time */ stale: boolean;
+  /** What is missing or old */ warning?: Array<Warning>;
+  _meta: Meta;
+}
+
+export interface FearGreedData {
+  /** 0 extreme fear, 100 extreme greed */ value: number;
+  /** The publisher's word for it */ label: string;
+  /** Which index: they are not comparable */ index: "alternative.me" | "coinmarketcap";
+  as_of: string;
+  /** The value before this one */ previous_value: number | null;
+  next_update_at: string | null;
+}
+
+export interface FearGreedPayload {
+  /** The host name of this service */ source: string;
+  /** The name of the endpoint */ endpoint: string;
+  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
+  /** Null only when no source has ever answered */ data: FearGreedData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -872,6 +971,29 @@ export interface PaymentNoChargeStatsPayload {
   _meta: Meta;
 }
 
+export interface PredictionsData {
+  question: string;
+  yes_percent: number;
+  no_percent: number;
+  /** Past 24 hours */ volume_usd: number;
+  source: string;
+  url: string | null;
+  ends_at: string | null;
+  /** Of yes_percent */ change_1h_points: number | null;
+  change_24h_points: number | null;
+  liquidity_usd: number | null;
+}
+
+export interface PredictionsPayload {
+  /** The host name of this service */ source: string;
+  /** The name of the endpoint */ endpoint: string;
+  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
+  /** Largest volume first */ data: Array<PredictionsData> | null;
+  /** Whether a source could not be refreshed in time */ stale: boolean;
+  /** What is missing or old */ warning?: Array<Warning>;
+  _meta: Meta;
+}
+
 export interface ReceiptVerifyReceipt {
   /** The receipt as a JWS */ signature: string;
   /** Name of the key that signed it */ key_id: string;
@@ -975,58 +1097,6 @@ export interface SpaceWeatherPayload {
   _meta: Meta;
 }
 
-export interface StocksQuote {
-  symbol: string;
-  price: number;
-  /** Against previous_close */ change_percent: number;
-  change: number;
-  previous_close: number;
-  name: string | null;
-  /** Time of the price, where the provider gives it */ as_of: string | null;
-  delayed: boolean | null;
-  /** Older than 12 minutes in market hours */ stale: boolean;
-}
-
-export interface StocksData {
-  /** Risen, most first; at most 5 unless symbols are given */ gainers: Array<StocksQuote>;
-  /** Fallen, most first; at most 5 unless symbols are given */ losers: Array<StocksQuote>;
-  /** S&P 500, Dow, Nasdaq Composite, Russell 2000, VIX */ indices: Array<StocksQuote>;
-  /** All, by symbol */ quotes: Array<StocksQuote>;
-  /** Requested, and no source has them */ unknown_symbols: Array<string>;
-}
-
-export interface StocksPayload {
-  /** The host name of this service */ source: string;
-  /** The name of the endpoint */ endpoint: string;
-  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  /** Null only when no source has ever answered */ data: StocksData | null;
-  /** Whether a source could not be refreshed in time */ stale: boolean;
-  /** What is missing or old */ warning?: Array<Warning>;
-  _meta: Meta;
-}
-
-export interface TechNewsData {
-  /** Place on the page, from 1 */ rank: number;
-  id: number;
-  title: string;
-  /** The article, or the discussion for text posts */ url: string;
-  score: number;
-  comments: number;
-  author: string | null;
-  /** When submitted */ time: string;
-  discussion_url: string;
-}
-
-export interface TechNewsPayload {
-  /** The host name of this service */ source: string;
-  /** The name of the endpoint */ endpoint: string;
-  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  /** In page order */ data: Array<TechNewsData> | null;
-  /** Whether a source could not be refreshed in time */ stale: boolean;
-  /** What is missing or old */ warning?: Array<Warning>;
-  _meta: Meta;
-}
-
 export interface VolcanoesData {
   name: string;
   country: string | null;
@@ -1048,49 +1118,6 @@ export interface VolcanoesPayload {
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
   /** Newest first */ data: Array<VolcanoesData> | null;
-  /** Whether a source could not be refreshed in time */ stale: boolean;
-  /** What is missing or old */ warning?: Array<Warning>;
-  _meta: Meta;
-}
-
-export interface WeatherDataCurrent {
-  time: string;
-  temperature_f: number;
-  apparent_temperature_f: number | null;
-  /** WMO 4677 */ weather_code: number | null;
-  condition: string;
-  wind_speed_mph: number;
-  wind_direction_deg: number | null;
-  humidity_percent: number;
-  /** In 15 minutes; of MET Norway: in the hour to come */ precipitation_in: number | null;
-}
-
-export interface WeatherDataHourly {
-  time: string;
-  temperature_f: number;
-  weather_code: number | null;
-  condition: string;
-  wind_speed_mph: number;
-  humidity_percent: number | null;
-  precipitation_probability_percent: number | null;
-}
-
-export interface WeatherData {
-  lat: number;
-  lon: number;
-  /** The place that a name was found to be */ place: string | null;
-  /** Of the place, by name; UTC when not known. All times are UTC */ timezone: string;
-  default_location: boolean;
-  current: WeatherDataCurrent;
-  /** From the current hour */ hourly: Array<WeatherDataHourly>;
-  units: Record<string, string>;
-}
-
-export interface WeatherPayload {
-  /** The host name of this service */ source: string;
-  /** The name of the endpoint */ endpoint: string;
-  /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  /** Null only when no source has ever answered */ data: WeatherData | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
@@ -2221,22 +2248,25 @@ export interface WebhookUnsubscribePayload {
 export interface Tools {
   /** The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it. Free; fresh for 60 seconds. */ briefing: { arguments: { /** Most items to list */ limit?: number | null; }; payload: BriefingPayload };
   /** The bitcoin price now, with its change, high, low and traded volume of the past 24 hours, and which venue says so. Use it for "what is bitcoin at?"; for other coins use crypto_movers. Free; fresh for 30 seconds. */ btc_price: { arguments: Record<string, never>; payload: BtcPricePayload };
-  /** The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first. Use it for "what is moving in crypto?"; for bitcoin alone use btc_price. Free; fresh for 30 seconds. */ crypto_movers: { arguments: { /** Most items to list */ limit?: number | null; }; payload: CryptoMoversPayload };
   /** Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth and coordinates. Use it for "any earthquakes today?". Free; fresh for 2 minutes. */ earthquakes: { arguments: { /** Most items to list */ limit?: number | null; }; payload: EarthquakesPayload };
-  /** Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and 10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before. Free; fresh for 1 hour. */ economic_data: { arguments: Record<string, never>; payload: EconomicDataPayload };
-  /** The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value before it. Use it for "how is the mood in crypto?"; for prices use btc_price or crypto_movers. Free; fresh for 5 minutes. */ fear_greed: { arguments: Record<string, never>; payload: FearGreedPayload };
+  /** The tools of this service that answer a question, best first, with arguments and prices. Use it when no listed tool fits. Free. */ find_tools: { arguments: { /** The question, in everyday words */ q?: string | null; /** Most items to list */ limit?: number | null; }; payload: FindToolsPayload };
   /** Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the published day before it, and the change in percent. Use it to convert or compare currencies; not intraday. Free; fresh for 5 minutes. */ forex: { arguments: Record<string, never>; payload: ForexPayload };
-  /** The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how it moved. Use it for "what are the odds that …?". Free; fresh for 60 seconds. */ predictions: { arguments: { /** Most items to list */ limit?: number | null; }; payload: PredictionsPayload };
   /** Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds. */ service_status: { arguments: { /** Most items to list */ limit?: number | null; }; payload: ServiceStatusPayload };
+  /** U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds. */ stocks: { arguments: { /** Tickers separated by commas, 1-35; default: 31 widely held ones */ symbols?: string | null; /** Most items to list */ limit?: number | null; }; payload: StocksPayload };
+  /** The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds. */ tech_news: { arguments: { /** Most items to list */ limit?: number | null; }; payload: TechNewsPayload };
+  /** Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes. */ weather: { arguments: { /** Latitude */ lat?: number | null; /** Longitude */ lon?: number | null; /** A city's name instead of coordinates, with region or country after a comma where several have it */ place?: string | null; }; payload: WeatherPayload };
   /** How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds. */ ai_stats: { arguments: { /** Most items to list */ limit?: number | null; }; payload: AiStatsPayload };
   /** Air quality at a place: US and European index, PM2.5, PM10, ozone, NO2, SO2, CO. Use it for "is the air good here?". Give `place`, or `lat` and `lon`; without them it answers for Los Angeles and says `default_location`. Free; fresh for 30 minutes. */ air_quality: { arguments: { /** Latitude */ lat?: number | null; /** Longitude */ lon?: number | null; /** A city's name instead of coordinates, with region or country after a comma where several have it */ place?: string | null; }; payload: AirQualityPayload };
   /** Solana's throughput right now: transactions a second, slot time, current slot, epoch and how far it is. Use it for "how busy is Solana?"; for Ethereum fees use gas. Free; fresh for 30 seconds. */ chain_network: { arguments: Record<string, never>; payload: ChainNetworkPayload };
   /** Earthquakes and blasts worldwide by smallest magnitude and period, from the past hour to the past month, newest first. Use it for any magnitude or period other than "2.5 and above today", which earthquakes answers. Free; fresh for at most 15 minutes. */ climate_earthquakes: { arguments: { /** Smallest magnitude; significant: as judged by USGS */ magnitude?: "significant" | "4.5" | "2.5" | "1.0" | "all" | null; /** The past hour, day, week or month */ period?: "hour" | "day" | "week" | "month" | null; /** Most items to list */ limit?: number | null; /** `next_cursor` of the page before */ cursor?: string | null; }; payload: ClimateEarthquakesPayload };
   /** Weather alerts that the US National Weather Service lists as active, with their text, filtered by state, event name, severity, urgency or status. Use severe_weather for a ranking of the gravest; this one for a place. Free; fresh for 60 seconds. */ climate_weather_alerts: { arguments: { /** State, territory or marine area of the US */ area?: "AK" | "AL" | "AM" | "AN" | "AR" | "AS" | "AZ" | "CA" | "CO" | "CT" | "DC" | "DE" | "FL" | "FM" | "GA" | "GM" | "GU" | "HI" | "IA" | "ID" | "IL" | "IN" | "KS" | "KY" | "LA" | "LC" | "LE" | "LH" | "LM" | "LO" | "LS" | "MA" | "MD" | "ME" | "MH" | "MI" | "MN" | "MO" | "MP" | "MS" | "MT" | "NC" | "ND" | "NE" | "NH" | "NJ" | "NM" | "NV" | "NY" | "OH" | "OK" | "OR" | "PA" | "PH" | "PK" | "PM" | "PR" | "PS" | "PW" | "PZ" | "RI" | "SC" | "SD" | "SL" | "TN" | "TX" | "UT" | "VA" | "VI" | "VT" | "WA" | "WI" | "WV" | "WY" | null; /** Name of an event of the NWS */ event?: string | null; /** How grave it is, in the words of the NWS */ severity?: "Extreme" | "Severe" | "Moderate" | "Minor" | "Unknown" | null; /** How soon to act, in the words of the NWS */ urgency?: "Immediate" | "Expected" | "Future" | "Past" | "Unknown" | null; /** Actual, or one of those not to be acted on */ status?: "Actual" | "Exercise" | "System" | "Test" | "Draft" | null; /** Most items to list */ limit?: number | null; /** `next_cursor` of the page before */ cursor?: string | null; }; payload: ClimateWeatherAlertsPayload };
   /** The GitHub repositories created in the past 7 days that have the most stars, with language, topics, licence and stars per day. Use it for "what is new and popular on GitHub?". Free; fresh for 5 minutes. */ code_host_trending: { arguments: { /** Most items to list */ limit?: number | null; }; payload: CodeHostTrendingPayload };
+  /** The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first. Use it for "what is moving in crypto?"; for bitcoin alone use btc_price. Free; fresh for 30 seconds. */ crypto_movers: { arguments: { /** Most items to list */ limit?: number | null; }; payload: CryptoMoversPayload };
   /** The newest malware URLs, indicators of compromise, exploited vulnerabilities (CISA KEV), botnet command servers and phishing pages, defanged. Use it for "what attacks are going on?"; for one address use exposure_lookup. Free; fresh for 60 seconds. */ cyber_threats: { arguments: { /** Most items to list */ limit?: number | null; }; payload: CyberThreatsPayload };
   /** Natural disasters that are going on or ended within 48 hours, worldwide: earthquakes, cyclones, floods, volcanoes, wildfires and droughts with GDACS's alert colour. Use it for "any disasters now?"; for all earthquakes use earthquakes. Free; fresh for 5 minutes. */ disaster_alerts: { arguments: { /** Most items to list */ limit?: number | null; }; payload: DisasterAlertsPayload };
+  /** Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and 10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before. Free; fresh for 1 hour. */ economic_data: { arguments: Record<string, never>; payload: EconomicDataPayload };
   /** Open ports, known vulnerabilities (CVE), host names, tags and products (CPE) that a weekly Internet-wide scan saw on a public IPv4 address. Without `ip`, six of 24 well-known resolvers and hosts, others every hour. Nothing is scanned by asking. Free; fresh for 1 hour. */ exposure_lookup: { arguments: { /** A public IPv4 address */ ip?: string | null; }; payload: ExposureLookupPayload };
+  /** The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value before it. Use it for "how is the mood in crypto?"; for prices use btc_price or crypto_movers. Free; fresh for 5 minutes. */ fear_greed: { arguments: Record<string, never>; payload: FearGreedPayload };
   /** The 20 perpetual crypto futures with the largest funding rates, annualized, across Binance, Bybit, Hyperliquid and dYdX. Use it for "where is leverage most one-sided?" or to compare carry; for spot prices use crypto_movers. Free; fresh for 60 seconds. */ funding_rates: { arguments: { /** Most items to list */ limit?: number | null; }; payload: FundingRatesPayload };
   /** The 15 most played games on Steam right now, with how many play at this moment and today's peak. Use it for "what is everybody playing?". Free; fresh for 10 minutes. */ game_platform_top: { arguments: { /** Most items to list */ limit?: number | null; }; payload: GamePlatformTopPayload };
   /** What a unit of gas costs on Ethereum now, in gwei: low, standard, fast and the base fee. Use it for "are fees high?" or before sending a transaction; for Solana use chain_network. Free; fresh for 15 seconds. */ gas: { arguments: Record<string, never>; payload: GasPayload };
@@ -2247,13 +2277,11 @@ export interface Tools {
   /** The next rocket launches worldwide: provider, vehicle, mission, pad, status, and when, with how exact that time is. Use it for "when is the next launch?". Free; fresh for 10 minutes. */ launches: { arguments: { /** Most items to list */ limit?: number | null; }; payload: LaunchesPayload };
   /** The AI models on Hugging Face that gained the most likes in the past 7 days, in that order, with downloads and what they are for. Use it for "which models are popular right now?". Free; fresh for 10 minutes. */ model_hub_trending: { arguments: { /** Most items to list */ limit?: number | null; }; payload: ModelHubTrendingPayload };
   /** Paid calls of a day that were not charged, by reason and endpoint, with the last 200 of them and the state of the public log that holds them all. Use receipt_verify for a single call. Free; fresh for 30 seconds. */ payment_no_charge_stats: { arguments: { /** A day, UTC; today by default */ date?: string | null; /** Also list the days there is anything about */ dates?: boolean | null; }; payload: PaymentNoChargeStatsPayload };
+  /** The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how it moved. Use it for "what are the odds that …?". Free; fresh for 60 seconds. */ predictions: { arguments: { /** Most items to list */ limit?: number | null; }; payload: PredictionsPayload };
   /** Whether the receipt of a paid call is genuine, what it says, and whether it belongs to the body you have. Nothing is fetched: keys come from a fixed list. Use payment_no_charge_stats for all calls of a day. Free. */ receipt_verify: { arguments: { /** The JWS of the header or of `_meta`, or the object with `signature` and `key_id` */ receipt: string | ReceiptVerifyReceipt; /** SHA-256 of the body you got, hex, to compare */ body_sha256?: string | null; }; payload: ReceiptVerifyPayload };
   /** The 15 gravest weather alerts now in force in the United States, ranked by severity x urgency x certainty, and how many there are of each severity. Use it for "any dangerous weather?"; to filter by state or event use climate_weather_alerts. Free; fresh for 60 seconds. */ severe_weather: { arguments: { /** Most items to list */ limit?: number | null; }; payload: SevereWeatherPayload };
   /** Space weather now: geomagnetic activity (Kp and storm level), solar wind speed and density, the strongest solar flare of the past 24 hours, alerts in force. Use it for auroras, radio blackouts, satellites. Free; fresh for 5 minutes. */ space_weather: { arguments: { /** Most items to list */ limit?: number | null; }; payload: SpaceWeatherPayload };
-  /** U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds. */ stocks: { arguments: { /** Tickers separated by commas, 1-35; default: 31 widely held ones */ symbols?: string | null; /** Most items to list */ limit?: number | null; }; payload: StocksPayload };
-  /** The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds. */ tech_news: { arguments: { /** Most items to list */ limit?: number | null; }; payload: TechNewsPayload };
   /** Volcanoes that erupt or are restless this week, worldwide, with a summary of what happened, and the alert level and aviation colour of those in the United States. Use it for "which volcanoes are erupting?". Free; fresh for 1 hour. */ volcanoes: { arguments: { /** Most items to list */ limit?: number | null; }; payload: VolcanoesPayload };
-  /** Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes. */ weather: { arguments: { /** Latitude */ lat?: number | null; /** Longitude */ lon?: number | null; /** A city's name instead of coordinates, with region or country after a comma where several have it */ place?: string | null; }; payload: WeatherPayload };
   /** Fires burning in the United States in the past 24 hours as satellites see them, strongest first, and the largest wildfire incidents with acres and containment. For disasters worldwide use disaster_alerts. Free; fresh for 10 minutes. */ wildfires: { arguments: { /** Most items to list */ limit?: number | null; }; payload: WildfiresPayload };
   /** Costs 2 credits (0.04 USD) a call; fresh for 5 minutes. What is going on in the world right now, for a model to know: markets, Fed funds rate, dollar rates, large earthquakes, launches, top news, prediction markets and the state of four major services; as data and as a short `system_prompt` to paste verbatim. */ premium_agent_context: { arguments: Record<string, never>; payload: PremiumAgentContextPayload };
   /** Costs 1 credit (0.02 USD) a call; fresh for 60 seconds. The state of the world as compact figures, one section a topic: bitcoin with its day, crypto fear & greed, earthquakes, tech news, people in space, prediction markets; with history=24h also hourly bitcoin prices. Use the free briefing for a summary in words. */ premium_briefing: { arguments: { /** Sections, separated by commas */ include?: string | null; /** 24h adds hourly bitcoin prices of the past day */ history?: "24h" | null; }; payload: PremiumBriefingPayload };

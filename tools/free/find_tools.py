@@ -40,12 +40,12 @@ async def find_tools(
     ctx: ToolContext,
     q: Annotated[
         str | None,
-        Field(max_length=LONGEST, description="What you want to know, in everyday words", examples=["air quality"]),
+        Field(max_length=LONGEST, description="The question, in everyday words", examples=["air quality"]),
     ] = None,
     limit: Annotated[int, up_to(MOST)] = 5,
 ) -> FoundTools:
-    """Find the tool that answers a question, among all tools of this service: put the question into `q` and get the
-    best fitting tools with their arguments and prices. Use it when no listed tool fits.
+    """The tools of this service that answer a question, best first, with arguments and prices. Use it when no listed
+    tool fits.
 
     Shape: whole definitions, best first; misspelt words are taken for the most similar ones. Without `q` it lists the
     first tools. Nothing is sent to anyone: the search is this service's own.

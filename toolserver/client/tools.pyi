@@ -115,25 +115,6 @@ class BtcPricePayload(TypedDict):
     warning: NotRequired[list[Warning]]
     _meta: Meta
 
-class CryptoMoversData(TypedDict):
-    symbol: str
-    name: str
-    price_usd: float
-    change_24h_percent: float
-    market_cap_usd: float | None
-    volume_24h_usd: float | None
-    rank: int
-    image: str | None
-
-class CryptoMoversPayload(TypedDict):
-    source: str
-    endpoint: str
-    updated_at: str | None
-    data: list[CryptoMoversData] | None
-    stale: bool
-    warning: NotRequired[list[Warning]]
-    _meta: Meta
-
 class EarthquakesDataEarthquakes(TypedDict):
     magnitude: float
     location: str
@@ -157,48 +138,26 @@ class EarthquakesPayload(TypedDict):
     warning: NotRequired[list[Warning]]
     _meta: Meta
 
-class EconomicDataFigure(TypedDict):
-    value: float
-    date: str
-    unit: str
-    previous: float | None
-    previous_date: str | None
-    change: float | None
-    yoy_percent: float | None
-    source: str
+class FindToolsDataTools(TypedDict):
+    name: str
+    title: str
+    description: str
+    tier: Literal["free", "premium", "payment", "account"]
+    cost_credits: int
+    input_schema: dict[str, Any]
+    rest: str
+    arguments_in: dict[str, Literal["path", "query", "body"]]
+    mcp: str
 
-class EconomicDataData(TypedDict):
-    fed_rate: EconomicDataFigure | None
-    cpi: EconomicDataFigure | None
-    unemployment: EconomicDataFigure | None
-    gdp_growth: EconomicDataFigure | None
-    treasury_10y: EconomicDataFigure | None
-    treasury_2y: EconomicDataFigure | None
-    mortgage_30y: EconomicDataFigure | None
-    yield_curve_2s10s: EconomicDataFigure | None
+class FindToolsData(TypedDict):
+    query: str | None
+    tools: list[FindToolsDataTools]
 
-class EconomicDataPayload(TypedDict):
+class FindToolsPayload(TypedDict):
     source: str
     endpoint: str
     updated_at: str | None
-    data: EconomicDataData | None
-    stale: bool
-    warning: NotRequired[list[Warning]]
-    _meta: Meta
-
-class FearGreedData(TypedDict):
-    value: int
-    label: str
-    index: Literal["alternative.me", "coinmarketcap"]
-    as_of: str
-    previous_value: int | None
-    next_update_at: str | None
-
-class FearGreedPayload(TypedDict):
-    source: str
-    endpoint: str
-    updated_at: str | None
-    data: FearGreedData | None
+    data: FindToolsData | None
     stale: bool
     warning: NotRequired[list[Warning]]
     _meta: Meta
@@ -224,27 +183,6 @@ class ForexPayload(TypedDict):
     warning: NotRequired[list[Warning]]
     _meta: Meta
 
-class PredictionsData(TypedDict):
-    question: str
-    yes_percent: float
-    no_percent: float
-    volume_usd: float
-    source: str
-    url: str | None
-    ends_at: str | None
-    change_1h_points: float | None
-    change_24h_points: float | None
-    liquidity_usd: float | None
-
-class PredictionsPayload(TypedDict):
-    source: str
-    endpoint: str
-    updated_at: str | None
-    data: list[PredictionsData] | None
-    stale: bool
-    warning: NotRequired[list[Warning]]
-    _meta: Meta
-
 class ServiceStatusData(TypedDict):
     name: str
     status: Literal["operational", "maintenance", "degraded", "partial_outage", "major_outage", "unknown"]
@@ -257,6 +195,92 @@ class ServiceStatusPayload(TypedDict):
     endpoint: str
     updated_at: str | None
     data: list[ServiceStatusData] | None
+    stale: bool
+    warning: NotRequired[list[Warning]]
+    _meta: Meta
+
+class StocksQuote(TypedDict):
+    symbol: str
+    price: float
+    change_percent: float
+    change: float
+    previous_close: float
+    name: str | None
+    as_of: str | None
+    delayed: bool | None
+    stale: bool
+
+class StocksData(TypedDict):
+    gainers: list[StocksQuote]
+    losers: list[StocksQuote]
+    indices: list[StocksQuote]
+    quotes: list[StocksQuote]
+    unknown_symbols: list[str]
+
+class StocksPayload(TypedDict):
+    source: str
+    endpoint: str
+    updated_at: str | None
+    data: StocksData | None
+    stale: bool
+    warning: NotRequired[list[Warning]]
+    _meta: Meta
+
+class TechNewsData(TypedDict):
+    rank: int
+    id: int
+    title: str
+    url: str
+    score: int
+    comments: int
+    author: str | None
+    time: str
+    discussion_url: str
+
+class TechNewsPayload(TypedDict):
+    source: str
+    endpoint: str
+    updated_at: str | None
+    data: list[TechNewsData] | None
+    stale: bool
+    warning: NotRequired[list[Warning]]
+    _meta: Meta
+
+class WeatherDataCurrent(TypedDict):
+    time: str
+    temperature_f: float
+    apparent_temperature_f: float | None
+    weather_code: int | None
+    condition: str
+    wind_speed_mph: float
+    wind_direction_deg: int | None
+    humidity_percent: int
+    precipitation_in: float | None
+
+class WeatherDataHourly(TypedDict):
+    time: str
+    temperature_f: float
+    weather_code: int | None
+    condition: str
+    wind_speed_mph: float
+    humidity_percent: int | None
+    precipitation_probability_percent: int | None
+
+class WeatherData(TypedDict):
+    lat: float
+    lon: float
+    place: str | None
+    timezone: str
+    default_location: bool
+    current: WeatherDataCurrent
+    hourly: list[WeatherDataHourly]
+    units: dict[str, str]
+
+class WeatherPayload(TypedDict):
+    source: str
+    endpoint: str
+    updated_at: str | None
+    data: WeatherData | None
     stale: bool
     warning: NotRequired[list[Warning]]
     _meta: Meta
@@ -433,6 +457,25 @@ class CodeHostTrendingPayload(TypedDict):
     warning: NotRequired[list[Warning]]
     _meta: Meta
 
+class CryptoMoversData(TypedDict):
+    symbol: str
+    name: str
+    price_usd: float
+    change_24h_percent: float
+    market_cap_usd: float | None
+    volume_24h_usd: float | None
+    rank: int
+    image: str | None
+
+class CryptoMoversPayload(TypedDict):
+    source: str
+    endpoint: str
+    updated_at: str | None
+    data: list[CryptoMoversData] | None
+    stale: bool
+    warning: NotRequired[list[Warning]]
+    _meta: Meta
+
 class CyberThreatsData(TypedDict):
     source: Literal["URLhaus", "ThreatFox", "CISA KEV", "Feodo Tracker", "OpenPhish"]
     type: Literal["malware_url", "ioc", "exploited_vulnerability", "c2_server", "phishing_url"]
@@ -476,6 +519,35 @@ class DisasterAlertsPayload(TypedDict):
     warning: NotRequired[list[Warning]]
     _meta: Meta
 
+class EconomicDataFigure(TypedDict):
+    value: float
+    date: str
+    unit: str
+    previous: float | None
+    previous_date: str | None
+    change: float | None
+    yoy_percent: float | None
+    source: str
+
+class EconomicDataData(TypedDict):
+    fed_rate: EconomicDataFigure | None
+    cpi: EconomicDataFigure | None
+    unemployment: EconomicDataFigure | None
+    gdp_growth: EconomicDataFigure | None
+    treasury_10y: EconomicDataFigure | None
+    treasury_2y: EconomicDataFigure | None
+    mortgage_30y: EconomicDataFigure | None
+    yield_curve_2s10s: EconomicDataFigure | None
+
+class EconomicDataPayload(TypedDict):
+    source: str
+    endpoint: str
+    updated_at: str | None
+    data: EconomicDataData | None
+    stale: bool
+    warning: NotRequired[list[Warning]]
+    _meta: Meta
+
 class ExposureLookupDataResults(TypedDict):
     ip: str
     name: str | None
@@ -496,6 +568,23 @@ class ExposureLookupPayload(TypedDict):
     endpoint: str
     updated_at: str | None
     data: ExposureLookupData | None
+    stale: bool
+    warning: NotRequired[list[Warning]]
+    _meta: Meta
+
+class FearGreedData(TypedDict):
+    value: int
+    label: str
+    index: Literal["alternative.me", "coinmarketcap"]
+    as_of: str
+    previous_value: int | None
+    next_update_at: str | None
+
+class FearGreedPayload(TypedDict):
+    source: str
+    endpoint: str
+    updated_at: str | None
+    data: FearGreedData | None
     stale: bool
     warning: NotRequired[list[Warning]]
     _meta: Meta
@@ -785,6 +874,27 @@ class PaymentNoChargeStatsPayload(TypedDict):
     warning: NotRequired[list[Warning]]
     _meta: Meta
 
+class PredictionsData(TypedDict):
+    question: str
+    yes_percent: float
+    no_percent: float
+    volume_usd: float
+    source: str
+    url: str | None
+    ends_at: str | None
+    change_1h_points: float | None
+    change_24h_points: float | None
+    liquidity_usd: float | None
+
+class PredictionsPayload(TypedDict):
+    source: str
+    endpoint: str
+    updated_at: str | None
+    data: list[PredictionsData] | None
+    stale: bool
+    warning: NotRequired[list[Warning]]
+    _meta: Meta
+
 class ReceiptVerifyReceipt(TypedDict):
     signature: str
     key_id: str
@@ -878,53 +988,6 @@ class SpaceWeatherPayload(TypedDict):
     warning: NotRequired[list[Warning]]
     _meta: Meta
 
-class StocksQuote(TypedDict):
-    symbol: str
-    price: float
-    change_percent: float
-    change: float
-    previous_close: float
-    name: str | None
-    as_of: str | None
-    delayed: bool | None
-    stale: bool
-
-class StocksData(TypedDict):
-    gainers: list[StocksQuote]
-    losers: list[StocksQuote]
-    indices: list[StocksQuote]
-    quotes: list[StocksQuote]
-    unknown_symbols: list[str]
-
-class StocksPayload(TypedDict):
-    source: str
-    endpoint: str
-    updated_at: str | None
-    data: StocksData | None
-    stale: bool
-    warning: NotRequired[list[Warning]]
-    _meta: Meta
-
-class TechNewsData(TypedDict):
-    rank: int
-    id: int
-    title: str
-    url: str
-    score: int
-    comments: int
-    author: str | None
-    time: str
-    discussion_url: str
-
-class TechNewsPayload(TypedDict):
-    source: str
-    endpoint: str
-    updated_at: str | None
-    data: list[TechNewsData] | None
-    stale: bool
-    warning: NotRequired[list[Warning]]
-    _meta: Meta
-
 class VolcanoesData(TypedDict):
     name: str
     country: str | None
@@ -945,45 +1008,6 @@ class VolcanoesPayload(TypedDict):
     endpoint: str
     updated_at: str | None
     data: list[VolcanoesData] | None
-    stale: bool
-    warning: NotRequired[list[Warning]]
-    _meta: Meta
-
-class WeatherDataCurrent(TypedDict):
-    time: str
-    temperature_f: float
-    apparent_temperature_f: float | None
-    weather_code: int | None
-    condition: str
-    wind_speed_mph: float
-    wind_direction_deg: int | None
-    humidity_percent: int
-    precipitation_in: float | None
-
-class WeatherDataHourly(TypedDict):
-    time: str
-    temperature_f: float
-    weather_code: int | None
-    condition: str
-    wind_speed_mph: float
-    humidity_percent: int | None
-    precipitation_probability_percent: int | None
-
-class WeatherData(TypedDict):
-    lat: float
-    lon: float
-    place: str | None
-    timezone: str
-    default_location: bool
-    current: WeatherDataCurrent
-    hourly: list[WeatherDataHourly]
-    units: dict[str, str]
-
-class WeatherPayload(TypedDict):
-    source: str
-    endpoint: str
-    updated_at: str | None
-    data: WeatherData | None
     stale: bool
     warning: NotRequired[list[Warning]]
     _meta: Meta
@@ -1986,20 +2010,20 @@ class Tools:
         """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it. Free; fresh for 60 seconds."""
     def btc_price(self) -> ToolAnswer[BtcPricePayload]:
         """The bitcoin price now, with its change, high, low and traded volume of the past 24 hours, and which venue says so. Use it for "what is bitcoin at?"; for other coins use crypto_movers. Free; fresh for 30 seconds."""
-    def crypto_movers(self, *, limit: int | None = None) -> ToolAnswer[CryptoMoversPayload]:
-        """The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first. Use it for "what is moving in crypto?"; for bitcoin alone use btc_price. Free; fresh for 30 seconds."""
     def earthquakes(self, *, limit: int | None = None) -> ToolAnswer[EarthquakesPayload]:
         """Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth and coordinates. Use it for "any earthquakes today?". Free; fresh for 2 minutes."""
-    def economic_data(self) -> ToolAnswer[EconomicDataPayload]:
-        """Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and 10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before. Free; fresh for 1 hour."""
-    def fear_greed(self) -> ToolAnswer[FearGreedPayload]:
-        """The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value before it. Use it for "how is the mood in crypto?"; for prices use btc_price or crypto_movers. Free; fresh for 5 minutes."""
+    def find_tools(self, *, q: str | None = None, limit: int | None = None) -> ToolAnswer[FindToolsPayload]:
+        """The tools of this service that answer a question, best first, with arguments and prices. Use it when no listed tool fits. Free."""
     def forex(self) -> ToolAnswer[ForexPayload]:
         """Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the published day before it, and the change in percent. Use it to convert or compare currencies; not intraday. Free; fresh for 5 minutes."""
-    def predictions(self, *, limit: int | None = None) -> ToolAnswer[PredictionsPayload]:
-        """The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how it moved. Use it for "what are the odds that …?". Free; fresh for 60 seconds."""
     def service_status(self, *, limit: int | None = None) -> ToolAnswer[ServiceStatusPayload]:
         """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds."""
+    def stocks(self, *, symbols: str | None = None, limit: int | None = None) -> ToolAnswer[StocksPayload]:
+        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds."""
+    def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
+        """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
+    def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[WeatherPayload]:
+        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
     def ai_stats(self, *, limit: int | None = None) -> ToolAnswer[AiStatsPayload]:
         """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds."""
     def air_quality(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[AirQualityPayload]:
@@ -2012,12 +2036,18 @@ class Tools:
         """Weather alerts that the US National Weather Service lists as active, with their text, filtered by state, event name, severity, urgency or status. Use severe_weather for a ranking of the gravest; this one for a place. Free; fresh for 60 seconds."""
     def code_host_trending(self, *, limit: int | None = None) -> ToolAnswer[CodeHostTrendingPayload]:
         """The GitHub repositories created in the past 7 days that have the most stars, with language, topics, licence and stars per day. Use it for "what is new and popular on GitHub?". Free; fresh for 5 minutes."""
+    def crypto_movers(self, *, limit: int | None = None) -> ToolAnswer[CryptoMoversPayload]:
+        """The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first. Use it for "what is moving in crypto?"; for bitcoin alone use btc_price. Free; fresh for 30 seconds."""
     def cyber_threats(self, *, limit: int | None = None) -> ToolAnswer[CyberThreatsPayload]:
         """The newest malware URLs, indicators of compromise, exploited vulnerabilities (CISA KEV), botnet command servers and phishing pages, defanged. Use it for "what attacks are going on?"; for one address use exposure_lookup. Free; fresh for 60 seconds."""
     def disaster_alerts(self, *, limit: int | None = None) -> ToolAnswer[DisasterAlertsPayload]:
         """Natural disasters that are going on or ended within 48 hours, worldwide: earthquakes, cyclones, floods, volcanoes, wildfires and droughts with GDACS's alert colour. Use it for "any disasters now?"; for all earthquakes use earthquakes. Free; fresh for 5 minutes."""
+    def economic_data(self) -> ToolAnswer[EconomicDataPayload]:
+        """Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and 10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before. Free; fresh for 1 hour."""
     def exposure_lookup(self, *, ip: str | None = None) -> ToolAnswer[ExposureLookupPayload]:
         """Open ports, known vulnerabilities (CVE), host names, tags and products (CPE) that a weekly Internet-wide scan saw on a public IPv4 address. Without `ip`, six of 24 well-known resolvers and hosts, others every hour. Nothing is scanned by asking. Free; fresh for 1 hour."""
+    def fear_greed(self) -> ToolAnswer[FearGreedPayload]:
+        """The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value before it. Use it for "how is the mood in crypto?"; for prices use btc_price or crypto_movers. Free; fresh for 5 minutes."""
     def funding_rates(self, *, limit: int | None = None) -> ToolAnswer[FundingRatesPayload]:
         """The 20 perpetual crypto futures with the largest funding rates, annualized, across Binance, Bybit, Hyperliquid and dYdX. Use it for "where is leverage most one-sided?" or to compare carry; for spot prices use crypto_movers. Free; fresh for 60 seconds."""
     def game_platform_top(self, *, limit: int | None = None) -> ToolAnswer[GamePlatformTopPayload]:
@@ -2038,20 +2068,16 @@ class Tools:
         """The AI models on Hugging Face that gained the most likes in the past 7 days, in that order, with downloads and what they are for. Use it for "which models are popular right now?". Free; fresh for 10 minutes."""
     def payment_no_charge_stats(self, *, date: str | None = None, dates: bool | None = None) -> ToolAnswer[PaymentNoChargeStatsPayload]:
         """Paid calls of a day that were not charged, by reason and endpoint, with the last 200 of them and the state of the public log that holds them all. Use receipt_verify for a single call. Free; fresh for 30 seconds."""
+    def predictions(self, *, limit: int | None = None) -> ToolAnswer[PredictionsPayload]:
+        """The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how it moved. Use it for "what are the odds that …?". Free; fresh for 60 seconds."""
     def receipt_verify(self, *, receipt: str | ReceiptVerifyReceipt, body_sha256: str | None = None) -> ToolAnswer[ReceiptVerifyPayload]:
         """Whether the receipt of a paid call is genuine, what it says, and whether it belongs to the body you have. Nothing is fetched: keys come from a fixed list. Use payment_no_charge_stats for all calls of a day. Free."""
     def severe_weather(self, *, limit: int | None = None) -> ToolAnswer[SevereWeatherPayload]:
         """The 15 gravest weather alerts now in force in the United States, ranked by severity x urgency x certainty, and how many there are of each severity. Use it for "any dangerous weather?"; to filter by state or event use climate_weather_alerts. Free; fresh for 60 seconds."""
     def space_weather(self, *, limit: int | None = None) -> ToolAnswer[SpaceWeatherPayload]:
         """Space weather now: geomagnetic activity (Kp and storm level), solar wind speed and density, the strongest solar flare of the past 24 hours, alerts in force. Use it for auroras, radio blackouts, satellites. Free; fresh for 5 minutes."""
-    def stocks(self, *, symbols: str | None = None, limit: int | None = None) -> ToolAnswer[StocksPayload]:
-        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds."""
-    def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
-        """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
     def volcanoes(self, *, limit: int | None = None) -> ToolAnswer[VolcanoesPayload]:
         """Volcanoes that erupt or are restless this week, worldwide, with a summary of what happened, and the alert level and aviation colour of those in the United States. Use it for "which volcanoes are erupting?". Free; fresh for 1 hour."""
-    def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[WeatherPayload]:
-        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
     def wildfires(self, *, limit: int | None = None) -> ToolAnswer[WildfiresPayload]:
         """Fires burning in the United States in the past 24 hours as satellites see them, strongest first, and the largest wildfire incidents with acres and containment. For disasters worldwide use disaster_alerts. Free; fresh for 10 minutes."""
     def premium_agent_context(self) -> ToolAnswer[PremiumAgentContextPayload]:
@@ -2114,20 +2140,20 @@ class AsyncTools:
         """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it. Free; fresh for 60 seconds."""
     async def btc_price(self) -> ToolAnswer[BtcPricePayload]:
         """The bitcoin price now, with its change, high, low and traded volume of the past 24 hours, and which venue says so. Use it for "what is bitcoin at?"; for other coins use crypto_movers. Free; fresh for 30 seconds."""
-    async def crypto_movers(self, *, limit: int | None = None) -> ToolAnswer[CryptoMoversPayload]:
-        """The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first. Use it for "what is moving in crypto?"; for bitcoin alone use btc_price. Free; fresh for 30 seconds."""
     async def earthquakes(self, *, limit: int | None = None) -> ToolAnswer[EarthquakesPayload]:
         """Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth and coordinates. Use it for "any earthquakes today?". Free; fresh for 2 minutes."""
-    async def economic_data(self) -> ToolAnswer[EconomicDataPayload]:
-        """Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and 10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before. Free; fresh for 1 hour."""
-    async def fear_greed(self) -> ToolAnswer[FearGreedPayload]:
-        """The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value before it. Use it for "how is the mood in crypto?"; for prices use btc_price or crypto_movers. Free; fresh for 5 minutes."""
+    async def find_tools(self, *, q: str | None = None, limit: int | None = None) -> ToolAnswer[FindToolsPayload]:
+        """The tools of this service that answer a question, best first, with arguments and prices. Use it when no listed tool fits. Free."""
     async def forex(self) -> ToolAnswer[ForexPayload]:
         """Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the published day before it, and the change in percent. Use it to convert or compare currencies; not intraday. Free; fresh for 5 minutes."""
-    async def predictions(self, *, limit: int | None = None) -> ToolAnswer[PredictionsPayload]:
-        """The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how it moved. Use it for "what are the odds that …?". Free; fresh for 60 seconds."""
     async def service_status(self, *, limit: int | None = None) -> ToolAnswer[ServiceStatusPayload]:
         """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds."""
+    async def stocks(self, *, symbols: str | None = None, limit: int | None = None) -> ToolAnswer[StocksPayload]:
+        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds."""
+    async def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
+        """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
+    async def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[WeatherPayload]:
+        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
     async def ai_stats(self, *, limit: int | None = None) -> ToolAnswer[AiStatsPayload]:
         """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds."""
     async def air_quality(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[AirQualityPayload]:
@@ -2140,12 +2166,18 @@ class AsyncTools:
         """Weather alerts that the US National Weather Service lists as active, with their text, filtered by state, event name, severity, urgency or status. Use severe_weather for a ranking of the gravest; this one for a place. Free; fresh for 60 seconds."""
     async def code_host_trending(self, *, limit: int | None = None) -> ToolAnswer[CodeHostTrendingPayload]:
         """The GitHub repositories created in the past 7 days that have the most stars, with language, topics, licence and stars per day. Use it for "what is new and popular on GitHub?". Free; fresh for 5 minutes."""
+    async def crypto_movers(self, *, limit: int | None = None) -> ToolAnswer[CryptoMoversPayload]:
+        """The 15 coins, of the 100 largest, whose price moved most in the past 24 hours, up or down, biggest move first. Use it for "what is moving in crypto?"; for bitcoin alone use btc_price. Free; fresh for 30 seconds."""
     async def cyber_threats(self, *, limit: int | None = None) -> ToolAnswer[CyberThreatsPayload]:
         """The newest malware URLs, indicators of compromise, exploited vulnerabilities (CISA KEV), botnet command servers and phishing pages, defanged. Use it for "what attacks are going on?"; for one address use exposure_lookup. Free; fresh for 60 seconds."""
     async def disaster_alerts(self, *, limit: int | None = None) -> ToolAnswer[DisasterAlertsPayload]:
         """Natural disasters that are going on or ended within 48 hours, worldwide: earthquakes, cyclones, floods, volcanoes, wildfires and droughts with GDACS's alert colour. Use it for "any disasters now?"; for all earthquakes use earthquakes. Free; fresh for 5 minutes."""
+    async def economic_data(self) -> ToolAnswer[EconomicDataPayload]:
+        """Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and 10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before. Free; fresh for 1 hour."""
     async def exposure_lookup(self, *, ip: str | None = None) -> ToolAnswer[ExposureLookupPayload]:
         """Open ports, known vulnerabilities (CVE), host names, tags and products (CPE) that a weekly Internet-wide scan saw on a public IPv4 address. Without `ip`, six of 24 well-known resolvers and hosts, others every hour. Nothing is scanned by asking. Free; fresh for 1 hour."""
+    async def fear_greed(self) -> ToolAnswer[FearGreedPayload]:
+        """The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value before it. Use it for "how is the mood in crypto?"; for prices use btc_price or crypto_movers. Free; fresh for 5 minutes."""
     async def funding_rates(self, *, limit: int | None = None) -> ToolAnswer[FundingRatesPayload]:
         """The 20 perpetual crypto futures with the largest funding rates, annualized, across Binance, Bybit, Hyperliquid and dYdX. Use it for "where is leverage most one-sided?" or to compare carry; for spot prices use crypto_movers. Free; fresh for 60 seconds."""
     async def game_platform_top(self, *, limit: int | None = None) -> ToolAnswer[GamePlatformTopPayload]:
@@ -2166,20 +2198,16 @@ class AsyncTools:
         """The AI models on Hugging Face that gained the most likes in the past 7 days, in that order, with downloads and what they are for. Use it for "which models are popular right now?". Free; fresh for 10 minutes."""
     async def payment_no_charge_stats(self, *, date: str | None = None, dates: bool | None = None) -> ToolAnswer[PaymentNoChargeStatsPayload]:
         """Paid calls of a day that were not charged, by reason and endpoint, with the last 200 of them and the state of the public log that holds them all. Use receipt_verify for a single call. Free; fresh for 30 seconds."""
+    async def predictions(self, *, limit: int | None = None) -> ToolAnswer[PredictionsPayload]:
+        """The prediction markets most traded in the past 24 hours, with the probability of yes and no in percent and how it moved. Use it for "what are the odds that …?". Free; fresh for 60 seconds."""
     async def receipt_verify(self, *, receipt: str | ReceiptVerifyReceipt, body_sha256: str | None = None) -> ToolAnswer[ReceiptVerifyPayload]:
         """Whether the receipt of a paid call is genuine, what it says, and whether it belongs to the body you have. Nothing is fetched: keys come from a fixed list. Use payment_no_charge_stats for all calls of a day. Free."""
     async def severe_weather(self, *, limit: int | None = None) -> ToolAnswer[SevereWeatherPayload]:
         """The 15 gravest weather alerts now in force in the United States, ranked by severity x urgency x certainty, and how many there are of each severity. Use it for "any dangerous weather?"; to filter by state or event use climate_weather_alerts. Free; fresh for 60 seconds."""
     async def space_weather(self, *, limit: int | None = None) -> ToolAnswer[SpaceWeatherPayload]:
         """Space weather now: geomagnetic activity (Kp and storm level), solar wind speed and density, the strongest solar flare of the past 24 hours, alerts in force. Use it for auroras, radio blackouts, satellites. Free; fresh for 5 minutes."""
-    async def stocks(self, *, symbols: str | None = None, limit: int | None = None) -> ToolAnswer[StocksPayload]:
-        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds."""
-    async def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
-        """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
     async def volcanoes(self, *, limit: int | None = None) -> ToolAnswer[VolcanoesPayload]:
         """Volcanoes that erupt or are restless this week, worldwide, with a summary of what happened, and the alert level and aviation colour of those in the United States. Use it for "which volcanoes are erupting?". Free; fresh for 1 hour."""
-    async def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[WeatherPayload]:
-        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
     async def wildfires(self, *, limit: int | None = None) -> ToolAnswer[WildfiresPayload]:
         """Fires burning in the United States in the past 24 hours as satellites see them, strongest first, and the largest wildfire incidents with acres and containment. For disasters worldwide use disaster_alerts. Free; fresh for 10 minutes."""
     async def premium_agent_context(self) -> ToolAnswer[PremiumAgentContextPayload]:

@@ -76,7 +76,7 @@ def _refuse(message: str, place: str = NAME, near: Sequence[str] = ()) -> Invali
 CALL = "call"
 CALL_SCHEMA: dict[str, Any] = {
     "type": "object",
-    "description": "Instead of searching: run the free tool of this name and return its answer in `result`",
+    "description": "Run this free tool instead of searching",
     "properties": {"name": {"type": "string"}, "arguments": {"type": "object"}},
     "required": ["name"],
 }

@@ -20,6 +20,7 @@ _LIST_HINTS = b',"ttlMs":%d,"cacheScope":"private"' % LIST_TTL_MS
 LONGEST_ENUM = 40  # words
 _SCHEMAS = frozenset({"items", "anyOf", "additionalProperties"})
 _CHECKED = frozenset({"pattern", "minLength", "maxLength"})
+_HELPFUL = frozenset({"examples", "minimum", "maximum"})  # left out where a client asks for few bytes
 _WRITTEN_KEYS, _WRITTEN_BYTES = 256, 512  # spellings of arguments remembered per tool, and their maximum length
 
 
@@ -36,7 +37,8 @@ def definition(
     if output_schema:
         entry["title"] = operation.title
     entry["description"] = operation.description
-    entry["inputSchema"] = _brief(write_arguments(operation, token_argument=token_argument))
+    left_out = _CHECKED if output_schema else _CHECKED | _HELPFUL
+    entry["inputSchema"] = _brief(write_arguments(operation, token_argument=token_argument), left_out)
     if output_schema:
         entry["outputSchema"] = _write_output(operation)
     entry["annotations"] = annotations(operation, is_read=is_read)
@@ -67,7 +69,7 @@ def _describe_to_hosts(operation: Operation) -> dict[str, Any]:
     return meta
 
 
-def _brief(node: Any) -> Any:
+def _brief(node: Any, left_out: frozenset[str]) -> Any:
     """Return a schema of arguments without what OpenAPI has and a model pays for in vain.
 
     These are patterns, lengths and long enumerations, which it cannot read or already knows, and closed objects: hosts
@@ -75,20 +77,20 @@ def _brief(node: Any) -> Any:
     name. Calls are checked against the whole schema.
     """
     if isinstance(node, list):
-        return [_brief(item) for item in node]
+        return [_brief(item, left_out) for item in node]
     if not isinstance(node, dict):
         return node
-    brief = {key: value for key, value in node.items() if not _is_in_vain(key, value)}
+    brief = {key: value for key, value in node.items() if not _is_in_vain(key, value, left_out)}
     if "properties" in brief:
-        brief["properties"] = {name: _brief(argument) for name, argument in brief["properties"].items()}
-    return brief | {key: _brief(brief[key]) for key in _SCHEMAS & brief.keys()}
+        brief["properties"] = {name: _brief(argument, left_out) for name, argument in brief["properties"].items()}
+    return brief | {key: _brief(brief[key], left_out) for key in _SCHEMAS & brief.keys()}
 
 
-def _is_in_vain(key: str, value: Any) -> bool:
+def _is_in_vain(key: str, value: Any, left_out: frozenset[str]) -> bool:
     """Return True for a keyword of a schema that tool lists leave out."""
     if key == "additionalProperties":
         return value is False
-    return key in _CHECKED or (key == "enum" and len(value) > LONGEST_ENUM)
+    return key in left_out or (key == "enum" and len(value) > LONGEST_ENUM)
 
 
 def annotations(operation: Operation, *, is_read: bool = False) -> dict[str, bool]:
