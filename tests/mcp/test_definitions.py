@@ -69,13 +69,13 @@ def test_every_tool_lists_all_four_hints(registry: Registry, query: bytes) -> No
         assert not (hints["idempotentHint"] and operation.credits)
 
 
-def test_priced_tools_name_their_price_and_free_ones_have_no_meta(registry: Registry) -> None:
+def test_priced_tools_name_their_price_and_no_other_does(registry: Registry) -> None:
     for operation in registry:
-        told = definition(operation).get("_meta")
+        told = {name: value for name, value in definition(operation)["_meta"].items() if name.startswith("toolserver/")}
         if operation.credits:
             assert told == {"toolserver/tier": operation.tier.value, "toolserver/cost_credits": operation.credits}
         else:
-            assert told is None
+            assert told == {}
 
 
 def test_hosts_that_search_tools_are_told_other_words_and_what_to_show_always() -> None:
@@ -156,7 +156,9 @@ def test_no_listed_schema_is_closed_because_our_refusal_says_more_than_a_host_s(
         for token_argument in (False, True):
             listed = definition(operation, token_argument=token_argument)["inputSchema"]
             assert not [node for node in nodes(listed) if node.get("additionalProperties") is False]
-            assert listed["properties"].keys() - {"token"} == operation.input_schema["properties"].keys() - {"token"}
+            assert listed["properties"].keys() - {"token", "call"} == operation.input_schema["properties"].keys() - {
+                "token"
+            }
 
 
 def test_hints_say_what_a_call_does() -> None:

@@ -22,7 +22,7 @@ async def listed(http, query=""):
     return {each["name"]: each for each in answer.json()["result"]["tools"]}
 
 
-@proves("find_tools.call")
+@proves("find-tools.call")
 async def test_it_returns_the_bytes_that_the_tool_itself_returns():
     async with running(more=(finder,)) as service, service.client() as http:
         _, own, _ = await ask(http, "echo", {"text": "hé", "times": 2})
@@ -46,7 +46,7 @@ async def test_it_runs_a_tool_that_is_not_listed_by_its_alias_and_without_argume
     assert (aliased["called"], aliased["result"]["data"]["text"]) == ("echo", "a")
 
 
-@proves("find_tools.call")
+@proves("find-tools.call")
 async def test_it_counts_and_is_spaced_as_the_tool_that_it_runs():
     async with running(limited=True, more=(finder,)) as service, service.client() as http:
         await ask(http, "echo", {"text": "a"})
@@ -56,7 +56,7 @@ async def test_it_counts_and_is_spaced_as_the_tool_that_it_runs():
     assert [failure for failure, _, _ in searched] == [False] * 3
 
 
-@proves("find_tools.priced")
+@proves("find-tools.priced")
 @pytest.mark.parametrize(
     ("call", "said"),
     [

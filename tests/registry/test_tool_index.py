@@ -15,7 +15,7 @@ def found(query, limit=5):
     return [operation.name for operation in INDEX.search(query, limit)]
 
 
-@proves("find_tools.questions")
+@proves("find-tools.questions")
 @pytest.mark.parametrize("held_out", [False, True])
 def test_everyday_questions_find_their_tool(held_out):
     asked = [each for each in read_everyday_questions() if each.held_out is held_out]

@@ -13,7 +13,7 @@ async def find(e, **arguments):
     return json.loads((await e.call("find_tools", arguments)).rendered.payload)
 
 
-@proves("find_tools.definitions")
+@proves("find-tools.definitions")
 async def test_it_returns_whole_definitions_best_first():
     async with engine(REGISTRY) as e:
         answer = await find(e, q="is the air bad in Delhi", limit=2)
@@ -26,7 +26,7 @@ async def test_it_returns_whole_definitions_best_first():
     assert second["name"] != first["name"]
 
 
-@proves("find_tools.definitions")
+@proves("find-tools.definitions")
 async def test_a_client_may_search_as_often_as_it_likes():
     async with engine(REGISTRY, limits=True) as e:
         answers = [await e.call("find_tools", {"q": word}, limited=True) for word in ("gas", "gas", "fire")]
