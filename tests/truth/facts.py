@@ -11,9 +11,9 @@ from tests.truth.rows import disaster_rows, funding_rows, grave_disasters
 from tests.truth.said import Said, epoch
 from tools.simulated import alerts, market
 from tools.simulated import ethereum_chain as chain
-from tools.simulated.quakes import SimQuake
 from tools.simulated.solana import slot_at
 from tools.simulated.spaceflight import FLOWN, launches
+from tools.simulated.usgs import SimQuake
 
 Declaration = Callable[[Said], Iterable[str]]
 HOUR, DAY = 3600.0, 86400.0

@@ -6,8 +6,8 @@ from tests.served import all_tools
 from tests.truth.leaves import Leaves, collect
 from tests.truth.stage import Case, world_of
 from tools.simulated.disasters import SimDisaster, disasters
-from tools.simulated.quakes import SimQuake, quakes
-from tools.simulated.stories import front_page
+from tools.simulated.hackernews import front_page
+from tools.simulated.usgs import SimQuake, quakes
 from toolserver.world.model import ROUTES
 
 PAGE = 60  # stories: two pages, since a front page of a moment ago held some of the second

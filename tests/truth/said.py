@@ -6,7 +6,7 @@ from typing import Any
 from tests.truth.known import disasters_since, quakes_since
 from tests.truth.stage import Case, Composed, world_of
 from tools.simulated.disasters import SimDisaster
-from tools.simulated.quakes import SimQuake
+from tools.simulated.usgs import SimQuake
 from toolserver.world.model import World
 
 UNCERTAIN = {

@@ -23,8 +23,8 @@ from tools.simulated import (
     stocks,
     usgs,
 )
-from tools.simulated.bets import SimBet, price, volume
-from tools.simulated.quakes import SIGNIFICANT, quakes
+from tools.simulated.polymarket import SimBet, price, volume
+from tools.simulated.usgs import SIGNIFICANT, quakes
 from toolserver.world.model import ROUTES, World, expects
 
 HOUR, DAY = 3600.0, 86400.0

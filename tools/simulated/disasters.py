@@ -2,7 +2,7 @@
 
 from typing import NamedTuple
 
-from tools.simulated.quakes import quakes
+from tools.simulated.usgs import quakes
 from toolserver.world.model import World
 
 DAY = 86400.0

@@ -6,7 +6,7 @@ There are more events than a page holds, most of them hardly traded; the cursor 
 from datetime import UTC, datetime
 from typing import Any
 
-from tools.simulated.bets import DAY, SimBet, bets, price, volume
+from tools.simulated.polymarket import DAY, SimBet, bets, price, volume
 from toolserver.world.model import Ask, Reply, World, serves
 
 HOSTS = ("api.elections.kalshi.com", "external-api.kalshi.com")

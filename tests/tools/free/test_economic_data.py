@@ -4,12 +4,9 @@ from datetime import UTC, datetime
 
 import pytest
 
-import tools.simulated.bls
-import tools.simulated.dbnomics
 import tools.simulated.fred
 import tools.simulated.freddiemac
-import tools.simulated.nyfed
-import tools.simulated.treasury  # noqa: F401 - serves
+import tools.simulated.us_statistics  # noqa: F401 - serves
 from tests.tools.desk import NOW
 from tools.free.economic_data import economic_data
 from tools.shared.macro import INDICATORS

@@ -5,7 +5,6 @@ from datetime import date
 import pytest
 
 import tools.simulated.binance
-import tools.simulated.bls
 import tools.simulated.cboe
 import tools.simulated.cnbc
 import tools.simulated.coingecko
@@ -17,9 +16,9 @@ import tools.simulated.ecb
 import tools.simulated.ethereum
 import tools.simulated.kalshi
 import tools.simulated.kraken
-import tools.simulated.nyfed
 import tools.simulated.okx
 import tools.simulated.rocketlaunch_live
+import tools.simulated.us_statistics
 import tools.simulated.yahoo  # noqa: F401 - they serve
 from tests.size import a_share
 from tests.tools.desk import NOW

@@ -8,7 +8,7 @@ import pytest
 import tools.simulated.compositions
 import tools.simulated.datahub
 import tools.simulated.federal_reserve
-import tools.simulated.treasury  # noqa: F401 - they serve
+import tools.simulated.us_statistics  # noqa: F401 - they serve
 from tests.pages import MadePages
 from tests.tools import desk
 from tests.tools.desk import NOW

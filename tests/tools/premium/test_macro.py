@@ -5,18 +5,15 @@ from itertools import islice
 
 import pytest
 
-import tools.simulated.bls
 import tools.simulated.cboe
 import tools.simulated.cnbc
 import tools.simulated.compositions
 import tools.simulated.currency_api
 import tools.simulated.datahub
-import tools.simulated.dbnomics
 import tools.simulated.ecb
 import tools.simulated.ethereum
 import tools.simulated.kraken
-import tools.simulated.nyfed
-import tools.simulated.treasury
+import tools.simulated.us_statistics
 import tools.simulated.yahoo  # noqa: F401 - they serve
 from tests.size import a_share
 from tests.tools.desk import NOW

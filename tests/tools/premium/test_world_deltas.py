@@ -21,8 +21,7 @@ from tools.parsing.stories import Story
 from tools.premium.world_deltas import TYPES, premium_world_deltas, whole_second, window
 from tools.shared import deltas
 from tools.shared.deltas import HOUR, LOOKS, STORIES, FrontPageState, Prices, find_new_stories, moves
-from tools.simulated import bets as markets
-from tools.simulated import kalshi, polymarket, quakes, spaceflight, stories
+from tools.simulated import hackernews, kalshi, polymarket, spaceflight, usgs
 from tools.simulated.usgs import _blast
 from toolserver.context.time_series import TimeSeriesStore
 from toolserver.errors import InvalidArguments, UpstreamUnavailable
@@ -81,7 +80,7 @@ async def watched(compose, world, minutes=3, **more):
 async def test_earthquakes_are_those_of_the_hour_from_m4(compose, seed):
     world = World(seed, NOW)
     found = of(await compose(premium_world_deltas, world=world), "earthquake")
-    real = [q for q in quakes.quakes(world, NOW - 3600) if q.magnitude >= 4 and not _blast(world, q)]
+    real = [q for q in usgs.quakes(world, NOW - 3600) if q.magnitude >= 4 and not _blast(world, q)]
     assert len(real) >= 1
     assert {e["data"]["id"]: [e["timestamp"], e["severity"], e["data"]["magnitude"]] for e in found} == {
         f"ussim{q.name}": [iso(q.at), graded(q.magnitude, 5, 6), q.magnitude] for q in real
@@ -138,10 +137,10 @@ async def test_markets_are_the_traded_ones_that_moved_by_what_the_venue_says(com
     found = of(await compose(premium_world_deltas, world=world), "prediction_market_update")
     real = {}
     for bet in polymarket.list_bets(world)[:100]:
-        change = None if polymarket.is_reticent(world, bet) else markets.price_change(world, bet, 3600)
-        counts = bet.outcomes == ("Yes", "No") and markets.volume(world, bet) >= 10_000
+        change = None if polymarket.is_reticent(world, bet) else polymarket.price_change(world, bet, 3600)
+        counts = bet.outcomes == ("Yes", "No") and polymarket.volume(world, bet) >= 10_000
         if counts and (NOW - bet.created < 3600 or abs(change or 0) >= 0.01):
-            real[str(bet.id)] = [markets.price(world, bet), change, graded(abs(change or 0), 0.05, 0.1), iso(NOW)]
+            real[str(bet.id)] = [polymarket.price(world, bet), change, graded(abs(change or 0), 0.05, 0.1), iso(NOW)]
     assert len(real) >= 1
     assert {
         e["data"]["id"]: [e["data"]["yes_probability"], e["data"]["change_1h"], e["severity"], e["timestamp"]]
@@ -159,7 +158,7 @@ async def test_on_kalshi_a_move_is_known_from_our_own_price_of_an_hour_ago(compo
         return {e["data"]["id"]: e["data"]["change_1h"] for e in of(made, "prediction_market_update")}
 
     assert all(change is None for change in {**changes(first), **changes(alone)}.values())
-    by_ticker = {f"KXSIM-{bet.id}-{bet.number}": bet for bet in markets.bets(WORLD)}
+    by_ticker = {f"KXSIM-{bet.id}-{bet.number}": bet for bet in polymarket.bets(WORLD)}
     known = {i: c for i, c in changes(made).items() if i in by_ticker and c is not None}
     assert len(known) >= 1
     for ticker, change in known.items():
@@ -171,12 +170,12 @@ async def test_on_kalshi_a_move_is_known_from_our_own_price_of_an_hour_ago(compo
 @pytest.mark.slow("half an hour of looks, minute by minute")
 async def test_a_story_counts_from_when_it_was_seen_to_enter(compose):
     made = await watched(compose, WORLD, 30)
-    before = {s.id for s in stories.front_page(WORLD.at(NOW - 1800))}
+    before = {s.id for s in hackernews.front_page(WORLD.at(NOW - 1800))}
     first = {}
     for minute in range(29, -1, -1):
-        for s in stories.front_page(WORLD.at(NOW - 60 * minute)):
+        for s in hackernews.front_page(WORLD.at(NOW - 60 * minute)):
             first.setdefault(s.id, NOW - 60 * minute)
-    there = [s for s in stories.front_page(WORLD) if s.kind == "story"]
+    there = [s for s in hackernews.front_page(WORLD) if s.kind == "story"]
     seen_entering = {s.id: iso(first[s.id]) for s in there if s.id not in before}
     just_submitted = {s.id: iso(NOW - 1800) for s in there if s.id in before and s.born > NOW - 3600}
     assert seen_entering
@@ -188,7 +187,7 @@ async def test_a_story_counts_from_when_it_was_seen_to_enter(compose):
 
 async def test_at_the_first_look_stories_are_those_submitted_within_the_hour(compose):
     found = of(await compose(premium_world_deltas), "tech_news_story")
-    real = {s.id for s in stories.front_page(WORLD) if s.kind == "story" and s.born > NOW - 3600}
+    real = {s.id for s in hackernews.front_page(WORLD) if s.kind == "story" and s.born > NOW - 3600}
     assert {e["data"]["id"] for e in found} == real
 
 
@@ -280,7 +279,7 @@ async def test_markets_that_say_no_change_are_known_after_an_hour_from_our_own_p
     assert FIRST_LOOK not in codes(made)
     assert silent.keys() & known.keys()
     for name in silent.keys() & known.keys():
-        assert known[name] == pytest.approx(markets.price_change(WORLD, silent[name], 3600), abs=1e-6)
+        assert known[name] == pytest.approx(polymarket.price_change(WORLD, silent[name], 3600), abs=1e-6)
 
 
 # One stream

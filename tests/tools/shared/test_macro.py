@@ -6,14 +6,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import tools.simulated.bls
 import tools.simulated.currency_api
-import tools.simulated.dbnomics
 import tools.simulated.ecb
 import tools.simulated.frankfurter
 import tools.simulated.freddiemac
-import tools.simulated.nyfed
-import tools.simulated.treasury  # noqa: F401 - serves
+import tools.simulated.us_statistics  # noqa: F401 - serves
 from tests.size import sized
 from tests.tools.desk import ask
 from tools.parsing.series import series

@@ -5,7 +5,7 @@ from datetime import date
 
 import pytest
 
-import tools.simulated.bls  # noqa: F401 - serves
+import tools.simulated.us_statistics  # noqa: F401 - serves
 from tests.tools.desk import NOW, ask
 from tools.simulated import macro
 from tools.sources.bls import TIMESERIES, Years, parse, request

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-import tools.simulated.dbnomics  # noqa: F401 - serves
+import tools.simulated.us_statistics  # noqa: F401 - serves
 from tests.tools.desk import NOW, ask
 from tools.simulated import macro
 from tools.sources.dbnomics import REAL_GDP_GROWTH, parse, quarter

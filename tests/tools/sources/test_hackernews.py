@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tools.simulated.hackernews  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
-from tools.simulated.stories import by_id, front_page, points, rank_stories
+from tools.simulated.hackernews import by_id, front_page, points, rank_stories
 from tools.sources import hackernews_algolia as algolia
 from tools.sources.hackernews import ITEM, TOP_IDS, parse_ids, parse_item
 from tools.sources.hackernews_algolia import FRONT_PAGE, STORIES_24H, Recent

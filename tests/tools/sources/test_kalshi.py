@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.desk import NOW, ask, decoded, fetch
-from tools.simulated.bets import bets
 from tools.simulated.kalshi import yes_price
+from tools.simulated.polymarket import bets
 from tools.sources.kalshi import EVENTS, parse
 from toolserver.upstream.source import Get, SourceChanged
 from toolserver.world.model import World

@@ -4,7 +4,7 @@ from datetime import date
 
 import pytest
 
-import tools.simulated.nyfed  # noqa: F401 - serves
+import tools.simulated.us_statistics  # noqa: F401 - serves
 from tests.tools.desk import NOW, ask
 from tools.simulated import macro
 from tools.sources.nyfed import EFFR, parse

@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from tests.tools.desk import NOW, ask, decoded, fetch
 from tools.parsing.prediction_markets import newest_bet
 from tools.shared.bets import counts
-from tools.simulated.bets import bets, price, price_change, volume
-from tools.simulated.polymarket import is_reticent
+from tools.simulated.polymarket import bets, is_reticent, price, price_change, volume
 from tools.sources.polymarket import MARKETS, parse
 from toolserver.upstream.decode import count_rows
 from toolserver.upstream.source import SourceChanged, SourceDown

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-import tools.simulated.treasury  # noqa: F401 - serves
+import tools.simulated.us_statistics  # noqa: F401 - serves
 from tests.tools.desk import NOW, ask
 from tools.sources.treasury import PAR_YIELDS, YieldYear, judged, parse, request
 from toolserver.upstream.source import SourceChanged
