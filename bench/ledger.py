@@ -21,8 +21,7 @@ import aiosqlite
 
 from bench.judge import Bar, Effort, Line, Table, Verdict, show_table, show_verdict
 from bench.pairs import Pair, Sample, Samples, Side, measure_pairs, ratio_of, value_of
-from toolserver.core import ids
-from toolserver.core.caller import token_hash
+from toolserver.core.caller import new_call_id, token_hash
 from toolserver.money.ledger.store import open_ledger
 
 CALLERS, JUDGED = (1, 8, 64, 256), 64
@@ -82,10 +81,10 @@ async def ours(path: Path, tokens: list[str]) -> AsyncIterator[dict[str, Charge]
         await asyncio.gather(*(ledger.mint(token, PLENTY, cause=token[-16:]) for token in tokens))
 
         async def charge(token: str) -> object:
-            return await ledger.charge(ids.call_id(), token, PRICE, endpoint=ENDPOINT)
+            return await ledger.charge(new_call_id(), token, PRICE, endpoint=ENDPOINT)
 
         async def two_steps(token: str) -> object:
-            call_id = ids.call_id()
+            call_id = new_call_id()
             await ledger.reserve(call_id, token, PRICE, endpoint=ENDPOINT, ttl_s=300)
             return await ledger.settle(call_id, no_charge=None)
 
@@ -105,7 +104,7 @@ async def usual(path: Path, tokens: list[str]) -> AsyncIterator[dict[str, Charge
         async def charge(token: str) -> object:
             async with turn:
                 await db.execute("BEGIN IMMEDIATE")
-                left = await usual_charge(db, ids.call_id(), token, PRICE, ENDPOINT)
+                left = await usual_charge(db, new_call_id(), token, PRICE, ENDPOINT)
                 await db.execute("COMMIT")
             return left
 

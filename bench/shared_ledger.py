@@ -24,8 +24,7 @@ import asyncpg
 from bench.ledger import Charge, charge_for
 from bench.pairs import Sample, Side
 from toolserver.clock import SystemClock
-from toolserver.core import ids
-from toolserver.core.caller import token_hash
+from toolserver.core.caller import new_call_id, token_hash
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.sql import group_commit
 from toolserver.sql.postgres import PostgresTerms
@@ -46,7 +45,7 @@ def name_token(number: int) -> str:
 async def open_ours(url: str) -> AsyncIterator[Charge]:
     async with open_postgres(PostgresTerms(url, connect_s=PATIENCE_S, work_s=PATIENCE_S)) as store:
         ledger = SqlLedger(store, SystemClock())
-        yield lambda token: ledger.charge(ids.call_id(), token, PRICE, endpoint=ENDPOINT)
+        yield lambda token: ledger.charge(new_call_id(), token, PRICE, endpoint=ENDPOINT)
 
 
 @asynccontextmanager
@@ -89,7 +88,7 @@ async def charge_alone(db: Any, token: str) -> None:
         """INSERT INTO reservation(
              call_id, account, credits, state, endpoint, service, transfer, expires_at, settled_at)
            VALUES($1, $2, $3, 'posted', $4, '', $5, 0, $6)""",
-        ids.call_id(),
+        new_call_id(),
         account,
         PRICE,
         ENDPOINT,

@@ -14,8 +14,7 @@ from rest_bridge.etag import answer_etag, holds_etag
 from toolserver.calls.pipeline import Outcome
 from toolserver.calls.rate_limit import LimitState
 from toolserver.calls.response import COMPRESS_FROM, ENCODINGS, RenderedResponse
-from toolserver.core import ids
-from toolserver.core.caller import REFERENCE
+from toolserver.core.caller import REFERENCE, is_sane_request_id, new_request_id
 from toolserver.money.x402.wire import header, settle_version_1
 from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, find_deprecations, write_headers
 from toolserver.registry.registry import Operation
@@ -172,9 +171,9 @@ def negotiate(accept: bytes) -> str | None:
 
 def request_id(own: bytes) -> str:
     """Return the caller's request id if it is valid, otherwise a new one."""
-    if own and ids.sane(text := own.decode("latin-1")):
+    if own and is_sane_request_id(text := own.decode("latin-1")):
         return text
-    return ids.request_id()
+    return new_request_id()
 
 
 def text(value: bytes | None) -> str | None:

@@ -8,7 +8,7 @@ from rest_bridge import headers as h
 from rest_bridge.asgi import ParsedRequest, Receive, Scope, Send, body_of, from_body, parse_request, send
 from rest_bridge.routes import Mounted
 from toolserver.calls.response import json_bytes
-from toolserver.core import ids
+from toolserver.core.caller import new_request_id
 from toolserver.errors import CallRejected, InternalError, MethodNotAllowed
 from toolserver.registry import error_codes
 from toolserver.registry.site_facts import SiteFacts
@@ -33,7 +33,7 @@ def json_post(answer: Answer, facts: SiteFacts) -> Mounted:
     always = h.HeaderBook(facts).always
 
     async def handle(scope: Scope, receive: Receive, send_: Send) -> None:
-        request_id = ids.request_id()
+        request_id = new_request_id()
         status, headers = 200, [*always, h.JSON_TYPE, h.NO_STORE, (b"x-request-id", request_id.encode())]
         try:
             body = await read(scope, receive)

@@ -6,7 +6,7 @@ from rest_bridge.discovery import as_json
 from rest_bridge.routes import Handler, Mounted
 from rest_bridge.serving import lazy
 from toolserver.calls.response import json_bytes
-from toolserver.core import ids
+from toolserver.core.caller import new_request_id
 from toolserver.errors import CallRejected
 from toolserver.money.purchases.credit_sales import CreditSales
 from toolserver.money.x402.wire import TOPUP_PATH
@@ -40,7 +40,7 @@ def forward_topups(payments: CreditSales, facts: SiteFacts) -> dict[str, Mounted
 
     def refused(rejected: CallRejected) -> tuple[int, bytes]:
         problem = error_codes.body(
-            rejected.code, rejected.detail, facts=facts, request_id=ids.request_id(), **rejected.extra
+            rejected.code, rejected.detail, facts=facts, request_id=new_request_id(), **rejected.extra
         )
         return rejected.status, json_bytes(problem)
 

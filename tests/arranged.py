@@ -13,7 +13,7 @@ from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.money import MoneyParts
 from toolserver.settings import LimitSettings, Settings, WebhookSettings
-from toolserver.upstream.reading import SourceReader
+from toolserver.upstream.source import SourceReader
 
 FACTS = SiteFacts(base_url="https://data.example", source="data.example")
 

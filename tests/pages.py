@@ -6,8 +6,8 @@ A test that changes the code of a simulated upstream uses its own `MadePages`.
 from collections import OrderedDict
 from collections.abc import Hashable
 
+from toolserver.world.answers import NOT_SEEN_BY_PROVIDERS
 from toolserver.world.model import Ask, Handler, Reply, World
-from toolserver.world.rendering import NOT_SEEN_BY_PROVIDERS
 
 MOST_BYTES = 64 << 20
 

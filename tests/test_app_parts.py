@@ -32,7 +32,7 @@ from toolserver.serving.money import memory_money
 from toolserver.settings import LedgerSettings, LimitSettings, ProbeSettings, Settings, SourceSettings
 from toolserver.upstream.outlier_guard import EVERY_S, LEAST, SERIES, SizeGuard
 from toolserver.upstream.source import Licence, SourceExcluded
-from toolserver.upstream.source_history import SourceHistory
+from toolserver.upstream.source_health import SourceHistory
 
 FACTS = SiteFacts("https://data.example", "data.example", contact="ops@data.example")
 

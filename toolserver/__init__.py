@@ -41,7 +41,9 @@ if TYPE_CHECKING:
     from toolserver.context.context import Cursor as Cursor
     from toolserver.context.context import Fallback as Fallback
     from toolserver.context.context import FallbackReader as FallbackReader
+    from toolserver.context.context import Ring as Ring
     from toolserver.context.context import Sections as Sections
+    from toolserver.context.context import TimeSeriesStore as TimeSeriesStore
     from toolserver.context.context import ToolContext as ToolContext
     from toolserver.context.context import read_sections as read_sections
     from toolserver.context.context import up_to as up_to
@@ -54,8 +56,6 @@ if TYPE_CHECKING:
     from toolserver.context.fallback import read_beside as read_beside
     from toolserver.context.provenance import Coverage as Coverage
     from toolserver.context.provenance import SourceNote as SourceNote
-    from toolserver.context.time_series import Ring as Ring
-    from toolserver.context.time_series import TimeSeriesStore as TimeSeriesStore
     from toolserver.core.models import Payload as Payload
     from toolserver.core.models import Sparse as Sparse
     from toolserver.core.models import Timestamp as Timestamp

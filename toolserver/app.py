@@ -37,9 +37,8 @@ from toolserver.calls.response import AnswerOrigin
 from toolserver.calls.response_cache import ResponseCache, SharedResponses, StoredResponses
 from toolserver.calls.shared_limits import SharedFreeLimits, SharedPersonalLimits, SharedUnchargedLimit
 from toolserver.clock import Clock, SystemClock
-from toolserver.context.context import Surroundings
+from toolserver.context.context import Surroundings, TimeSeriesStore
 from toolserver.context.service_info import ServiceInfo
-from toolserver.context.time_series import TimeSeriesStore
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import KEEP_H, Metrics, Usage
 from toolserver.core.shared_memory import SharedMemory
@@ -70,10 +69,10 @@ from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import HttpSender, RecordExchange
 from toolserver.upstream.outlier_guard import SERIES, SizeGuard
-from toolserver.upstream.reading import SourceReader
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.shared_fetch import FetchInMemory
-from toolserver.upstream.source_history import SourceHistory
+from toolserver.upstream.source import SourceReader
+from toolserver.upstream.source_health import SourceHistory
 from toolserver.world.remote_clock import FollowedClock, follow
 
 log = logging.getLogger(__name__)

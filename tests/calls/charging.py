@@ -8,8 +8,7 @@ from tests.postgres import terms_of
 from toolserver.calls.charge_store import ReceiptedCharges, SqlChargeStore
 from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.clock import ManualClock
-from toolserver.core import ids
-from toolserver.core.caller import token_hash
+from toolserver.core.caller import new_call_id, token_hash
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Body, Sale, receipt_id
@@ -28,7 +27,7 @@ class Stand:
         self.store, self.charges = store, ReceiptedCharges(store, evidence, clock)
 
     async def buy(self, call_id=None, *, who=RICH, sale=None, keyed=None):
-        call_id = call_id or ids.call_id()
+        call_id = call_id or new_call_id()
 
         def describe(settled):
             owner = token_hash(who).hex()

@@ -13,8 +13,7 @@ from toolserver.calls.charge_store import record_died
 from toolserver.calls.idempotency import KeptResult
 from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.clock import ManualClock
-from toolserver.core import ids
-from toolserver.core.caller import token_hash
+from toolserver.core.caller import new_call_id, token_hash
 from toolserver.money.receipts.sign import receipt_id
 
 
@@ -26,7 +25,7 @@ async def stand(request, tmp_path):
 
 
 async def test_without_a_receipt_there_is_no_charge_and_others_of_the_group_go_on(stand):
-    failures, good = [], [ids.call_id(), ids.call_id()]
+    failures, good = [], [new_call_id(), new_call_id()]
 
     def broken(settled):
         raise RuntimeError("no receipt")
@@ -46,7 +45,7 @@ async def test_without_a_receipt_there_is_no_charge_and_others_of_the_group_go_o
 
 
 async def test_a_withdrawn_charge_is_released_and_its_receipt_is_gone(stand):
-    call_id, other = ids.call_id(), ids.call_id()
+    call_id, other = new_call_id(), new_call_id()
     await stand.buy(call_id)
     await stand.buy(other)
     stand.store.withdraw(call_id, token_hash(RICH).hex())
@@ -80,7 +79,7 @@ async def _crash_and_recover(folder, calls):
 
 @proves("charge.delivery")
 async def test_a_charge_whose_answer_was_not_sent_is_released_at_the_start_and_stands_in_the_log(tmp_path):
-    sent, lost = ids.call_id(), ids.call_id()
+    sent, lost = new_call_id(), new_call_id()
 
     released, states, log, balance = await _crash_and_recover(tmp_path, {sent: True, lost: False})
 
@@ -95,7 +94,7 @@ async def test_a_charge_whose_answer_was_not_sent_is_released_at_the_start_and_s
 
 
 async def test_the_kept_answer_of_a_released_call_goes_with_it(tmp_path):
-    sent, lost = ids.call_id(), ids.call_id()
+    sent, lost = new_call_id(), new_call_id()
     clock = ManualClock(START)
     async with open_stand(tmp_path) as stand:
         kept = SqlIdempotencyStore(stand.ledger.file, clock)
@@ -112,7 +111,7 @@ async def test_the_kept_answer_of_a_released_call_goes_with_it(tmp_path):
 
 
 async def test_a_released_call_is_not_released_again_at_the_start(tmp_path):
-    call_id = ids.call_id()
+    call_id = new_call_id()
     async with open_stand(tmp_path) as stand:
         await stand.buy(call_id)
         await stand.ledger.settle(call_id, no_charge="cancelled")
@@ -120,7 +119,7 @@ async def test_a_released_call_is_not_released_again_at_the_start(tmp_path):
 
 
 async def test_what_a_follower_lost_stands_in_its_log(tmp_path):
-    call_id = ids.call_id()
+    call_id = new_call_id()
     async with open_stand(tmp_path) as stand:
         await stand.buy(call_id)
         await record_died(stand.ledger.file, stand.evidence.log.buckets, [call_id, "call_unknown"], 5.0)
@@ -141,7 +140,7 @@ async def test_a_charge_that_has_no_receipt_yet_is_booked_when_it_is_released(tm
 @pytest.mark.live
 async def test_where_instances_share_the_ledger_a_start_releases_only_what_nobody_can_be_sending_any_more(tmp_path):
     async with open_stand(tmp_path, "postgres") as one:
-        sent, unsent = ids.call_id(), ids.call_id()
+        sent, unsent = new_call_id(), new_call_id()
         await one.buy(sent)
         await one.buy(unsent)
         one.ledger.delivered(sent)

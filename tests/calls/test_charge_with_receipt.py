@@ -8,8 +8,7 @@ from tests.calls.parts import START
 from tests.money.ledger.ledgers import token
 from toolserver.calls.charge_store import ReceiptedCharges
 from toolserver.clock import ManualClock
-from toolserver.core import ids
-from toolserver.core.caller import token_hash
+from toolserver.core.caller import new_call_id, token_hash
 from toolserver.errors import PaymentRequired
 from toolserver.money.receipts import keys
 from toolserver.money.receipts.sign import receipt_id
@@ -23,7 +22,7 @@ async def stand(request, tmp_path):
 
 
 async def test_a_sale_is_a_charge_and_its_receipt(stand):
-    call_id = ids.call_id()
+    call_id = new_call_id()
     settled, signed = await stand.buy(call_id)
     assert (settled.charged, settled.remaining, signed.id) == (2, 98, receipt_id(call_id))
     verdict = await stand.evidence.verify(signed.jws)
@@ -32,7 +31,7 @@ async def test_a_sale_is_a_charge_and_its_receipt(stand):
 
 
 async def test_the_same_call_again_is_the_same_sale(stand):
-    call_id = ids.call_id()
+    call_id = new_call_id()
     first, again = await stand.buy(call_id), await stand.buy(call_id)
     assert again[1] == first[1]
     assert await stand.ledger.balance(RICH) == 98
@@ -57,7 +56,7 @@ async def test_who_cannot_pay_does_not_disturb_who_can(stand):
 
 
 async def test_who_is_gone_before_the_answer_gets_the_credits_back_and_leaves_no_receipt(tmp_path):
-    call_id = ids.call_id()
+    call_id = new_call_id()
     async with open_stand(tmp_path) as stand:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(stand.buy, call_id)

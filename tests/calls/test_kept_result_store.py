@@ -30,7 +30,7 @@ from toolserver.calls.idempotency_store import (
     sweep_shared,
 )
 from toolserver.clock import ManualClock
-from toolserver.core import ids
+from toolserver.core.caller import new_call_id
 from toolserver.sql.migrate import migrate, migrations
 from toolserver.sql.postgres_group_commit import open_postgres
 from toolserver.sql.sqlite import durable
@@ -201,7 +201,7 @@ async def test_the_sweep_forgets_expired_keys_and_what_they_shared(file):
 
 async def test_the_receipt_of_a_call_is_stored_once_and_comes_back_within_its_result(tmp_path):
     async with open_stand(tmp_path) as stand:
-        call_id = ids.call_id()
+        call_id = new_call_id()
         keyed = KeyedCharge(KeyClaim(("s", "k"), "r"), lambda settled, receipt: KeptResult(b"own\n", PAYLOAD))
         _, receipt = await stand.buy(call_id, keyed=keyed)
         whole = b"own\n" + receipt.jws.encode() + b"\n" + PAYLOAD.content

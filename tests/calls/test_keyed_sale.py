@@ -18,8 +18,7 @@ from toolserver.calls.idempotency import KeptResult, KeyClaim, KeyedCharge, KeyT
 from toolserver.calls.paid_call import KEY_LENGTH
 from toolserver.calls.response import sending
 from toolserver.clock import ManualClock
-from toolserver.core import ids
-from toolserver.core.caller import token_hash
+from toolserver.core.caller import new_call_id, token_hash
 from toolserver.errors import IdempotencyConflict, InsufficientCredits, InvalidArguments
 from toolserver.sql.sqlite import commit_group
 
@@ -45,7 +44,7 @@ def keyed(name=NAME, request="r"):
 
 
 async def sell(stand, call_id=None, **more):
-    return await stand.buy(call_id or ids.call_id(), keyed=keyed(**more))
+    return await stand.buy(call_id or new_call_id(), keyed=keyed(**more))
 
 
 async def known(stand, name=NAME):
@@ -53,13 +52,13 @@ async def known(stand, name=NAME):
 
 
 async def test_a_charge_stores_its_key_with_the_result_and_the_receipt(stand):
-    call_id = ids.call_id()
+    call_id = new_call_id()
     _, receipt = await sell(stand, call_id)
     assert await known(stand) == ("r", call_id, b"98 " + receipt.jws.encode() + b"\n" + PAYLOAD.content)
 
 
 async def test_a_key_that_is_taken_is_not_charged_and_names_the_call_that_has_it(stand):
-    first = ids.call_id()
+    first = new_call_id()
     await sell(stand, first)
     with pytest.raises(KeyTaken) as taken:
         await sell(stand, request="another")
@@ -86,7 +85,7 @@ async def test_of_a_group_those_whose_key_is_taken_are_refused_and_the_others_ar
 
 
 async def test_a_withdrawn_charge_takes_its_key_with_it(stand):
-    call_id = ids.call_id()
+    call_id = new_call_id()
     await sell(stand, call_id)
     await sell(stand, name=("scope", "other"))
     stand.store.withdraw(call_id, token_hash(RICH).hex(), NAME)
@@ -121,7 +120,7 @@ async def test_what_ends_between_two_steps_leaves_nothing(tmp_path, monkeypatch,
                 raise Killed
 
             monkeypatch.setattr(charge_store, step, dies)
-        call_id = ids.call_id()
+        call_id = new_call_id()
         with pytest.raises(Killed):
             await sell(stand, call_id)
         monkeypatch.undo()
@@ -134,7 +133,7 @@ async def test_what_ends_between_two_steps_leaves_nothing(tmp_path, monkeypatch,
 
 @proves("charge.delivered")
 async def test_an_answer_that_was_not_sent_takes_its_key_with_it_and_one_that_was_does_not(tmp_path):
-    sent, lost = ids.call_id(), ids.call_id()
+    sent, lost = new_call_id(), new_call_id()
     async with open_stand(tmp_path) as stand:
         await sell(stand, sent, name=("s", "sent"))
         await sell(stand, lost, name=("s", "lost"))

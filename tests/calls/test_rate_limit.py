@@ -21,7 +21,7 @@ from toolserver.core.caller import Addresses
 from toolserver.errors import RateLimited
 from toolserver.upstream.cache import ENTRIES_FROM_USERS, ROOM_FROM_USERS
 from toolserver.upstream.fetcher import Fetched
-from toolserver.upstream.reading import SourceAnswer
+from toolserver.upstream.source import SourceAnswer
 
 DAY = 86_400
 

@@ -6,7 +6,7 @@ import pytest
 
 from tests.catalog.tiny import FACTS
 from toolserver.client.answer import ToolAnswer, UnknownRejection, read_json, read_rejection
-from toolserver.core.http_client import HttpAnswer, Unreachable
+from toolserver.core.http import HttpAnswer, Unreachable
 from toolserver.errors import CallRejected, InsufficientCredits, RateLimited
 from toolserver.mcp.call_arguments import NEXT
 from toolserver.registry.error_codes import PROBLEMS, body

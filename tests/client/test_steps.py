@@ -8,7 +8,7 @@ import pytest
 from tests.money.receipts.test_sign import JWS, KEY
 from toolserver.client.answer import ToolAnswer
 from toolserver.client.steps import ROUTES, ClientSteps, HttpRequest
-from toolserver.core.http_client import HttpAnswer, Unreachable
+from toolserver.core.http import HttpAnswer, Unreachable
 from toolserver.errors import InternalError, InvalidArguments, NotFound, PaymentPending, RateLimited
 
 TOKEN = "svc_live_" + "a" * 64

@@ -7,8 +7,7 @@ import anyio
 
 from tests.calls.parts import number_source
 from toolserver.context.context import ToolContext
-from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source import SourceDown, SourceError
+from toolserver.upstream.source import SourceAnswer, SourceDown, SourceError
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
 A, B, C = (number_source(f"Test.{name}", fresh_s=60, keep_s=3600) for name in "ABC")

@@ -6,8 +6,7 @@ import pytest
 from tests.calls.parts import number_source
 from tests.context.sources import NOW, A, Arranged, B, C, answer, context_of
 from tests.tools.faulty.skipping import SkippingLoop
-from toolserver.context.context import Surroundings, via
-from toolserver.context.time_series import TimeSeriesStore
+from toolserver.context.context import Surroundings, TimeSeriesStore, via
 from toolserver.core.caller import Caller
 from toolserver.errors import PaymentRequired
 from toolserver.upstream.source import SourceDown, SourceExcluded, SourceUnproved, SourceUnusable

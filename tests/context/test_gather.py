@@ -17,8 +17,7 @@ from toolserver.context.fallback import (
     read_any,
     read_beside,
 )
-from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source import SourceDown, SourceError
+from toolserver.upstream.source import SourceAnswer, SourceDown, SourceError
 
 AT = datetime(2027, 1, 15, 8, tzinfo=UTC)
 ONE, TWO, THREE = (number_source(f"Test.{name}") for name in ("one", "two", "three"))

@@ -5,8 +5,7 @@ from datetime import timedelta
 import pytest
 
 from tests.calls.parts import START
-from toolserver.context import time_series
-from toolserver.context.time_series import Ring, TimeSeriesStore
+from toolserver.context.context import SERIES_KEYS, SERIES_POINTS, Ring, TimeSeriesStore
 
 
 def minutes(n: float):
@@ -29,7 +28,7 @@ def test_what_is_too_old_is_forgotten_and_series_are_bounded():
     kept.note("price", "a", 1, START, keep_s=60)
     kept.note("price", "a", 2, minutes(2), keep_s=60)
     assert kept.first("price", "a").value == 2
-    written = [f"b{number}" for number in range(time_series.KEYS + 2)]
+    written = [f"b{number}" for number in range(SERIES_KEYS + 2)]
     for key in written:
         kept.note("price", key, 1, minutes(3), keep_s=60)
     assert kept.keys("price") == written[2:]
@@ -76,7 +75,7 @@ def test_a_ring_is_the_same_one_for_everybody_who_names_it():
 
 
 def test_a_key_keeps_only_its_newest_points():
-    kept, points = TimeSeriesStore(), time_series.POINTS
+    kept, points = TimeSeriesStore(), SERIES_POINTS
     for n in range(points + 2):
         kept.note("price", "a", n, minutes(n), keep_s=864_000)
     assert (kept.first("price", "a").value, kept.last("price", "a").value) == (2, points + 1)
@@ -128,7 +127,7 @@ def test_the_key_written_last_is_dropped_last():
 
 
 def test_a_series_has_at_most_two_thousand_keys_of_a_thousand_points():
-    assert (time_series.KEYS, time_series.POINTS) == (2000, 1000)
+    assert (SERIES_KEYS, SERIES_POINTS) == (2000, 1000)
 
 
 def test_stored_points_come_back_with_their_time_and_go_with_it():

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolserver.core.http_body import (
+from toolserver.core.http import (
     MOST_MEMBERS,
     STEP,
     BodyTooLarge,

@@ -4,7 +4,7 @@ import anyio
 import httpx
 import pytest
 
-from toolserver.core.http_client import MOST_BYTES, HttpClient, Unreachable
+from toolserver.core.http import MOST_BYTES, HttpClient, Unreachable
 
 
 class Peer:

@@ -2,12 +2,10 @@
 
 import httpx
 
-from toolserver.world.answers import SimulatedAnswer, answer
-from toolserver.world.clock import SimClock
+from toolserver.world.answers import Renderer, SimulatedAnswer, answer
 from toolserver.world.model import ROUTES, Ask
 from toolserver.world.providers import load_providers
-from toolserver.world.rendering import Renderer
-from toolserver.world.state import WorldState
+from toolserver.world.state import SimClock, WorldState
 from toolserver.world.wire import Received, respond
 
 HURRIED_S = 5.0  # what takes longer than this is taken for a reader's timeout

@@ -14,7 +14,7 @@ from pathlib import Path
 from toolserver.calls.idempotency import Idempotency, KeptResult
 from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.clock import SystemClock
-from toolserver.core import ids
+from toolserver.core.caller import new_call_id
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.store import SqlLedger, open_ledger
 
@@ -60,7 +60,7 @@ class Spender:
 
     async def call(self, kind: int, who: str) -> None:
         """One of the ways a call can go: most end in a charge, some are released, some charged and then released."""
-        call_id = ids.call_id()
+        call_id = new_call_id()
         if kind < 3:
             await self.charge(call_id, who)
         else:

@@ -20,8 +20,8 @@ from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.registry.registry import Registry
 from toolserver.upstream.source import MIB, Source
+from toolserver.world.answers import Renderer
 from toolserver.world.faults import KINDS
-from toolserver.world.rendering import Renderer
 
 REGISTRY = Registry.load("tools")
 FIRST = {

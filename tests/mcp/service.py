@@ -24,8 +24,7 @@ from toolserver.registry.registry import Registry, Tier, operation_of, tool
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.money import memory_money
 from toolserver.settings import LimitSettings, McpSettings
-from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source import Get, HostGroup, Licence, Source, SourceDown
+from toolserver.upstream.source import Get, HostGroup, Licence, Source, SourceAnswer, SourceDown
 
 START = datetime(2027, 1, 15, 8, 0, tzinfo=UTC)
 TOKEN = "svc_live_" + "ab" * 32

@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from tests.mcp.service import asked
-from toolserver.core.http_client import HttpClient
+from toolserver.core.http import HttpClient
 from toolserver.mcp import messages
 from toolserver.mcp.credentials import FILE, CredentialsFile
 from toolserver.mcp.stdio_bridge import ANSWER_BYTES, ANSWER_S, CONNECT_S, SENT_ALONG, StdioBridge, TokenPurse

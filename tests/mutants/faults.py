@@ -145,7 +145,7 @@ MUTANTS = (
         "None if answer is None or note is None else",
     ),
     fault(
-        "toolserver/context/time_series.py",
+        "toolserver/context/context.py",
         "a point however far away is near",
         "<= within_s",
         "<= within_s * 1e9",

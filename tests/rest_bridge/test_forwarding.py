@@ -4,7 +4,7 @@ import pytest
 
 from rest_bridge.x402 import forward_topups
 from tests.arranged import FACTS, client_of
-from toolserver.core.http_client import HttpAnswer
+from toolserver.core.http import HttpAnswer
 from toolserver.errors import BillingUnavailable
 from toolserver.money.purchases.credit_sales import NoCreditSales
 from toolserver.money.purchases.remote import RemotePurchases

@@ -16,7 +16,7 @@ from toolserver.serving.operator_report import OperatorReport, list_advice
 from toolserver.settings import Settings, WebhookSettings
 from toolserver.sql.sqlite import in_memory
 from toolserver.upstream.source import SourceDown
-from toolserver.upstream.source_history import QUARTER_S, SourceQuarter
+from toolserver.upstream.source_health import QUARTER_S, SourceQuarter
 from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscription_operations import AddSubscription
 

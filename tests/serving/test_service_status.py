@@ -15,7 +15,7 @@ from toolserver.money.ledger.client.ledger import OwnerHealth
 from toolserver.money.purchases.credit_sales import ChainServers, NoCreditSales
 from toolserver.serving.service_status import ServiceStatus
 from toolserver.upstream.source import SourceDown
-from toolserver.upstream.source_history import QUARTER_S, QUARTERS, SourceQuarter
+from toolserver.upstream.source_health import QUARTER_S, QUARTERS, SourceQuarter
 
 CALLER = Caller("192.0.2.1", limited=False)
 

@@ -10,7 +10,7 @@ from toolserver.clock import ManualClock
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, KeyRing, ensure_keys, rotate_keys, write
 from toolserver.money.receipts.sql_keys import KeysDiffer
 from toolserver.serving.shared_keys import SharedKeys
-from toolserver.webhooks.secret_box import KEY_FILE, ensure_key
+from toolserver.webhooks.signing import KEY_FILE, ensure_key
 
 
 def rings_of(folder):

@@ -16,7 +16,7 @@ from toolserver.registry.registry import Registry
 from toolserver.serving.money import MoneyParts, memory_money
 from toolserver.serving.webhooks import account_lookup, open_webhooks
 from toolserver.settings import Settings, WebhookSettings
-from toolserver.webhooks.secret_box import KEY_FILE
+from toolserver.webhooks.signing import KEY_FILE
 from toolserver.webhooks.store import WebhookStore
 
 

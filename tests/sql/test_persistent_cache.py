@@ -9,7 +9,7 @@ import pytest
 from anyio.lowlevel import checkpoint
 
 from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer, open_database
-from toolserver.upstream.source_history import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
+from toolserver.upstream.source_health import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
 LATER = NOW.timestamp() + 60

@@ -11,15 +11,14 @@ from urllib.parse import urlencode, urlsplit
 from pydantic import BaseModel
 
 from tests.pages import PAGES
-from toolserver.context.context import Surroundings, ToolContext
+from toolserver.context.context import Surroundings, TimeSeriesStore, ToolContext
 from toolserver.context.provenance import Provenance
-from toolserver.context.time_series import TimeSeriesStore
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.reading import SourceAnswer
 from toolserver.upstream.source import (
     Get,
     Post,
     Source,
+    SourceAnswer,
     SourceChanged,
     SourceDown,
     SourceEmpty,

@@ -20,10 +20,9 @@ from toolserver.registry.registry import Registry
 from toolserver.registry.response_schema import answer_schema
 from toolserver.settings import Settings, UpstreamSettings
 from toolserver.world.answers import probe
-from toolserver.world.clock import SimClock
 from toolserver.world.model import ROUTES, World
 from toolserver.world.providers import load_providers
-from toolserver.world.state import WorldState
+from toolserver.world.state import SimClock, WorldState
 
 pytestmark = pytest.mark.usefixtures("simulated_time")
 

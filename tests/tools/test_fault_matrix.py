@@ -11,7 +11,7 @@ import pytest
 
 import toolserver.calls.response_cache
 import toolserver.upstream.fetcher
-import toolserver.world.rendering
+import toolserver.world.answers
 from tests.size import a_share, sized
 from tests.tools.faulty.cells import Bench, Situation, situation
 from tests.tools.faulty.judging import Cell, Judge, faults_of
@@ -73,7 +73,7 @@ def bench() -> Bench:
 def _parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is read twice is parsed once, and nothing is compressed: there are thousands of answers."""
     monkeypatch.setattr(toolserver.calls.response_cache, "LARGE", 1 << 60)  # nobody wants it compressed here
-    monkeypatch.setattr(toolserver.world.rendering, "COMPRESSED_FROM", 1 << 60)
+    monkeypatch.setattr(toolserver.world.answers, "COMPRESSED_FROM", 1 << 60)
     monkeypatch.setattr(toolserver.upstream.fetcher, "read_body", parsed_once)
 
 

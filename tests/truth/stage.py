@@ -16,7 +16,7 @@ from tests.tools.faulty.cells import Memory, recall, remembered, settings_of
 from tests.tools.faulty.reading import parsed_once
 from tests.tools.faulty.skipping import LoopClock
 from tests.tools.faulty.upstreams import Pages, Upstreams
-from toolserver.context.time_series import TimeSeriesStore
+from toolserver.context.context import TimeSeriesStore
 from toolserver.errors import UpstreamUnavailable
 from toolserver.upstream.source import Source
 from toolserver.world.model import Edits, World
@@ -148,7 +148,7 @@ def simulated_time() -> Iterator[None]:
     with (
         mock.patch("anyio.to_thread.run_sync", at_once),
         mock.patch("toolserver.calls.response_cache.LARGE", 1 << 60),
-        mock.patch("toolserver.world.rendering.COMPRESSED_FROM", 1 << 60),
+        mock.patch("toolserver.world.answers.COMPRESSED_FROM", 1 << 60),
         mock.patch("toolserver.upstream.fetcher.read_body", parsed_once),
     ):
         yield

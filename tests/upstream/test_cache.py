@@ -19,16 +19,17 @@ from toolserver.upstream.cache import (
     ENTRIES_FROM_USERS,
     ROOM_FROM_USERS,
     CachedAnswer,
+    NotShared,
     SourceCache,
     measure_room,
 )
 from toolserver.upstream.outlier_guard import EVERY_S, LEAST
-from toolserver.upstream.reading import NoStore, SourceAnswer, StoredBody
-from toolserver.upstream.shared_fetch import NotShared
 from toolserver.upstream.source import (
     Gauge,
     Get,
     HostGroup,
+    NoStore,
+    SourceAnswer,
     SourceChanged,
     SourceDown,
     SourceError,
@@ -37,6 +38,7 @@ from toolserver.upstream.source import (
     SourceLimited,
     SourceRefused,
     SourceUnproved,
+    StoredBody,
 )
 from toolserver.upstream.throttle import RequestWithheld
 

@@ -6,8 +6,7 @@ import pytest
 
 from tests.calls.parts import START, Number, number_source
 from toolserver.upstream.freshness import AHEAD_S, BACK_S, STILL_S, StillnessGuard, judge, judge_order, judge_times
-from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source import SourceChanged, SourceFrozen
+from toolserver.upstream.source import SourceAnswer, SourceChanged, SourceFrozen
 
 
 def judged(age_s, *, sla_s=0.0, dated_age_s=None, **more):

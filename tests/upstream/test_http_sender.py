@@ -25,7 +25,9 @@ from toolserver.upstream.http_sender import (
     TRIES,
     Announcement,
     Announcements,
+    LargeBodies,
     Raw,
+    SendingTime,
     connect,
     connect_ms,
     is_same_origin,
@@ -34,7 +36,6 @@ from toolserver.upstream.http_sender import (
     redirect_target,
     retry_after,
 )
-from toolserver.upstream.large_bodies import LargeBodies, SendingTime
 from toolserver.upstream.source import (
     Connect,
     Get,

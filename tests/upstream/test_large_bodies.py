@@ -5,8 +5,8 @@ import threading
 import anyio
 import pytest
 
-import toolserver.upstream.large_bodies as module
-from toolserver.upstream.large_bodies import PARSED_APART_FROM, STEPS, LargeBodies, SendingTime, TooManyBodies
+import toolserver.upstream.http_sender as module
+from toolserver.upstream.http_sender import PARSED_APART_FROM, STEPS, LargeBodies, SendingTime, TooManyBodies
 from toolserver.upstream.source import SourceDown
 
 

@@ -6,8 +6,16 @@ from dataclasses import replace
 import pytest
 
 from tests.calls.parts import START, number_source
-from toolserver.upstream.reading import CallReader, KeptReader, NoStore, SourceAnswer, StoredBody, describe
-from toolserver.upstream.source import Licence, SourceDown
+from toolserver.upstream.source import (
+    CallReader,
+    KeptReader,
+    Licence,
+    NoStore,
+    SourceAnswer,
+    SourceDown,
+    StoredBody,
+    describe,
+)
 
 
 def test_the_licence_block_names_class_and_attribution_and_the_terms_if_they_are_known():
@@ -71,7 +79,7 @@ async def test_a_call_knows_whether_an_upstream_was_asked_for_it(recorder, has_a
 
 
 async def test_when_the_time_of_a_call_has_run_out_only_what_is_kept_is_read():
-    reader = KeptReader(Recorder(), SourceDown("not composed within 4 s", word="timeout"))
+    reader = KeptReader(Recorder(), "not composed within 4 s")
     with pytest.raises(SourceDown) as failure:
         await reader.fresh(None, None, sla_s=5)
     assert failure.value.reason == "timeout: not composed within 4 s"

@@ -20,7 +20,6 @@ from toolserver.upstream.source import (
     SourceError,
     SourceUnproved,
     count_listed,
-    first_source_error,
     is_empty,
 )
 from toolserver.upstream.source_health import CircuitOpen
@@ -249,11 +248,11 @@ def test_a_host_was_asked_unless_it_refused_lately():
 
 def test_of_errors_in_groups_the_first_is_found_and_what_is_none_of_a_source_is_raised():
     down = SourceDown("refused")
-    assert first_source_error(ExceptionGroup("a", [down, SourceError()])) is down
-    assert first_source_error(ExceptionGroup("a", [ExceptionGroup("b", [down]), KeyError()])) is down
+    assert SourceError.first_of(ExceptionGroup("a", [down, SourceError()])) is down
+    assert SourceError.first_of(ExceptionGroup("a", [ExceptionGroup("b", [down]), KeyError()])) is down
     bug = ExceptionGroup("a", [KeyError("a bug"), down])
     with pytest.raises(ExceptionGroup) as raised:
-        first_source_error(bug)
+        SourceError.first_of(bug)
     assert raised.value is bug
 
 

@@ -14,8 +14,7 @@ from toolserver.upstream.source import (
     SourceImplausible,
     SourceLimited,
 )
-from toolserver.upstream.source_health import POLICY, POLICY_FOR_CALLERS, CircuitOpen, SourceHealth
-from toolserver.upstream.source_history import SourceHistory
+from toolserver.upstream.source_health import POLICY, POLICY_FOR_CALLERS, CircuitOpen, SourceHealth, SourceHistory
 from toolserver.upstream.throttle import RequestWithheld
 
 DOWN = SourceDown("no route")

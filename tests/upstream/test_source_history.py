@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
-from toolserver.upstream.source_history import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceHistory, SourceQuarter
+from toolserver.upstream.source_health import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceHistory, SourceQuarter
 
 
 class Kept:

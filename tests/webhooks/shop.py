@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 
 from toolserver.sql.migrate import migrate
-from toolserver.webhooks.records import WebhookFire, WebhookSubscription
-from toolserver.webhooks.schedule import next_slot
+from toolserver.webhooks.records import WebhookFire, WebhookSubscription, next_slot
 from toolserver.webhooks.store import WebhookTables
 
 NOW = 1_800_000_000_000

@@ -9,8 +9,7 @@ from toolserver.core.caller import token_hash
 from toolserver.errors import BillingUnavailable, InsufficientCredits
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.registry.registry import operation_of
-from toolserver.webhooks.charges import WebhookCharges
-from toolserver.webhooks.delivery import WebhookMessage
+from toolserver.webhooks.delivery import WebhookCharges, WebhookMessage
 
 REPORT = operation_of(premium_report)
 KEY = token_hash(RICH).hex()

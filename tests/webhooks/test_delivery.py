@@ -18,7 +18,7 @@ from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.clock import ManualClock, SystemClock
 from toolserver.webhooks.delivery import DeliveryNetwork, WebhookMessage, WebhookSender, compose_body
 from toolserver.webhooks.egress import DnsLane, EgressGuard
-from toolserver.webhooks.secret_box import SubscriptionSecrets
+from toolserver.webhooks.signing import SubscriptionSecrets
 
 IMPATIENT = replace(LOCAL, total_s=0.3, rest_s=0.1)
 

@@ -3,8 +3,7 @@ import pytest
 from tests.webhooks.shop import NOW, empty_tables, fire, subscription
 from toolserver.errors import NotFound, SubscriptionConflict
 from toolserver.webhooks.fire_operations import FinishFire, FireNow, ReplayFire, plan_fire
-from toolserver.webhooks.records import Attempt
-from toolserver.webhooks.schedule import SLOT_MS
+from toolserver.webhooks.records import SLOT_MS, Attempt
 
 
 @pytest.fixture

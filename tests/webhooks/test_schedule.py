@@ -3,12 +3,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.webhooks.shop import NOW, fire, subscription
-from toolserver.webhooks.records import Attempt
-from toolserver.webhooks.schedule import (
+from toolserver.webhooks.records import (
     FAR_FAILING_MS,
     FAR_MS,
     SLOT_MS,
     THINNEST,
+    Attempt,
     after_failure,
     after_success,
     is_misplaced,

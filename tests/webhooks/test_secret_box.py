@@ -3,7 +3,7 @@ import stat
 import pytest
 
 from tests.requirements import proves
-from toolserver.webhooks.secret_box import (
+from toolserver.webhooks.signing import (
     KEY_FILE,
     OVERLAP_MS,
     SecretsUnreadable,

@@ -23,8 +23,7 @@ from toolserver.webhooks.fire_operations import (
     RepairClock,
     RetryFire,
 )
-from toolserver.webhooks.records import FAST, NEW, SLOW, Attempt
-from toolserver.webhooks.schedule import SLOT_MS
+from toolserver.webhooks.records import FAST, NEW, SLOT_MS, SLOW, Attempt
 from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscription_operations import (
     AddSubscription,

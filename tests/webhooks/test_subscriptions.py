@@ -13,7 +13,7 @@ from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.webhooks.conditions import ConditionInput
 from toolserver.webhooks.egress import PORTS, DnsLane, EgressGuard
 from toolserver.webhooks.records import SubscriptionRequest
-from toolserver.webhooks.secret_box import open_key
+from toolserver.webhooks.signing import open_key
 from toolserver.webhooks.subscriptions import check_headers, check_target
 
 

@@ -9,9 +9,8 @@ import httpx
 import pytest
 
 from tests.world.toy import Running, T, toy
-from toolserver.world.clock import SimClock
 from toolserver.world.server import serve_world
-from toolserver.world.state import WorldState
+from toolserver.world.state import SimClock, WorldState
 
 
 @pytest.fixture

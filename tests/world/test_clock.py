@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from tests.world.toy import T
 from toolserver.clock import Clock
-from toolserver.world.clock import SharedSimClock, SimClock
+from toolserver.world.state import SharedSimClock, SimClock
 
 
 def test_it_starts_at_its_epoch_and_runs_with_real_time(ticks):

@@ -5,10 +5,9 @@ import json
 import pytest
 
 from tests.world.toy import T, toy
-from toolserver.world.clock import SimClock
 from toolserver.world.control import COMMANDS, EVENT_MOST, ControlRequest
 from toolserver.world.request_checks import ControlRefused
-from toolserver.world.state import WorldState
+from toolserver.world.state import SimClock, WorldState
 
 
 @pytest.fixture

@@ -7,11 +7,10 @@ from html.parser import HTMLParser
 import pytest
 
 from tests.world.toy import HOST, T, plain_get, toy
-from toolserver.world.clock import SimClock
 from toolserver.world.control import COMMANDS, EVENT_KINDS, FROM, ControlRequest, control, page
 from toolserver.world.model import Routes
 from toolserver.world.request_checks import ControlRefused
-from toolserver.world.state import CRASHED_BTC, PRIMARIES, WorldState, next_weekend, scenarios
+from toolserver.world.state import CRASHED_BTC, PRIMARIES, SimClock, WorldState, next_weekend, scenarios
 from toolserver.world.wire import Received
 
 

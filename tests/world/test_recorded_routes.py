@@ -14,11 +14,10 @@ from toolserver.core.recorded_exchange import (
     RecordedExchange,
     write_exchange,
 )
-from toolserver.world.clock import SimClock
 from toolserver.world.model import Ask, World
 from toolserver.world.recorded_routes import RecordedRoutes
 from toolserver.world.server import serve_world
-from toolserver.world.state import WorldState
+from toolserver.world.state import SimClock, WorldState
 
 AT = 1_800_000_000.0
 HOST = "api.toy.example"

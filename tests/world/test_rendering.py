@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from tests.world.toy import T
+from toolserver.world.answers import COMPRESSED_FROM, RenderedReply, Renderer
 from toolserver.world.model import Ask, Edits, Reply, World
-from toolserver.world.rendering import COMPRESSED_FROM, RenderedReply, Renderer
 
 TEXT = b"0123456789" * 60
 

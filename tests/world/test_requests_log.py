@@ -1,6 +1,6 @@
 """The log of requests: newest kept, all counted, bounded."""
 
-from toolserver.world.requests_log import KEPT, UNMATCHED_KEPT, URL_KEPT, Entry, LoggedRequest, RequestLog
+from toolserver.world.state import KEPT, UNMATCHED_KEPT, URL_KEPT, Entry, LoggedRequest, RequestLog
 
 
 def entry(t: float, source: str | None = "A", url: str = "https://a.example/") -> Entry:

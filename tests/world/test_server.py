@@ -10,12 +10,10 @@ import pytest
 import tools.simulated.usgs  # noqa: F401 - fills ROUTES
 from tests.world.toy import HOST, QUOTE, T, plain_get
 from tools.free.earthquake import SHOWN
-from toolserver.world.clock import SimClock
+from toolserver.world.answers import Renderer
 from toolserver.world.model import ROUTES, Ask, Reply, World
-from toolserver.world.rendering import Renderer
-from toolserver.world.requests_log import KEPT, Entry, LoggedRequest, RequestLog
 from toolserver.world.server import serve_world
-from toolserver.world.state import WorldState
+from toolserver.world.state import KEPT, Entry, LoggedRequest, RequestLog, SimClock, WorldState
 from toolserver.world.wire import BODY_MOST
 
 DATE = "Fri, 15 Jan 2027 08:00:00 GMT"

@@ -4,10 +4,17 @@ from datetime import UTC, datetime
 
 import pytest
 
-from toolserver.world.clock import SimClock
 from toolserver.world.faults import KINDS
-from toolserver.world.requests_log import LoggedRequest
-from toolserver.world.state import EDITS_MOST, PAID, PRIMARIES, WorldState, next_weekend, scenarios
+from toolserver.world.state import (
+    EDITS_MOST,
+    PAID,
+    PRIMARIES,
+    LoggedRequest,
+    SimClock,
+    WorldState,
+    next_weekend,
+    scenarios,
+)
 
 T = datetime(2027, 1, 15, 8, tzinfo=UTC).timestamp()  # a Friday
 

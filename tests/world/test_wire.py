@@ -6,8 +6,8 @@ import anyio
 import pytest
 
 from tests.world.toy import T, plain_get
+from toolserver.world.answers import RenderedReply
 from toolserver.world.model import Reply
-from toolserver.world.rendering import RenderedReply
 from toolserver.world.wire import BODY_MOST, Received, RequestTooLarge, Wire, respond
 
 PAGE = RenderedReply.of(Reply(b"0123456789" * 60, 200, "text/plain", last_modified=T))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import anyio
 
-from toolserver.core import ids
+from toolserver.core.caller import new_call_id
 from toolserver.errors import IdempotencyConflict
 from toolserver.sql.errors import StorageFailed
 
@@ -214,7 +214,7 @@ class Idempotency:
         unpack: Unpack[T],
         at_once: AtOnce[T] | None,
     ) -> T:
-        call_id, keyed = ids.call_id(), None
+        call_id, keyed = new_call_id(), None
         if at_once is not None:
             try:
                 if (done := await at_once(call_id, claim)) is not None:

@@ -32,8 +32,7 @@ from toolserver.calls.idempotency import (
 from toolserver.calls.rate_limit import UnchargedLimit
 from toolserver.calls.response import RenderedResponse, find_no_charge_reason, run_unless_disconnected, when_sent
 from toolserver.calls.response_cache import ResponseCache, SchemaFailure
-from toolserver.core import ids
-from toolserver.core.caller import Caller, token_hash
+from toolserver.core.caller import Caller, new_call_id, token_hash
 from toolserver.core.metrics import Metrics
 from toolserver.errors import (
     CallRejected,
@@ -161,7 +160,7 @@ class PaidCallRunner:
         """
         key = call.caller.idempotency_key
         if key is None:
-            return await self.run(PaidCall(call, token, ids.call_id()), rendered)
+            return await self.run(PaidCall(call, token, new_call_id()), rendered)
         if not 1 <= len(key) <= KEY_LENGTH:
             raise InvalidArguments(f"An Idempotency-Key must have 1 to {KEY_LENGTH} characters.", errors=[])
 

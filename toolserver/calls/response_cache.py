@@ -40,8 +40,7 @@ from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost
 from toolserver.core.single_flight import SingleFlight
 from toolserver.errors import CallRejected
 from toolserver.registry.registry import Operation, Tier
-from toolserver.upstream.reading import CallReader, KeptReader, SourceReader
-from toolserver.upstream.source import UNREADABLE, SourceChanged, SourceDown, SourceError, first_source_error
+from toolserver.upstream.source import UNREADABLE, CallReader, KeptReader, SourceChanged, SourceError, SourceReader
 from toolserver.upstream.throttle import HOLD_S
 
 log = logging.getLogger(__name__)
@@ -508,10 +507,10 @@ class ResponseCache:
 
         A tool uses kept data while there is time, but a process without a processor may wake up after its time.
         """
-        failure = SourceDown(f"not composed within {operation.deadline_s:g} s", word="timeout")
+        why = f"not composed within {operation.deadline_s:g} s"
         may_repeat = operation.sources and not operation.personal
         ways: list[tuple[SourceReader, float]] = [(reader, operation.deadline_s)]
-        for reads, within_s in [*ways, (KeptReader(reader, failure), LAST_S)] if may_repeat else ways:
+        for reads, within_s in [*ways, (KeptReader(reader, why), LAST_S)] if may_repeat else ways:
             ctx = ToolContext(
                 reads,
                 now=self.clock.now,
@@ -527,7 +526,7 @@ class ResponseCache:
             except TimeoutError:
                 continue
         if not ctx.notes.warnings:
-            ctx.warn("data", "section_unavailable", f"Nothing could be composed ({failure.reason}).")
+            ctx.warn("data", "section_unavailable", f"Nothing could be composed (timeout: {why}).")
         return ctx, None
 
     async def _run(self, operation: Operation, arguments: BaseModel, ctx: ToolContext) -> BaseModel | None:
@@ -539,7 +538,7 @@ class ResponseCache:
         except SourceError as error:
             failure: SourceError = error
         except ExceptionGroup as group:
-            failure = first_source_error(group)
+            failure = SourceError.first_of(group)
         except UNREADABLE as error:
             if not operation.sources:
                 raise

@@ -10,7 +10,7 @@ import click
 
 from toolserver.cli.load_settings import settings_from
 from toolserver.core.caller import real_token
-from toolserver.core.http_client import HttpClient
+from toolserver.core.http import HttpClient
 from toolserver.core.logging import set_up
 from toolserver.mcp import messages
 from toolserver.mcp.credentials import FILE, CredentialsFile

@@ -21,8 +21,7 @@ from toolserver.money.purchases.demo import chain_url, paste_sequence
 from toolserver.registry.tool_packages import tool_packages
 from toolserver.serving.listen import refuse_public, run_async, stop_signal
 from toolserver.settings import Settings
-from toolserver.world.clock import SharedSimClock
-from toolserver.world.state import WorldState
+from toolserver.world.state import SharedSimClock, WorldState
 
 
 @click.command()

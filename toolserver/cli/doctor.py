@@ -21,7 +21,7 @@ from toolserver.cli.local_service import has_data, local_service
 from toolserver.cli.options import json_option
 from toolserver.cli.source_probe import NEEDS_PERSON, FolderInUse, Probe, SourceRecording, probe_sources
 from toolserver.core.caller import Caller
-from toolserver.core.http_client import HttpClient, Unreachable
+from toolserver.core.http import HttpClient, Unreachable
 from toolserver.core.metrics import HOST_REFUSED, SOURCE_CLOSED
 from toolserver.errors import CallRejected
 from toolserver.money.ledger.memory import MemoryLedger

@@ -29,7 +29,7 @@ from toolserver.money.receipts.keys import (
     write,
 )
 from toolserver.serving.receipts import refuse_lost_keys
-from toolserver.webhooks.secret_box import KEY_FILE, SecretsUnreadable, ensure_key
+from toolserver.webhooks.signing import KEY_FILE, SecretsUnreadable, ensure_key
 
 
 @click.group()

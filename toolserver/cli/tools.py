@@ -10,7 +10,7 @@ import click
 from toolserver.cli.bridge import ask, open_bridge, origin_of
 from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import TOOLSETS, choose_style, server_option, style_option
-from toolserver.core.http_client import HttpClient, Unreachable
+from toolserver.core.http import HttpClient, Unreachable
 from toolserver.mcp.definitions import definition
 from toolserver.mcp.stdio_bridge import ANSWER_BYTES, CONNECT_S
 from toolserver.registry.registry import Registry

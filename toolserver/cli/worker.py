@@ -23,7 +23,7 @@ from toolserver.serving.listen import run_async, stop_signal
 from toolserver.serving.listeners import Listeners
 from toolserver.serving.supervisor import LINE_BYTES, REPLACED
 from toolserver.settings import Settings
-from toolserver.webhooks.secret_box import open_key
+from toolserver.webhooks.signing import open_key
 
 log = logging.getLogger(__name__)
 

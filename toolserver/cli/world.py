@@ -13,12 +13,11 @@ from toolserver.core.recorded_exchange import NoRecording
 from toolserver.registry.tool_packages import tool_packages
 from toolserver.serving.listen import announce, bind_socket, stop_signal
 from toolserver.settings import Settings, is_loopback
-from toolserver.world.clock import SimClock
 from toolserver.world.model import ROUTES, Routes
 from toolserver.world.providers import load_providers
 from toolserver.world.recorded_routes import RecordedRoutes
 from toolserver.world.server import serve_world
-from toolserver.world.state import WorldState
+from toolserver.world.state import SimClock, WorldState
 
 
 @click.command()

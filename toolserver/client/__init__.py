@@ -14,6 +14,6 @@ engine, so that it works in a project that has a package `catalog` or `tools`.
 
 from toolserver.client.answer import ToolAnswer
 from toolserver.client.clients import AsyncToolClient, ToolClient
-from toolserver.core.http_client import Unreachable
+from toolserver.core.http import Unreachable
 
 __all__ = ["AsyncToolClient", "ToolAnswer", "ToolClient", "Unreachable"]

@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Generic, TypeVar
 
-from toolserver.core.http_client import HttpAnswer, Unreachable
+from toolserver.core.http import HttpAnswer, Unreachable
 from toolserver.errors import CallRejected
 
 T = TypeVar("T")

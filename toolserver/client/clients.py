@@ -12,7 +12,7 @@ from toolserver import __version__
 from toolserver.client.answer import ToolAnswer
 from toolserver.client.steps import ClientSteps, HttpRequest, Steps
 from toolserver.client.tools import AsyncTools, Tools
-from toolserver.core.http_client import HttpAnswer, Unreachable
+from toolserver.core.http import HttpAnswer, Unreachable
 
 if TYPE_CHECKING:
     from toolserver.client.tools import PaymentBuyCreditsPayload, PaymentConfirmPayload

@@ -16,7 +16,7 @@ import httpx
 
 from toolserver.client.answer import ToolAnswer, read_json, read_rejection
 from toolserver.core.caller import real_token
-from toolserver.core.http_client import HttpAnswer, Unreachable
+from toolserver.core.http import HttpAnswer, Unreachable
 from toolserver.core.public_address import is_local_host
 from toolserver.errors import CallRejected, ChainUnavailable, InternalError, NotFound, PaymentPending
 

@@ -14,14 +14,15 @@ import anyio
 
 from toolserver.context.provenance import Coverage, SourceNote, Status
 from toolserver.upstream.freshness import judge
-from toolserver.upstream.reading import SourceAnswer, SourceReader
 from toolserver.upstream.source import (
     UNREADABLE,
     Source,
+    SourceAnswer,
     SourceChanged,
     SourceDown,
     SourceError,
     SourceExcluded,
+    SourceReader,
     SourceUnusable,
 )
 

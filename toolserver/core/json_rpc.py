@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 from aiohttp import ClientError, ClientSession, ClientTimeout, ServerDisconnectedError, TCPConnector
 
-from toolserver.core.http_body import BodyTooLarge, BodyUnreadable, decode_pieces, read_body
+from toolserver.core.http import BodyTooLarge, BodyUnreadable, decode_pieces, read_body
 from toolserver.errors import ToolserverError
 
 CONNECTIONS = 8  # to one server

@@ -14,8 +14,7 @@ from anyio.abc import TaskGroup
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import Bucket, Quota
 from toolserver.calls.response import Disconnected
-from toolserver.core import ids
-from toolserver.core.caller import Addresses, Caller, bearer, mask_secrets
+from toolserver.core.caller import Addresses, Caller, bearer, is_sane_request_id, mask_secrets, new_request_id
 from toolserver.errors import RateLimited
 from toolserver.mcp import messages
 from toolserver.mcp.asgi import (
@@ -116,7 +115,7 @@ class McpEndpoint:
         lines = scope["headers"]
         headers: Headers = dict(lines)
         own_id = headers.get(b"x-request-id")
-        request_id = ids.request_id() if own_id is None else _request_id(own_id)
+        request_id = new_request_id() if own_id is None else _request_id(own_id)
         post = IncomingPost(scope, headers, receive, send, request_id)
         try:
             if scope["method"] != "POST":
@@ -327,4 +326,4 @@ class McpEndpoint:
 def _request_id(request_id: bytes) -> str:
     """Return the caller's own request id if it is acceptable, else a new one."""
     text = request_id.decode("latin-1")
-    return text if ids.sane(text) else ids.request_id()
+    return text if is_sane_request_id(text) else new_request_id()

@@ -13,7 +13,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from toolserver.core.caller import TOKEN
-from toolserver.core.http_client import HttpClient, Unreachable
+from toolserver.core.http import HttpClient, Unreachable
 from toolserver.errors import ToolserverError
 from toolserver.mcp import messages
 from toolserver.mcp.credentials import CredentialsDamaged, CredentialsFile

@@ -9,8 +9,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from toolserver.calls.pipeline import Pipeline
-from toolserver.core import ids
-from toolserver.core.caller import Caller
+from toolserver.core.caller import Caller, new_request_id
 from toolserver.mcp import messages
 from toolserver.mcp.definitions import ToolChoice, ToolChoices
 from toolserver.mcp.fast_path import FastPath, ToolResult, arguments_of, is_not_offered
@@ -81,7 +80,7 @@ class StdioSession:
         arguments = arguments_of(params)
         if route is None or arguments is None or not params.plain:
             return None
-        caller = replace(self._caller, request_id=ids.request_id())
+        caller = replace(self._caller, request_id=new_request_id())
         if params.meta is not UNSET:
             caller = params.meta.add_to(caller)
         return await self._fast.call(route, params, arguments, caller)

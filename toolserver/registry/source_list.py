@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from toolserver.registry.registry import Registry
-from toolserver.upstream.reading import describe
+from toolserver.upstream.source import describe
 
 
 def list_sources(registry: Registry) -> list[dict[str, Any]]:

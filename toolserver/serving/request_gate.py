@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from toolserver.calls.response import sending
-from toolserver.core import ids
+from toolserver.core.caller import new_request_id
 from toolserver.errors import ShuttingDown
 from toolserver.registry import error_codes
 from toolserver.registry.site_facts import READYZ, SiteFacts
@@ -147,7 +147,7 @@ class RequestGate:
                 self.died.set()
 
     async def _refuse(self, send: Any, *, head: bool) -> None:
-        request_id = ids.request_id()
+        request_id = new_request_id()
         refusal = ShuttingDown(f"The service is stopping. Try again in {RETRY_S} seconds.", retry_after_seconds=RETRY_S)
         problem = error_codes.body(
             refusal.code, refusal.detail, facts=self._facts, request_id=request_id, **refusal.extra

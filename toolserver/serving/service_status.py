@@ -12,7 +12,7 @@ from toolserver.registry.registry import Registry
 from toolserver.registry.source_list import list_sources
 from toolserver.serving.money import MoneyParts
 from toolserver.upstream.fetcher import Fetcher
-from toolserver.upstream.source_history import QUARTER_S, QUARTERS, SourceChange, SourceQuarter
+from toolserver.upstream.source_health import QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
 SourceState = Literal["up", "failing", "down", "unknown"]
 HOUR_QUARTERS = 4

@@ -8,7 +8,7 @@ from pathlib import Path
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, KeyRing, find_key_file
 from toolserver.money.receipts.sql_keys import KeysDiffer, PublishedKeys
 from toolserver.sql.group_commit import GroupCommit
-from toolserver.webhooks.secret_box import KEY_FILE
+from toolserver.webhooks.signing import KEY_FILE
 
 AGREE_EVERY_S = 10.0  # a rotation or a revocation reaches every instance within this time
 

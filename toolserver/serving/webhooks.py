@@ -16,13 +16,11 @@ from toolserver.serving.packaged_texts import read_examples
 from toolserver.settings import Settings
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.sqlite import in_memory
-from toolserver.webhooks.charges import FOLLOWED_HOLD_S, HOLD_S, WebhookCharges
-from toolserver.webhooks.delivery import DeliveryNetwork, open_sender
-from toolserver.webhooks.fire_worker import FireParts, FireWorker
+from toolserver.webhooks.delivery import FOLLOWED_HOLD_S, HOLD_S, DeliveryNetwork, WebhookCharges, open_sender
 from toolserver.webhooks.payloads import PayloadSource
-from toolserver.webhooks.queue import WebhookQueue, WebhookTimer
+from toolserver.webhooks.queue import FireParts, FireWorker, WebhookQueue, WebhookTimer
 from toolserver.webhooks.records import TokenAccount
-from toolserver.webhooks.secret_box import open_key, temporary_key
+from toolserver.webhooks.signing import open_key, temporary_key
 from toolserver.webhooks.store import WebhookStore
 from toolserver.webhooks.subscriptions import SubscriptionParts, WebhookSubscriptions
 

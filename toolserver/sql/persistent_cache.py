@@ -25,8 +25,8 @@ from toolserver.sql.errors import ForeignDatabase, StorageFailed
 from toolserver.sql.failures import DATA_DIR, describe_disk_error
 from toolserver.sql.migrate import CACHE_ID, Migration, migrate
 from toolserver.sql.sqlite import BUSY_MS, private
-from toolserver.upstream.reading import StoredBody
-from toolserver.upstream.source_history import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
+from toolserver.upstream.source import StoredBody
+from toolserver.upstream.source_health import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
 log = logging.getLogger(__name__)
 

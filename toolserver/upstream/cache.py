@@ -20,9 +20,8 @@ from toolserver.core.single_flight import SingleFlight
 from toolserver.upstream.fetcher import Fetched, Fetcher
 from toolserver.upstream.freshness import StillnessGuard, judge, judge_order
 from toolserver.upstream.outlier_guard import OutlierGuard, SizeGuard
-from toolserver.upstream.reading import BodyStore, NoStore, SourceAnswer, StoredBody
-from toolserver.upstream.shared_fetch import NotShared, SharedFetch
-from toolserver.upstream.source import Source, SourceError
+from toolserver.upstream.shared_fetch import Ask, SharedFetch, Take
+from toolserver.upstream.source import BodyStore, NoStore, Source, SourceAnswer, SourceError, StoredBody
 from toolserver.upstream.throttle import RequestWithheld
 
 log = logging.getLogger(__name__)
@@ -58,6 +57,18 @@ class _Question:
     key: Hashable
     is_chosen: bool
     patience_s: float | None = None
+
+
+class NotShared:
+    """The fetch of an instance that shares nothing."""
+
+    async def find(self, source: Source[Any, Any], key: str) -> StoredBody | None:
+        return None
+
+    async def fetch(
+        self, source: Source[Any, Any], key: str, after: datetime, held: anyio.Event, ask: Ask, take: Take
+    ) -> Fetched:
+        return await ask(True)
 
 
 class SourceCache:

@@ -17,12 +17,12 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from toolserver.upstream.reading import SourceAnswer
 from toolserver.upstream.source import (
     UNREADABLE,
     USUAL_SHARE,
     Get,
     Source,
+    SourceAnswer,
     SourceChanged,
     SourceEmpty,
     SourceError,

@@ -19,23 +19,21 @@ from toolserver.clock import Clock
 from toolserver.core.shared_memory import SharedMemory
 from toolserver.upstream.decode import ParsedBody, read_body, read_times
 from toolserver.upstream.freshness import judge_times
-from toolserver.upstream.http_sender import HttpSender, Raw, judge_status
-from toolserver.upstream.large_bodies import BodyPlace, LargeBodies, SendingTime
-from toolserver.upstream.reading import SourceAnswer
+from toolserver.upstream.http_sender import BodyPlace, HttpSender, LargeBodies, Raw, SendingTime, judge_status
 from toolserver.upstream.source import (
     Get,
     HostRefused,
     Keys,
     Request,
     Source,
+    SourceAnswer,
     SourceDown,
     SourceError,
     SourceExcluded,
     SourceLimited,
     SourceUnusable,
 )
-from toolserver.upstream.source_health import HostRefusals, SourceHealth
-from toolserver.upstream.source_history import SourceHistory
+from toolserver.upstream.source_health import HostRefusals, SourceHealth, SourceHistory
 from toolserver.upstream.throttle import Budget, SharedLanes, Throttle
 
 log = logging.getLogger(__name__)

@@ -7,8 +7,7 @@ from typing import Any
 
 from cachetools import LRUCache
 
-from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source import Source, SourceChanged, SourceFrozen
+from toolserver.upstream.source import Source, SourceAnswer, SourceChanged, SourceFrozen
 
 AHEAD_S = 86400  # a document may be dated up to a day ahead (time zones)
 BACK_S = 3600.0  # how long a newest item must not go back in time; after that an item may have been withdrawn

@@ -21,9 +21,8 @@ from toolserver.core.packing import PackingDamaged, pack, run_apart, unpack
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
 from toolserver.upstream import source as source_module
 from toolserver.upstream.fetcher import Fetched
-from toolserver.upstream.reading import StoredBody
 from toolserver.upstream.secret_removal import SecretRemover
-from toolserver.upstream.source import MIB, HostRefused, Source, SourceDown, SourceError
+from toolserver.upstream.source import MIB, HostRefused, Source, SourceDown, SourceError, StoredBody
 from toolserver.upstream.throttle import RequestWithheld
 
 log = logging.getLogger(__name__)
@@ -125,18 +124,6 @@ class SharedFetch(Protocol):
         `held` is set if pacing makes the fetching instance wait for long. Raises SourceError.
         """
         ...
-
-
-class NotShared:
-    """The fetch of an instance that shares nothing."""
-
-    async def find(self, source: Source[Any, Any], key: str) -> StoredBody | None:
-        return None
-
-    async def fetch(
-        self, source: Source[Any, Any], key: str, after: datetime, held: anyio.Event, ask: Ask, take: Take
-    ) -> Fetched:
-        return await ask(True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,28 +4,35 @@ A delivery has the same bytes in every attempt. Capacity is shared fairly betwee
 one delivery at a time per endpoint, four per host, a rate for new hosts. An attempt is a POST
 over a connection that the egress guard has allowed. Redirects are failures. The receiver's
 answer is read only as far as needed to reuse the connection, and it is never shown to anyone.
+
+A fire's credits are reserved under its id, and charged once the receiver has answered 2xx.
 """
 
 import asyncio
 import email.utils
+import hashlib
+import logging
 import ssl
 import time
 from collections import OrderedDict, deque
 from collections.abc import AsyncIterator, Callable, Hashable, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 from yarl import URL
 
 from toolserver.clock import Clock
 from toolserver.core.models import iso_ms
-from toolserver.errors import ToolserverError
+from toolserver.errors import PaymentRequired, ToolserverError
+from toolserver.money.ledger.protocol import AccountRef, NoCharge, Reservation, Settlement, UnknownCall, Who
+from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.sign import Body, Sale, request_text
+from toolserver.registry.registry import Operation
 from toolserver.webhooks.egress import PORTS, DnsLane, EgressGuard, GuardedSession, Lookup, RequestFailed, look_up
 from toolserver.webhooks.records import Attempt, WebhookFire, WebhookSubscription
-from toolserver.webhooks.secret_box import SubscriptionSecrets
-from toolserver.webhooks.signing import RECEIPT_HEADER, SUBSCRIPTION_HEADER, signature_headers
+from toolserver.webhooks.signing import RECEIPT_HEADER, SUBSCRIPTION_HEADER, SubscriptionSecrets, signature_headers
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
@@ -280,3 +287,100 @@ def _retry_after(header: str | None) -> float | None:
         except (TypeError, ValueError):
             return None
     return max(0.0, seconds) if seconds <= LONGEST_WAIT_S else None
+
+
+log = logging.getLogger(__name__)
+
+HOLD_S = 26 * 3600.0  # longer than a clock may jump; the service itself settles every hold long before
+FOLLOWED_HOLD_S = 3600.0  # the maximum that the owner of a followed ledger allows
+
+
+class FireLedger(Protocol):
+    """The part of `Ledger` that fires need.
+
+    A step whose outcome is unknown is repeated, so its reservation must not be released because of that.
+    """
+
+    async def reserve(
+        self, call_id: str, who: Who, credits: int, *, endpoint: str, ttl_s: float, service: str = ""
+    ) -> Reservation: ...
+    async def settle(self, call_id: str, *, no_charge: str | None) -> Settlement: ...
+    async def balance(self, who: Who) -> int: ...
+
+
+class WebhookCharges:
+    """Reserves, charges and releases. `receipts` may be absent in tests."""
+
+    def __init__(self, ledger: FireLedger, receipts: ReceiptService | None, *, hold_s: float = HOLD_S) -> None:
+        self._ledger, self._receipts, self._hold_s = ledger, receipts, hold_s
+
+    async def can_pay(self, subscription: WebhookSubscription, price: int) -> bool:
+        """Tell if the balance covers a fire. Raises PaymentRequired: invalid_token, expired, billing_unavailable."""
+        return await self._ledger.balance(AccountRef(subscription.account)) >= price
+
+    async def reserve(self, fire: WebhookFire, subscription: WebhookSubscription, operation: Operation) -> Reservation:
+        """Reserve the price of a fire. The same fire always gets the same reservation. Raises PaymentRequired."""
+        return await self._ledger.reserve(
+            fire.id, AccountRef(subscription.account), fire.price, endpoint=operation.path, ttl_s=self._hold_s
+        )
+
+    async def charge(self, message: WebhookMessage, operation: Operation) -> Settlement:
+        """Charge a delivered fire and sign its receipt. Both happen only once, however often this is called.
+
+        Raises:
+            PaymentRequired: the ledger is unavailable. The fire stays accepted, and the charge is retried.
+            UnknownCall: the ledger no longer knows the reservation.
+        """
+        settled = await self._ledger.settle(message.fire.id, no_charge=None)
+        if self._receipts is not None:
+            await self._receipts.sign(_sale(message, operation, settled))
+        return settled
+
+    async def release(
+        self, fire: WebhookFire, subscription: WebhookSubscription, operation: Operation, reason: NoCharge
+    ) -> None:
+        """Release the credits of a fire, and count the fire in the public log of uncharged calls."""
+        await self._give_back(fire, reason)
+        await self.record(fire, subscription, operation.endpoint, reason)
+
+    async def drop(self, fire: WebhookFire, subscription: WebhookSubscription, endpoint: str, reason: NoCharge) -> None:
+        """Release any credits that may be reserved for a fire, and if there were any, count it in the public log."""
+        if await self._give_back(fire, reason):
+            await self.record(fire, subscription, endpoint, reason)
+
+    async def record(
+        self, fire: WebhookFire, subscription: WebhookSubscription, endpoint: str, reason: NoCharge
+    ) -> None:
+        """Count a fire without a charge in the public log of uncharged calls."""
+        if self._receipts is not None:
+            await self._receipts.record_released(reason, subscription.owner, endpoint, fire.price)
+
+    async def _give_back(self, fire: WebhookFire, reason: str) -> bool:
+        """Release any credits that may be reserved for a fire. Returns whether there were any, or a body was sent."""
+        try:
+            return (await self._ledger.settle(fire.id, no_charge=reason)).charged == 0
+        except UnknownCall:
+            return fire.attempts > 0  # nothing is reserved
+        except PaymentRequired:
+            log.warning("a webhook's reservation could not be released and will expire", extra={"call_id": fire.id})
+            return fire.attempts > 0
+
+
+def _sale(message: WebhookMessage, operation: Operation, settled: Settlement) -> Sale:
+    """Return a delivered fire as its receipt describes it."""
+    subscription, captured_at = message.subscription, message.fire.captured_at
+    return Sale(
+        message.fire.id,
+        subscription.owner,
+        operation.endpoint,
+        request_text(operation.method, operation.path, msgspec.json.decode(subscription.params)),
+        message.fire.price,
+        settled.charged,
+        settled.remaining,
+        operation.method,
+        settled.reason,
+        body=Body(hashlib.sha256(message.body).hexdigest(), len(message.body)) if message.body else None,
+        captured_at=None if captured_at is None else captured_at / 1000,
+        sla_s=operation.sla_s,
+        kind="webhook",
+    )

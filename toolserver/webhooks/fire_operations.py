@@ -11,9 +11,10 @@ A fire moves in one direction only:
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from toolserver.core import ids
+from toolserver.core.caller import new_call_id
 from toolserver.errors import NotFound, SubscriptionConflict
 from toolserver.webhooks.records import (
+    SLOT_MS,
     SLOW,
     Attempt,
     ClaimedFire,
@@ -21,8 +22,11 @@ from toolserver.webhooks.records import (
     FireState,
     WebhookFire,
     WebhookSubscription,
+    after_failure,
+    after_success,
+    slot_end,
+    untell,
 )
-from toolserver.webhooks.schedule import SLOT_MS, after_failure, after_success, slot_end, untell
 from toolserver.webhooks.store import WebhookTables
 from toolserver.webhooks.subscription_operations import find_owned
 
@@ -272,7 +276,7 @@ def plan_fire(
     """Return a new fire of a subscription, due now until the end of its slot. `state_after` is its condition's."""
     free = kind in ("no_data", "test")
     return WebhookFire(
-        ids.call_id(),
+        new_call_id(),
         subscription.id,
         kind,
         0 if free else FIRE_CREDITS,

@@ -10,8 +10,7 @@ import zstandard
 from toolserver.errors import ToolserverError
 from toolserver.sql.connection import SqlConnection, in_order, is_shared
 from toolserver.sql.group_commit import GroupCommit
-from toolserver.webhooks.records import UnpaidBody, WebhookFire, WebhookSubscription
-from toolserver.webhooks.schedule import FAR_FAILING_MS, FAR_MS, SLOT_MS
+from toolserver.webhooks.records import FAR_FAILING_MS, FAR_MS, SLOT_MS, UnpaidBody, WebhookFire, WebhookSubscription
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from toolserver.errors import NotFound, SubscriptionConflict
-from toolserver.webhooks.records import WebhookSubscription
-from toolserver.webhooks.schedule import next_slot
+from toolserver.webhooks.records import WebhookSubscription, next_slot
 from toolserver.webhooks.store import WebhookTables
 
 MOST_ACTIVE, MOST_STORED = 5, 20

@@ -23,18 +23,16 @@ from toolserver.webhooks.conditions import (
 )
 from toolserver.webhooks.egress import DnsLane, NameUnknown, TargetRefused
 from toolserver.webhooks.fire_operations import FIRE_CREDITS, AddFire, plan_fire
-from toolserver.webhooks.fire_worker import FireParts, FireWorker
-from toolserver.webhooks.queue import LEASE_MS
+from toolserver.webhooks.queue import LEASE_MS, FireParts, FireWorker
 from toolserver.webhooks.records import (
     ClaimedFire,
     SubscriptionRequest,
     TokenAccount,
     WebhookFire,
     WebhookSubscription,
+    next_slot,
 )
-from toolserver.webhooks.schedule import next_slot
-from toolserver.webhooks.secret_box import SubscriptionSecrets
-from toolserver.webhooks.signing import new_secret
+from toolserver.webhooks.signing import SubscriptionSecrets, new_secret
 from toolserver.webhooks.subscription_operations import (
     AddSubscription,
     CancelSubscription,

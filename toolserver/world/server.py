@@ -10,12 +10,10 @@ import h11
 from anyio.abc import SocketAttribute, SocketStream, TaskStatus
 
 from toolserver.world import control
-from toolserver.world.answers import PROBED, SimulatedAnswer, answer, probe
+from toolserver.world.answers import PROBED, RenderedReply, Renderer, SimulatedAnswer, answer, probe
 from toolserver.world.faults import is_conditional
 from toolserver.world.model import Ask, Reply, Routes
-from toolserver.world.rendering import RenderedReply, Renderer
-from toolserver.world.requests_log import Entry, LoggedRequest
-from toolserver.world.state import WorldState
+from toolserver.world.state import Entry, LoggedRequest, WorldState
 from toolserver.world.wire import IDLE_S, Received, RequestTooLarge, Response, Wire, respond
 
 CONNECTIONS_MOST = 512

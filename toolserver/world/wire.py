@@ -12,8 +12,7 @@ import anyio
 import h11
 from anyio.abc import SocketAttribute, SocketStream
 
-from toolserver.world.answers import Delivery, reason_of
-from toolserver.world.rendering import RenderedReply
+from toolserver.world.answers import Delivery, RenderedReply, reason_of
 
 BODY_MOST = 1024 * 1024
 HEAD_MOST = 64 * 1024

@@ -6,8 +6,7 @@ from datetime import UTC, datetime
 from tests.money.ledger.ledgers import opened_file, token
 from tests.postgres import terms_of
 from toolserver.clock import ManualClock
-from toolserver.core import ids
-from toolserver.core.caller import token_hash
+from toolserver.core.caller import new_call_id, token_hash
 from toolserver.money.books.months import MonthCloser
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.store import FILE, SqlLedger
@@ -52,7 +51,7 @@ class Seller:
 
     async def sell(self, credits=2, *, who=BUYER, signed_at=None):
         """A charged call with its receipt."""
-        call_id = ids.call_id()
+        call_id = new_call_id()
         settled = await self.ledger.charge(call_id, who, credits, endpoint="/api/pro/x")
         if signed_at is not None:
             self.go_to(signed_at)
@@ -63,7 +62,7 @@ class Seller:
 
     async def fail(self):
         """A call that was reserved and released, in the books of what was not charged."""
-        call_id = ids.call_id()
+        call_id = new_call_id()
         await self.ledger.reserve(call_id, BUYER, 2, endpoint="/api/pro/y", ttl_s=60)
         settled = await self.ledger.settle(call_id, no_charge="5xx")
         owner = token_hash(BUYER).hex()

@@ -7,7 +7,7 @@ import pytest
 
 from tests.calls.charging import open_stand
 from tests.money.purchases.parts import TX, Server, address_of, desk, paid
-from toolserver.core import ids
+from toolserver.core.caller import new_call_id
 from toolserver.money.books.sql_reconciliation import check_books, check_chain
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.receipts.log import LogMark
@@ -22,7 +22,7 @@ async def worked(tmp_path):
     """A ledger with answered calls, one of them released after its process died, and a purchase."""
     async with open_stand(tmp_path) as stand:
         for sent in (True, True, False):
-            call_id = ids.call_id()
+            call_id = new_call_id()
             await stand.buy(call_id)
             if sent:
                 stand.ledger.delivered(call_id)
@@ -30,7 +30,7 @@ async def worked(tmp_path):
         assert await stand.store.release_undelivered() == 1
         stand.clock.advance(3660)
         assert await stand.evidence.log.close_hours() == 1
-        await stand.free(ids.call_id())
+        await stand.free(new_call_id())
     server = Server()
     async with desk(tmp_path, [server]) as d:
         quote = await d.quote("5")

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.calls.charging import RICH, open_stand
-from toolserver.core import ids
+from toolserver.core.caller import new_call_id
 from toolserver.money.books.sql_reconciliation import DAY_MS, KEPT_MS, find_follower_differences, list_calls_of
 from toolserver.money.ledger.store import FILE
 from toolserver.sql.sqlite import snapshot
@@ -13,7 +13,7 @@ from toolserver.sql.sqlite import snapshot
 async def stand(tmp_path):
     """Three calls with receipts. The ledger of the same file stands for the owner's, too: it has them as b:call_…"""
     async with open_stand(tmp_path) as stand:
-        stand.calls = [ids.call_id() for _ in range(3)]
+        stand.calls = [new_call_id() for _ in range(3)]
         for call_id in stand.calls:
             await stand.buy(call_id)
             await stand.ledger.charge(f"b:{call_id}", RICH, 2, endpoint="/x", service="b")

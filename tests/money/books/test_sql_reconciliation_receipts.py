@@ -7,7 +7,7 @@ import pytest
 
 from tests.calls.charging import RICH, open_stand
 from tests.money.receipts.old_log import make_old_log
-from toolserver.core import ids
+from toolserver.core.caller import new_call_id
 from toolserver.money.books.sql_reconciliation import (
     KEPT_MS,
     count_logged,
@@ -38,7 +38,7 @@ def differences(stand, after=0):
 
 async def test_charged_calls_have_their_receipts(stand):
     for _ in range(3):
-        await stand.buy(ids.call_id())
+        await stand.buy(new_call_id())
     assert differences(stand) == []
     assert snapshot(stand.path, count_receipts) == 3
 
@@ -51,7 +51,7 @@ async def test_a_charge_without_a_receipt_is_found_while_receipts_are_kept(stand
 
 
 async def test_a_receipt_of_a_call_that_is_not_settled_is_found(stand):
-    call_id = ids.call_id()
+    call_id = new_call_id()
     await stand.buy(call_id)
     await stand.ledger.reserve("call_2", RICH, 2, endpoint="/x", ttl_s=60)
     assert differences(stand) == []
@@ -88,7 +88,7 @@ async def test_a_receipt_of_a_call_that_may_have_been_removed_is_no_difference(s
 
 
 async def test_a_log_that_is_not_what_was_signed_is_found(stand):
-    await stand.free(ids.call_id())
+    await stand.free(new_call_id())
     stand.clock.advance(3660)
     await stand.evidence.log.close_hours()
     root = snapshot(stand.path, last_checkpoint).root
@@ -108,7 +108,7 @@ def log_differences(stand):
 async def test_calls_are_compared_with_the_log_in_their_open_hour_and_after_it(stand):
     assert (log_differences(stand), snapshot(stand.path, count_logged)) == ([], 0)
     for _ in range(3):
-        await stand.free(ids.call_id())
+        await stand.free(new_call_id())
     assert (log_differences(stand), snapshot(stand.path, count_logged)) == ([], 3)
     stand.clock.advance(3660)
     assert await stand.evidence.log.close_hours() == 1
@@ -128,7 +128,7 @@ async def test_calls_are_compared_with_the_log_in_their_open_hour_and_after_it(s
 )
 async def test_what_does_not_agree_is_said(stand, sql, said):
     for _ in range(2):
-        await stand.free(ids.call_id())
+        await stand.free(new_call_id())
     stand.clock.advance(3660)
     await stand.evidence.log.close_hours()
     with closing(sqlite3.connect(stand.path)) as db:

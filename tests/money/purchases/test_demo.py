@@ -22,10 +22,9 @@ from toolserver.money.purchases.chain.rpc_pool import REST_S
 from toolserver.money.purchases.credit_sales import Claim, CreditSales
 from toolserver.money.purchases.demo import chain_url, demo_payments, pay_by_demo_wallet
 from toolserver.money.purchases.service import open_purchases
-from toolserver.world.clock import SharedSimClock, SimClock
 from toolserver.world.model import ROUTES
 from toolserver.world.server import serve_world
-from toolserver.world.state import WorldState
+from toolserver.world.state import SharedSimClock, SimClock, WorldState
 
 T = 1_800_000_000.0
 

@@ -4,7 +4,7 @@ from tests.mutants.faults import fault
 
 FAULTS = (
     fault(
-        "toolserver/core/ids.py",
+        "toolserver/core/caller.py",
         "a request id of one character is used",
         "8 <= len(",
         "1 <= len(",

@@ -48,8 +48,8 @@ FAULTS = (
     fault(
         "rest_bridge/headers.py",
         "an empty request id is taken from its caller",
-        'if own and ids.sane(text := own.decode("latin-1")):',
-        'if not own or ids.sane(text := own.decode("latin-1")):',
+        'if own and is_sane_request_id(text := own.decode("latin-1")):',
+        'if not own or is_sane_request_id(text := own.decode("latin-1")):',
         "tests/rest_bridge/test_headers.py",
     ),
 )

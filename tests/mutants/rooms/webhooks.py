@@ -37,14 +37,14 @@ FAULTS = (
         "if False:",
     ),
     fault(
-        "toolserver/webhooks/schedule.py",
+        "toolserver/webhooks/records.py",
         "a receiver's Retry-After is ignored",
         "return max(delay, attempt.retry_after_s or 0.0)",
         "return delay",
         "tests/webhooks/test_schedule.py",
     ),
     fault(
-        "toolserver/webhooks/secret_box.py",
+        "toolserver/webhooks/signing.py",
         "the previous secret signs for ever",
         "return self.previous if now < self.previous_until else None",
         "return self.previous",

@@ -28,7 +28,7 @@ FAULTS = (
         "        recent.append(now)\n        if len(recent) <= limit:\n",
     ),
     fault(
-        "toolserver/world/rendering.py",
+        "toolserver/world/answers.py",
         "a page of another second is returned",
         "key = (handler, world.seed, world.now, id(world.edits), request)",
         "key = (handler, world.seed, id(world.edits), request)",

@@ -12,8 +12,8 @@ from tests.internet import Internet
 from tests.pages import PAGES
 from toolserver.clock import Clock
 from toolserver.world import answers
+from toolserver.world.answers import RenderedReply, Renderer
 from toolserver.world.model import ROUTES, Ask, Edits, Handler, World
-from toolserver.world.rendering import RenderedReply, Renderer
 from toolserver.world.server import asked, url_of
 from toolserver.world.state import WorldState
 from toolserver.world.wire import Received, respond

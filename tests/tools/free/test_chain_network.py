@@ -19,8 +19,8 @@ from tools.sources.solana import (
 )
 from toolserver.context.context import ToolContext
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.reading import SourceAnswer
 from toolserver.upstream.source import (
+    SourceAnswer,
     SourceChanged,
     SourceDown,
     SourceEmpty,

@@ -14,8 +14,7 @@ from tools.shared.alerts import CERTAINTIES, SEVERITIES, URGENCIES, category, in
 from tools.sources.noaa import AlertMap, MappedAlert
 from tools.sources.nws import Alert, AlertList
 from toolserver.context.context import ToolContext
-from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source import SourceDown, SourceEmpty, SourceError
+from toolserver.upstream.source import SourceAnswer, SourceDown, SourceEmpty, SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 NWS, MAP = "NWS.alerts_active", "NOAA.watch_warning_map"

@@ -11,8 +11,7 @@ from tools.premium.code_host_velocity import by_language, by_topic, premium_code
 from tools.shared.repositories import ANONYMOUS, WITH_TOKEN, Searched, age_days, is_ai_ml, most_starred, remember
 from tools.simulated.repositories import DAY, about_llms, created_since
 from tools.sources.github import NEW, REPOSITORIES, RepoList, RepoQuery
-from toolserver.context.context import ToolContext
-from toolserver.context.time_series import TimeSeriesStore
+from toolserver.context.context import TimeSeriesStore, ToolContext
 from toolserver.errors import UpstreamUnavailable
 from toolserver.registry.registry import operation_of
 from toolserver.upstream.source import SourceDown, SourceError

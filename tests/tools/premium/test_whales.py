@@ -26,8 +26,7 @@ from tools.shared.wallets import EXCHANGES
 from tools.simulated import bitcoin, market
 from tools.simulated.ethereum_chain import ETHER, block_time, digest, head, transfers
 from tools.sources.blockchain_info import Output, UnconfirmedTx
-from toolserver.context.context import FallbackReader, ToolContext
-from toolserver.context.time_series import TimeSeriesStore
+from toolserver.context.context import FallbackReader, TimeSeriesStore, ToolContext
 from toolserver.errors import UpstreamUnavailable
 from toolserver.registry.registry import operation_of
 from toolserver.upstream.source import SourceDown, SourceError

@@ -23,7 +23,7 @@ from tools.shared import deltas
 from tools.shared.deltas import HOUR, LOOKS, STORIES, FrontPageState, Prices, find_new_stories, moves
 from tools.simulated import hackernews, kalshi, polymarket, spaceflight, usgs
 from tools.simulated.usgs import _blast
-from toolserver.context.time_series import TimeSeriesStore
+from toolserver.context.context import TimeSeriesStore
 from toolserver.errors import InvalidArguments, UpstreamUnavailable
 from toolserver.registry.registry import Tier, operation_of
 from toolserver.upstream.source import SourceError

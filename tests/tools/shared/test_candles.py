@@ -15,8 +15,7 @@ from tools.parsing.candles import Candle
 from tools.shared.candles import DAY, HOUR, btc_days, btc_hours, completed
 from tools.simulated import market
 from toolserver.context.context import ToolContext
-from toolserver.upstream.reading import SourceAnswer
-from toolserver.upstream.source import SourceError
+from toolserver.upstream.source import SourceAnswer, SourceError
 from toolserver.world.model import World
 
 AT = datetime(2027, 1, 15, 8, 30, tzinfo=UTC)

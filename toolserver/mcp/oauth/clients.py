@@ -26,7 +26,7 @@ from cachetools import LRUCache
 
 from toolserver.clock import Clock
 from toolserver.core.caller import crowd_of
-from toolserver.core.http_body import BodyTooLarge, BodyUnreadable, read_body
+from toolserver.core.http import BodyTooLarge, BodyUnreadable, read_body
 from toolserver.core.visible_text import INVISIBLE
 from toolserver.errors import ToolserverError
 from toolserver.mcp.oauth.redirects import MOST_URIS, RedirectRefused, check_redirect_uri

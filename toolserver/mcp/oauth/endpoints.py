@@ -17,8 +17,7 @@ from cachetools import LRUCache
 
 from toolserver.calls.rate_limit import ClientBuckets, Quota
 from toolserver.clock import Clock, milliseconds
-from toolserver.core import ids
-from toolserver.core.caller import bearer
+from toolserver.core.caller import bearer, new_request_id
 from toolserver.errors import BillingUnavailable
 from toolserver.mcp.asgi import Header, Receive, ResponseSender, Scope, Send
 from toolserver.mcp.messages import INVALID_REQUEST, failure
@@ -127,7 +126,7 @@ class ProtectedEndpoint:
         exposed = (b"access-control-expose-headers", b"www-authenticate")
         body = failure(None, INVALID_REQUEST, text)
         head = scope["method"] == "HEAD"
-        await self._sender.json(send, ids.request_id(), body, status, *more, exposed, head=head)
+        await self._sender.json(send, new_request_id(), body, status, *more, exposed, head=head)
 
 
 class MetadataEndpoint:

@@ -15,7 +15,7 @@ import msgspec
 from toolserver.calls.rate_limit import ClientBuckets, Quota
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses
-from toolserver.core.http_body import BodyTooLarge, read_body, request_pieces
+from toolserver.core.http import BodyTooLarge, read_body, request_pieces
 from toolserver.errors import ToolserverError
 from toolserver.mcp.asgi import Header, Receive, Scope, Send
 

@@ -3,7 +3,7 @@
 import msgspec
 from pydantic import SecretStr
 
-from toolserver.core.http_client import HttpClient, Unreachable
+from toolserver.core.http import HttpClient, Unreachable
 from toolserver.errors import ChainUnavailable, InvalidArguments
 from toolserver.settings import PaymentSettings
 

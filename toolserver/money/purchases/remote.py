@@ -14,8 +14,15 @@ from urllib.parse import urlencode
 
 import msgspec
 
-from toolserver.core.http_body import BodyTooLarge, read_body, request_pieces
-from toolserver.core.http_client import HttpAnswer, HttpClient, Transport, Unreachable
+from toolserver.core.http import (
+    BodyTooLarge,
+    HttpAnswer,
+    HttpClient,
+    Transport,
+    Unreachable,
+    read_body,
+    request_pieces,
+)
 from toolserver.core.models import iso_ms
 from toolserver.errors import (
     AlreadyCredited,

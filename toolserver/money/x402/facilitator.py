@@ -12,8 +12,7 @@ import anyio
 import httpx
 import msgspec
 
-from toolserver.core.http_body import BodyTooLarge, BodyUnreadable
-from toolserver.core.http_client import read_response
+from toolserver.core.http import BodyTooLarge, BodyUnreadable, read_response
 from toolserver.money.purchases.units import NETWORK
 from toolserver.money.x402 import wire
 from toolserver.money.x402.wire import FacilitatorDown, SettleAnswer

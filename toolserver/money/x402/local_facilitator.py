@@ -15,7 +15,7 @@ import anyio
 import anyio.to_thread
 import msgspec
 
-from toolserver.core.http_body import BodyTooLarge, read_body, request_pieces
+from toolserver.core.http import BodyTooLarge, read_body, request_pieces
 from toolserver.core.import_guard import recursion_limit_kept
 from toolserver.money.purchases.offline_key import KeyRefused, read_key_file, read_private_key
 from toolserver.money.purchases.units import NETWORK

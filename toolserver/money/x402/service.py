@@ -12,7 +12,7 @@ from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.rate_limit import UnchargedLimit
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock
-from toolserver.core.http_client import Transport
+from toolserver.core.http import Transport
 from toolserver.core.metrics import Metrics
 from toolserver.money.purchases.chain.rpc_pool import make_rpc_pool
 from toolserver.money.purchases.credit_price import ATOMIC

@@ -12,7 +12,7 @@ import pytest
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
 from toolserver.core.circuit_breaker import CircuitBreaker
-from toolserver.core.http_client import HttpClient
+from toolserver.core.http import HttpClient
 from toolserver.money.ledger.client.http import (
     CHECK_S,
     GLANCE_S,

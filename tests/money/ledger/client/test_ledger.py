@@ -12,7 +12,7 @@ from tests.money.ledger.ledgers import FOLLOWED, FOLLOWS, OWNER_URL, faults, tok
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
-from toolserver.core.http_client import MOST_BYTES, HttpClient, Unreachable
+from toolserver.core.http import MOST_BYTES, HttpClient, Unreachable
 from toolserver.errors import InsufficientCredits, NotSupported, PaymentRequired
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.client.codec import seconds

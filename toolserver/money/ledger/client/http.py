@@ -10,7 +10,7 @@ import msgspec
 
 from toolserver.clock import Clock
 from toolserver.core.circuit_breaker import CircuitBreaker
-from toolserver.core.http_client import HttpAnswer, HttpClient, Unreachable
+from toolserver.core.http import HttpAnswer, HttpClient, Unreachable
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.client.messages import CANARY, VALIDATE, Validate, Validated, authorization
 from toolserver.money.ledger.protocol import CallReused

@@ -20,7 +20,7 @@ from cachetools import TTLCache
 
 from toolserver.clock import Clock, SystemClock
 from toolserver.core.circuit_breaker import CircuitBreaker
-from toolserver.core.http_client import HttpClient, Transport
+from toolserver.core.http import HttpClient, Transport
 from toolserver.errors import BillingUnavailable, NotSupported, PaymentRequired
 from toolserver.money.ledger.allowance import Allowance, AllowanceChange, AllowanceTerms
 from toolserver.money.ledger.client.codec import (

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeVar
 import msgspec
 
 from toolserver.clock import Clock, milliseconds
-from toolserver.core import ids
+from toolserver.core.caller import new_call_id
 from toolserver.core.models import iso_ms
 from toolserver.errors import AllowanceConflict, NotFound, PaymentRequired
 from toolserver.money.ledger.allowance import TERMS, Allowance, check_end
@@ -72,7 +72,7 @@ class LedgerHandlers:
             raise ValueError(f"ttl_s must be more than 0 and at most {MOST_TTL_S:.0f}")
         if request.cost == 0:
             return await self._standing(who)
-        call_id = _checked(request.call_id) if request.call_id is not None else ids.call_id()
+        call_id = _checked(request.call_id) if request.call_id is not None else new_call_id()
         try:
             held = await self._ledger.reserve(
                 _name(call_id, services),
