@@ -81,9 +81,9 @@ async def body_of(receive: Receive, request: ParsedRequest, limit: int) -> bytes
     Raises PayloadTooLarge above the limit, without reading the whole body, and InvalidJson if the client ends the
     connection before the body is complete: an incomplete request is never carried out.
     """
-    too_large = PayloadTooLarge(f"The body may have at most {limit} bytes.", limit_bytes=limit)
-    if request.content_length and request.content_length.isdigit() and int(request.content_length[:20]) > limit:
-        raise too_large
+    announced = request.content_length
+    if announced and announced.isdigit() and int(announced[:20]) > limit:
+        raise _refuse_size(limit)
     body: bytes = b""
     while True:
         message = await receive()
@@ -91,9 +91,13 @@ async def body_of(receive: Receive, request: ParsedRequest, limit: int) -> bytes
             raise InvalidJson("The connection ended before the whole body had arrived.")
         body += message.get("body") or b""
         if len(body) > limit:
-            raise too_large
+            raise _refuse_size(limit)
         if not message.get("more_body"):
             return body
+
+
+def _refuse_size(limit: int) -> PayloadTooLarge:
+    return PayloadTooLarge(f"The body may have at most {limit} bytes.", limit_bytes=limit)
 
 
 def from_query(query: bytes) -> dict[str, str]:

@@ -1,6 +1,7 @@
 """How many files of the product work for one call: free, paid, composed, a quote, its confirmation, a webhook's fire.
 
-The demo runs in a process that notes every function. What also runs in the pauses around a call is left out.
+The demo runs in a process that notes every function. What also runs in the pauses around a call is left out, and so is
+what ran for only one of two calls of a kind: other sources are refreshed at any moment.
 """
 
 import http.server
@@ -55,9 +56,14 @@ class TracedDemo:
         wait_until(path.exists)
         return [(place, name, line) for place, name, line in json.loads(path.read_text(encoding="utf-8"))]
 
-    def functions_of(self, act: Callable[[], object]) -> list[Function]:
-        """The functions that ran for an act, and not in the pauses before and after it."""
+    def functions_of(self, act: Callable[[], object], *, beside: Callable[[], object] | None = None) -> list[Function]:
+        """The functions that ran for an act, and not in the pauses before and after it, nor for what is done beside it.
+
+        `beside` is a part of the act that is no part of the call, such as a step of the clock: it is done alone before.
+        """
         self.functions_since()
+        if beside is not None:
+            beside()
         time.sleep(PAUSE_S)
         idle = set(self.functions_since())
         began = time.monotonic()
@@ -82,6 +88,12 @@ class TracedDemo:
         self._process.terminate()
         self._process.communicate(timeout=20)
         self._errors.close()
+
+
+def in_both(first: list[Function], second: list[Function]) -> list[Function]:
+    """The functions that ran for both of two calls of a kind: what ran for one of them only was at work beside it."""
+    ran = set(first)
+    return [function for function in second if function in ran]
 
 
 def wait_until(is_so: Callable[[], object]) -> None:
@@ -154,9 +166,13 @@ def trace(demo: TracedDemo, hook: str, *, purchase: bool, subscribed: str) -> di
     def confirm() -> object:
         return demo.request("/api/payment/confirm", {"tx_hash": transfer["tx_hash"], "nonce": quote["memo"]})
 
+    def step(seconds: float) -> None:
+        demo.request("/_sim/clock", {"advance_s": seconds}, method="PUT")
+
     def fire() -> None:
-        demo.request("/_sim/clock", {"advance_s": 301}, method="PUT")
-        wait_until(lambda: Receiver.deliveries)
+        awaited = Receiver.deliveries + 1
+        step(301)
+        wait_until(lambda: Receiver.deliveries >= awaited)
         time.sleep(1)
 
     time.sleep(4)
@@ -169,16 +185,20 @@ def trace(demo: TracedDemo, hook: str, *, purchase: bool, subscribed: str) -> di
     functions = {"free, cached": demo.functions_of(ask), "free, cached, over MCP": demo.functions_of(ask_over_mcp)}
     functions["free, composed"] = demo.functions_of(ask_anew)
     functions["paid, composed"] = demo.functions_of(pay)
-    functions["paid, cached"] = demo.functions_of(pay)
-    if purchase:
-        functions["quote"] = demo.functions_of(ask_for_quote)
+    functions["paid, cached"] = in_both(demo.functions_of(pay), demo.functions_of(pay))
+    purchases = []
+    for _ in range(2 if purchase else 0):
+        quoted = demo.functions_of(ask_for_quote)
         transfer = demo.request("/_sim/chain/transfer", {"to": quote["wallet"], "amount_usd": 5})
-        demo.request("/_sim/clock", {"advance_s": 60}, method="PUT")
+        step(60)
         time.sleep(PAUSE_S)
-        functions["confirm"] = demo.functions_of(confirm)
+        purchases.append((quoted, demo.functions_of(confirm)))
+    if purchase:
+        functions["quote"], functions["confirm"] = (in_both(*twice) for twice in zip(*purchases, strict=True))
     demo.request("/api/pro/subscribe", {"endpoint": subscribed, "webhook_url": hook}, token=demo.token)
     demo.request(f"/api/pro/{subscribed}", token=demo.token)
-    functions["webhook fire"] = demo.functions_of(fire)
+    fires = [demo.functions_of(fire, beside=lambda: step(1)) for _ in range(2)]
+    functions["webhook fire"] = in_both(*fires)
     return functions
 
 

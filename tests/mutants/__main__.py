@@ -1,7 +1,8 @@
 """`make mutants`: each fault of the list is put into a copy of the project, and the tests of its room have to go red.
 
-`python -m tests.mutants [WORD …]` takes those mutants whose name or test holds one of the words. Survivors are printed,
-and then the exit code is 1. A test file that is red without any fault is an error of its own: it would prove nothing.
+`python -m tests.mutants [WORD …]` takes those mutants whose name or test holds one of the words. Each is printed
+as soon as it is judged, those with quick tests first. The survivors stand again at the end, and then the exit code is 1. A test
+file that is red without any fault is an error of its own: it would prove nothing.
 """
 
 import os
@@ -11,12 +12,13 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import contextmanager
 from pathlib import Path
 from queue import SimpleQueue
+from typing import NamedTuple
 
-from tests.mutants.faults import MUTANTS, Mutant
+from tests.mutants.faults import MUTANTS, Mutant, room_of_tests
 from tests.mutants.rooms import list_room_faults
 from tests.mutants.sql import SQL
 from tests.mutants.truth import LIES
@@ -72,14 +74,22 @@ def mutated(copy: Path, mutant: Mutant) -> Iterator[None]:
         path.write_text(text, encoding="utf-8")
 
 
-def judge(copies: "SimpleQueue[Path]", mutant: Mutant | None, test: str) -> bool:
-    """Whether a test file says what it should: red with the mutant, green without one."""
+class Verdict(NamedTuple):
+    """Whether a test file said what it should, and how many seconds it took."""
+
+    is_right: bool
+    took_s: float
+
+
+def judge(copies: "SimpleQueue[Path]", mutant: Mutant | None, test: str) -> Verdict:
+    """Judge a test file, which should be red with the mutant, and green without one."""
     copy = copies.get()
+    began = time.monotonic()
     try:
         if mutant is None:
-            return run_tests(copy, test) == 0
+            return Verdict(run_tests(copy, test) == 0, time.monotonic() - began)
         with mutated(copy, mutant):
-            return run_tests(copy, test) == RED
+            return Verdict(run_tests(copy, test) == RED, time.monotonic() - began)
     finally:
         copies.put(copy)
 
@@ -91,19 +101,38 @@ def chosen(words: Sequence[str]) -> list[Mutant]:
 
 
 def main(words: Sequence[str]) -> int:
+    """Judge the chosen mutants, and print each as it is judged."""
     mutants, began = chosen(words), time.monotonic()
     tests = list(dict.fromkeys(mutant.test for mutant in mutants))
+    print(f"{len(mutants)} mutants, {len(tests)} files or folders of tests, each of which is run without a fault first")
     with tempfile.TemporaryDirectory() as folder, ThreadPoolExecutor(WORKERS) as pool:
         copies: SimpleQueue[Path] = SimpleQueue()
         for number in range(WORKERS):
             copy_project(copy := Path(folder, str(number)))
             copies.put(copy)
-        green = dict(zip(tests, pool.map(lambda test: judge(copies, None, test), tests), strict=True))
-        killed = list(pool.map(lambda mutant: judge(copies, mutant, mutant.test), mutants))
-    red = [test for test, is_green in green.items() if not is_green]
-    survivors = [mutant for mutant, is_killed in zip(mutants, killed, strict=True) if not is_killed]
+        clean = {pool.submit(judge, copies, None, test): test for test in tests}
+        verdicts: dict[str, Verdict] = {}
+        for future in as_completed(clean):
+            verdict = verdicts[clean[future]] = future.result()
+            if not verdict.is_right:
+                print(f"red without any fault: {clean[future]}", flush=True)
+        mutants.sort(key=lambda mutant: verdicts[mutant.test].took_s)
+        faulty = {pool.submit(judge, copies, mutant, mutant.test): mutant for mutant in mutants}
+        survivors = []
+        for number, future in enumerate(as_completed(faulty), 1):
+            mutant, verdict = faulty[future], future.result()
+            survivors += [] if verdict.is_right else [mutant]
+            print(f"{number:4} {describe(mutant, verdict)}", flush=True)
+    red = [test for test in tests if not verdicts[test].is_right]
     print(*report(len(mutants), survivors, red), f"in {time.monotonic() - began:.0f} s", sep="\n")
     return 1 if survivors or red else 0
+
+
+def describe(mutant: Mutant, verdict: Verdict) -> str:
+    """One line about a mutant that was judged: its room, the fault, and the tests that saw it or did not."""
+    room = room_of_tests(mutant.file).removeprefix("tests/")
+    word = "killed by" if verdict.is_right else "SURVIVED"
+    return f"{room}: {mutant.name}: {word} {mutant.test} in {verdict.took_s:.0f} s"
 
 
 def report(count: int, survivors: Iterable[Mutant], red: Iterable[str]) -> Iterator[str]:

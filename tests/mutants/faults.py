@@ -149,6 +149,7 @@ MUTANTS = (
         "a point however far away is near",
         "<= within_s",
         "<= within_s * 1e9",
+        "tests/context/test_time_series.py",
     ),
     fault(
         "toolserver/calls/rate_limit.py",

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.mutants.__main__ import ORACLE, report
+from tests.mutants.__main__ import ORACLE, Verdict, describe, report
 from tests.mutants.faults import MUTANTS, Mutant, room_of_tests
 from tests.mutants.rooms import list_room_faults
 from tests.mutants.sql import SQL
@@ -60,3 +60,10 @@ def test_a_survivor_is_named_with_its_test_file():
         "survived: no limit (a.py); tests/test_a.py stays green",
         "2 mutants, 1 killed by the tests of their own room",
     ]
+
+
+@pytest.mark.parametrize(("is_right", "word"), [(True, "killed by"), (False, "SURVIVED")])
+def test_each_mutant_is_printed_with_its_room_its_fault_and_what_judged_it(is_right, word):
+    mutant = Mutant("no limit", "toolserver/calls/rate_limit.py", "x", "y", "tests/calls/test_rate_limit.py")
+
+    assert describe(mutant, Verdict(is_right, 2.6)) == f"calls: no limit: {word} tests/calls/test_rate_limit.py in 3 s"
