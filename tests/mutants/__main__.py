@@ -1,8 +1,8 @@
 """`make mutants`: each fault of the list is put into a copy of the project, and the tests of its room have to go red.
 
-`python -m tests.mutants [WORD …]` takes those mutants whose name or test holds one of the words. Each is printed
-as soon as it is judged, those with quick tests first. The survivors stand again at the end, and then the exit code is 1. A test
-file that is red without any fault is an error of its own: it would prove nothing.
+`python -m tests.mutants [WORD …]` takes the mutants whose name or test holds one of the words. Each is printed as soon
+as it is judged, those with quick tests first. The survivors stand again at the end, and the exit code is 1. A test file
+that is red without any fault is an error of its own: it would prove nothing.
 """
 
 import os

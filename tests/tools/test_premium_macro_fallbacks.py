@@ -5,13 +5,13 @@ import datetime as dt
 import pytest
 
 import tools.simulated.cboe
-import tools.simulated.cnbc
 import tools.simulated.compositions
 import tools.simulated.currency_api
 import tools.simulated.datahub
 import tools.simulated.ecb
 import tools.simulated.ethereum
 import tools.simulated.kraken
+import tools.simulated.stocks
 import tools.simulated.us_statistics
 import tools.simulated.yahoo  # noqa: F401 - they serve
 from tools.premium.macro import four, premium_macro

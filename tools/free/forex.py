@@ -5,8 +5,8 @@ from typing import Literal
 
 from pydantic import Field
 
-from tools.parsing.exchange_rates import FxDay
 from tools.parsing.fields import change_percent, significant
+from tools.parsing.series import FxDay
 from tools.shared.fx import SOURCES, FxRates, usd_fallbacks
 from toolserver import CardValue, Payload, Picture, ToolContext, tool
 

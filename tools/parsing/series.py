@@ -1,10 +1,11 @@
-"""Hold dated values: one type for every macro series, and the figures that are computed from a series."""
+"""Hold dated values: one type for macro series, the figures that are computed from one, and daily exchange rates."""
 
 import csv
 import datetime as dt
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
+from tools.parsing.fields import positive
 from toolserver import MIB, Gauge, Get, HostGroup, Licence, Source, SourceChanged, SourceEmpty
 
 CUT = "cut short"
@@ -131,3 +132,43 @@ def series_source(
         least=least,
         gauge=gauge,
     )
+
+
+CODES = (
+    "EUR", "GBP", "JPY", "CAD", "AUD", "CHF", "CNY", "INR", "MXN", "BRL", "KRW", "SGD", "HKD", "SEK", "NOK", "NZD",
+)  # fmt: skip
+LEAST_DAYS, LEAST_CODES = 20, 12
+
+
+class FxDay(NamedTuple):
+    """The value of a dollar on a day: units of each currency, by code."""
+
+    date: dt.date
+    per_usd: Mapping[str, float]
+
+
+FxDays: TypeAlias = tuple[FxDay, ...]
+"""Published days, oldest first: no weekends, no holidays."""
+
+
+def choose_rates(rates: Mapping[str, Any]) -> dict[str, float]:
+    """Return the rates of our currencies, in our order; a code that is not quoted is absent."""
+    return {code: positive(rates[code]) for code in CODES if rates.get(code) is not None}
+
+
+def require_complete(days: list[FxDay]) -> FxDays:
+    """Return the days. Raises SourceEmpty when there are too few of them, or when the latest one lacks currencies."""
+    if len(days) < LEAST_DAYS:
+        raise SourceEmpty(f"{len(days)} days")
+    if len(days[-1].per_usd) < LEAST_CODES:
+        raise SourceEmpty(f"{len(days[-1].per_usd)} currencies")
+    return tuple(days)
+
+
+def newest_day(days: FxDays) -> dt.datetime:
+    return midnight(days[-1].date)
+
+
+def newest_rates(day: FxDay) -> dict[str, float]:
+    """Return the rates by the names under which providers are compared."""
+    return {f"USD-{code}": rate for code, rate in day.per_usd.items()}

@@ -3,7 +3,7 @@
 from datetime import date, timedelta
 from typing import Literal, NamedTuple
 
-from tools.parsing.exchange_rates import CODES, FxDay, FxDays
+from tools.parsing.series import CODES, FxDay, FxDays
 from tools.sources.currency_api import USD_RATES
 from tools.sources.ecb import REFERENCE_RATES_90D
 from tools.sources.frankfurter import USD_TIMESERIES, FxWindow

@@ -6,8 +6,7 @@ These are not the ECB's fixings. https://github.com/fawazahmed0/exchange-api
 from datetime import date, datetime
 from typing import Any, NamedTuple
 
-from tools.parsing.exchange_rates import LEAST_CODES, FxDay, choose_rates, newest_rates
-from tools.parsing.series import midnight
+from tools.parsing.series import LEAST_CODES, FxDay, choose_rates, midnight, newest_rates
 from tools.sources.hosts import DAY, HOUR, RAW, WEEK
 from toolserver import Gauge, Get, Keys, Licence, Source, SourceEmpty
 

@@ -6,8 +6,8 @@ https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchang
 from datetime import date
 from xml.etree.ElementTree import Element
 
-from tools.parsing.exchange_rates import FxDay, FxDays, choose_rates, newest_day, newest_rates, require_complete
 from tools.parsing.fields import positive
+from tools.parsing.series import FxDay, FxDays, choose_rates, newest_day, newest_rates, require_complete
 from tools.parsing.xml import xml_root
 from tools.sources.hosts import DAY, HOUR, WEEK, other
 from toolserver import Gauge, Get, Licence, Source, read_rows

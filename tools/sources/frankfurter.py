@@ -6,7 +6,7 @@ https://frankfurter.dev/
 from datetime import date, timedelta
 from typing import Any, NamedTuple
 
-from tools.parsing.exchange_rates import (
+from tools.parsing.series import (
     CODES,
     LEAST_DAYS,
     FxDay,

@@ -9,7 +9,7 @@ import tools.simulated.ecb
 import tools.simulated.frankfurter  # noqa: F401 - serves
 from tests.tools.desk import NOW
 from tools.free.forex import forex
-from tools.parsing.exchange_rates import CODES
+from tools.parsing.series import CODES
 from tools.shared.fx import weekday_before
 from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, World

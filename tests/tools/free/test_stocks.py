@@ -6,8 +6,8 @@ import pytest
 from pydantic import ValidationError
 
 import tools.simulated.cboe
-import tools.simulated.cnbc
 import tools.simulated.finnhub
+import tools.simulated.stocks
 import tools.simulated.yahoo  # noqa: F401 - serves
 from tools.free.stocks import SHARES, QuoteBoard, canonical, stocks
 from tools.parsing.stock_quotes import StockQuote

@@ -6,7 +6,6 @@ import pytest
 
 import tools.simulated.binance
 import tools.simulated.cboe
-import tools.simulated.cnbc
 import tools.simulated.coingecko
 import tools.simulated.coinlore
 import tools.simulated.coinmarketcap
@@ -18,6 +17,7 @@ import tools.simulated.kalshi
 import tools.simulated.kraken
 import tools.simulated.okx
 import tools.simulated.rocketlaunch_live
+import tools.simulated.stocks
 import tools.simulated.us_statistics
 import tools.simulated.yahoo  # noqa: F401 - they serve
 from tests.size import a_share

@@ -6,13 +6,13 @@ from itertools import islice
 import pytest
 
 import tools.simulated.cboe
-import tools.simulated.cnbc
 import tools.simulated.compositions
 import tools.simulated.currency_api
 import tools.simulated.datahub
 import tools.simulated.ecb
 import tools.simulated.ethereum
 import tools.simulated.kraken
+import tools.simulated.stocks
 import tools.simulated.us_statistics
 import tools.simulated.yahoo  # noqa: F401 - they serve
 from tests.size import a_share

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 import tools.simulated.alternative_me
 import tools.simulated.cboe
-import tools.simulated.cnbc
 import tools.simulated.coinmarketcap
 import tools.simulated.hackernews
 import tools.simulated.kalshi
 import tools.simulated.news
 import tools.simulated.polymarket
 import tools.simulated.reddit
+import tools.simulated.stocks
 import tools.simulated.yahoo  # noqa: F401 - they serve
 from tests.tools.desk import NOW
 from tests.tools.selling import sell

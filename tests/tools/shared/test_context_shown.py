@@ -4,8 +4,7 @@ from datetime import UTC, date, datetime
 
 import pytest
 
-from tools.parsing.exchange_rates import FxDay
-from tools.parsing.series import series
+from tools.parsing.series import FxDay, series
 from tools.parsing.spaceflight import Launch
 from tools.shared.context_prompt import LINE
 from tools.shared.context_shown import fed_rate, forex, infrastructure, launches, moment

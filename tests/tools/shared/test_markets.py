@@ -5,13 +5,13 @@ import datetime as dt
 import pytest
 
 import tools.simulated.cboe
-import tools.simulated.cnbc
 import tools.simulated.datahub
 import tools.simulated.ethereum
 import tools.simulated.federal_reserve
 import tools.simulated.fred
 import tools.simulated.gold_api
 import tools.simulated.kraken
+import tools.simulated.stocks
 import tools.simulated.yahoo  # noqa: F401 - they serve
 from tests.tools.desk import NOW, SimDesk
 from tools.parsing.series import series

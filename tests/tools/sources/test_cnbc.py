@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-import tools.simulated.cnbc  # noqa: F401 - serves
+import tools.simulated.stocks  # noqa: F401 - serves
 from tests.tools.desk import ask
 from tools.free.stocks import DEFAULTS
 from tools.parsing.stock_quotes import Symbols

@@ -6,7 +6,7 @@ import pytest
 
 import tools.simulated.currency_api  # noqa: F401 - serves
 from tests.tools.desk import ask
-from tools.parsing.exchange_rates import CODES
+from tools.parsing.series import CODES
 from tools.simulated import macro
 from tools.sources.currency_api import USD_RATES, judged, parse, request
 from toolserver.upstream.source import SourceDown, SourceEmpty

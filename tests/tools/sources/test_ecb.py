@@ -7,7 +7,7 @@ import pytest
 import tools.simulated.ecb
 import tools.simulated.frankfurter  # noqa: F401 - serves
 from tests.tools.desk import ask
-from tools.parsing.exchange_rates import CODES
+from tools.parsing.series import CODES
 from tools.sources.ecb import REFERENCE_RATES_90D, parse
 from tools.sources.frankfurter import USD_TIMESERIES, FxWindow
 from toolserver.upstream.source import SourceChanged, SourceEmpty

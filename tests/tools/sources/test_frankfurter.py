@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import tools.simulated.frankfurter  # noqa: F401 - serves
 from tests.tools.desk import NOW, ask
-from tools.parsing.exchange_rates import CODES, choose_rates
+from tools.parsing.series import CODES, choose_rates
 from tools.simulated import macro
 from tools.sources.frankfurter import USD_TIMESERIES, FxWindow, parse, request
 from toolserver.upstream.source import SourceDown, SourceEmpty
