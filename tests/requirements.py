@@ -317,6 +317,15 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "tokens.reissue": "A lost token is replaced by the operator alone, for the one payer of all its purchases,"
         " after 48 hours.",
         "tokens.reissue-objection": "Who holds the token sees that it will be replaced, and may cancel that.",
+        "visitor.token": "A visitor token is `svc_free_` and a MAC over id and issue, unstored; it ends in 30 days.",
+        "visitor.forged": "A forged or expired visitor token counts as an invented one, by address, before anything.",
+        "visitor.identity": "A visitor token has free limits of its own, spaced by endpoint or as the operator says.",
+        "visitor.no-money": "Where an account is needed, a visitor token gets 402 payment_required.",
+        "visitor.no-account": "A visitor token never reaches the ledger, an own one or a followed one.",
+        "visitor.issue": "An address gets three a day cheaply, then for work that doubles, and at most 200.",
+        "visitor.work": "Work counts for its address, once, on its day, and within an hour.",
+        "visitor.network": "A /48 gets at most 2,000 visitor tokens a day, whatever it solves, shares or replays.",
+        "visitor.page": "The page of the account gets a visitor token with one press, and works for it.",
     },
     "CONTRACT §6": {
         "charge.arguments-first": "Wrong arguments are refused before any credit is touched.",

@@ -6,6 +6,7 @@ it. No lower module imports this one, and only this module imports the faces.
 
 import functools
 import logging
+import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
@@ -21,6 +22,7 @@ from rest_bridge.discovery import as_json
 from rest_bridge.documents import documents
 from rest_bridge.face import Face
 from rest_bridge.money_pages import money_pages
+from rest_bridge.pages.account import mount_visitor_tokens
 from rest_bridge.pages.buy import mount_buying
 from rest_bridge.pages.consent import make_consent_page
 from rest_bridge.pages.operators import OperatorsFace
@@ -35,7 +37,20 @@ from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import CallLimits, FreeLimits, PersonalLimits, UnchargedLimit
 from toolserver.calls.response import AnswerOrigin
 from toolserver.calls.response_cache import ResponseCache, SharedResponses, StoredResponses
-from toolserver.calls.shared_limits import SharedFreeLimits, SharedPersonalLimits, SharedUnchargedLimit
+from toolserver.calls.shared_limits import (
+    SharedFreeLimits,
+    SharedPersonalLimits,
+    SharedUnchargedLimit,
+    SharedVisitorCounts,
+)
+from toolserver.calls.visitor_tokens import (
+    KEY_BYTES,
+    VisitorCounts,
+    VisitorIssuer,
+    VisitorRules,
+    VisitorTokens,
+    open_visitor_key,
+)
 from toolserver.clock import Clock, SystemClock
 from toolserver.context.context import Surroundings, TimeSeriesStore
 from toolserver.context.service_info import ServiceInfo
@@ -133,6 +148,7 @@ class Service:
     status: ServiceStatus
     readiness: Readiness
     addresses: Addresses
+    visitors: VisitorIssuer
 
     @classmethod
     @asynccontextmanager
@@ -227,7 +243,8 @@ class Service:
                     uncharged=limits.uncharged,
                 ),
             )
-            pipeline = Pipeline(answers, limits, sales, metrics, usage)
+            issuer = make_visitor_issuer(settings, clock, memory, in_memory=parts.in_memory)
+            pipeline = Pipeline(answers, limits, sales, issuer.tokens, metrics, usage)
             webhooks = await open_(open_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver))
             oauth = await open_(
                 open_oauth(
@@ -277,6 +294,7 @@ class Service:
                     status=ServiceStatus(registry, fetcher, metrics, info, money, readiness.check),
                     readiness=readiness,
                     addresses=Addresses(settings.limits.trusted_proxies, note_proxy),
+                    visitors=issuer,
                 )
             finally:
                 if store is not None:
@@ -317,6 +335,7 @@ class Service:
         mounted: dict[str, Any] = {"/api/mcp": mcp, "/api/mcp/": mcp}
         limits, via = self.pipeline.personal, self.settings.upstream.via
         mounted |= mount_buying(self.facts, self.money.payments, via, limits, self.addresses)
+        mounted |= mount_visitor_tokens(self.facts, self.visitors, limits, self.addresses)
         mounted |= self.oauth.mount(mcp, make_consent_page(self.facts), self.addresses)
         if self.money.followed is not None and self.settings.ledger.public_url is not None:
             mounted |= forward_topups(self.money.payments, self.facts)
@@ -360,6 +379,30 @@ def make_limits(settings: LimitSettings, clock: Clock, memory: SharedMemory | No
             enabled=settings.enabled,
             keys=settings.clients,
         ),
+    )
+
+
+def make_visitor_issuer(
+    settings: Settings, clock: Clock, memory: SharedMemory | None, *, in_memory: bool
+) -> VisitorIssuer:
+    """Return the issuer of visitor tokens. With `memory`, its counts hold over all instances, as its key does.
+
+    `in_memory` makes a key that ends with the process. Raise KeyFileBroken, OSError.
+    """
+    passing, limits = secrets.token_bytes(KEY_BYTES), settings.limits
+    key = passing if in_memory else open_visitor_key(settings.data_dir, settings.scaling.keys_dir)
+    rules = VisitorRules(
+        cheap=limits.visitor_cheap_per_day,
+        work_bits=limits.visitor_work_bits,
+        most=limits.visitor_per_day,
+        most_of_network=limits.visitor_network_per_day,
+    )
+    return VisitorIssuer(
+        VisitorTokens(key, clock),
+        VisitorCounts(rules, keys=limits.clients) if memory is None else SharedVisitorCounts(memory, rules),
+        clock,
+        secret=passing if memory is None else key or passing,
+        enabled=limits.enabled,
     )
 
 

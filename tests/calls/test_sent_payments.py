@@ -50,6 +50,7 @@ def selling(e: Engine, limits: LimitSettings | None = None) -> tuple[Pipeline, T
             e.answers,
             make_limits(limits or LimitSettings(enabled=False), e.clock, memory=None),
             CallMoney(ledger=money.ledger, idempotency=money.idempotency, x402=seller),
+            e.service.visitors.tokens,
             e.pipeline.metrics,
             e.pipeline.usage,
         ),

@@ -4,10 +4,13 @@ from dataclasses import replace
 
 import pytest
 
+from tests.calls.parts import START
 from tests.calls.toy import REGISTRY
 from tests.requirements import proves
 from toolserver.calls.pipeline import CLIENT_S, GOOD_TOKENS, TOKEN_TRIES, TokenChecks
 from toolserver.calls.rate_limit import Quota
+from toolserver.calls.visitor_tokens import VisitorTokens
+from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import InsufficientCredits, InvalidToken, MissingToken, RateLimited
 from toolserver.money.ledger.memory import MemoryLedger
@@ -33,7 +36,7 @@ def ledger():
 
 @pytest.fixture
 def tokens(ledger, now):
-    return TokenChecks(ledger, monotonic=lambda: now[0])
+    return TokenChecks(ledger, VisitorTokens(None, ManualClock(START)), monotonic=lambda: now[0])
 
 
 def tried(tokens, count, **more):
@@ -71,7 +74,7 @@ def test_calls_without_a_token_and_the_owner_s_own_are_not_counted(tokens):
 
 
 def test_where_limits_are_off_nobody_is_suspect(ledger, now):
-    off = TokenChecks(ledger, monotonic=lambda: now[0], enabled=False)
+    off = TokenChecks(ledger, VisitorTokens(None, ManualClock(START)), monotonic=lambda: now[0], enabled=False)
     tried(off, TOKEN_TRIES.quota + 5)
     off.check(caller(8))
 

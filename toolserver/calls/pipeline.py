@@ -66,7 +66,8 @@ from toolserver.calls.paid_call import (
 from toolserver.calls.rate_limit import KEYS, TOKEN_CLIENT, Bucket, CallLimits, LimitState, Quota, find_distinct_quota
 from toolserver.calls.response import Disconnected, Receive, RenderedResponse, run_unless_disconnected
 from toolserver.calls.response_cache import ResponseCache
-from toolserver.core.caller import Caller, token_hash, well_formed
+from toolserver.calls.visitor_tokens import VisitorTokens
+from toolserver.core.caller import VISITOR, Caller, is_visitor_token, token_hash, well_formed
 from toolserver.core.metrics import Metrics, Usage
 from toolserver.errors import (
     BillingUnavailable,
@@ -79,6 +80,7 @@ from toolserver.errors import (
     PaymentRequired,
     RateLimited,
     TookTooLong,
+    UnpaidCall,
 )
 from toolserver.money.ledger.protocol import Ledger
 from toolserver.registry.registry import Operation, Tier
@@ -94,24 +96,40 @@ _NOBODY = ("", 0.0)
 
 
 class TokenChecks:
-    """Counts unknown tokens by the address they came from, and refuses more of them."""
+    """Counts unknown tokens by the address they came from, and refuses more of them.
+
+    Visitor tokens are judged here alone, without the ledger: they are no accounts.
+    """
 
     def __init__(
-        self, ledger: Ledger, *, monotonic: Callable[[], float], enabled: bool = True, keys: int = KEYS
+        self,
+        ledger: Ledger,
+        visitors: VisitorTokens,
+        *,
+        monotonic: Callable[[], float],
+        enabled: bool = True,
+        keys: int = KEYS,
     ) -> None:
-        self._ledger, self._enabled = ledger, enabled
+        self._ledger, self._visitors, self._enabled = ledger, visitors, enabled
         self._tries = Bucket(TOKEN_TRIES, monotonic=monotonic, keys=keys)
         self._good: LRUCache[bytes, bool] = LRUCache(GOOD_TOKENS)
         self._monotonic = monotonic
         self._clients: LRUCache[bytes, tuple[str, float]] = LRUCache(GOOD_TOKENS)
 
     def find_client(self, token: str) -> str | None:
-        """Return the name that limits count by for a token, if the ledger just gave it."""
+        """Return the name that limits count by for a token, if the ledger just gave it or none is needed."""
+        if token[:9] == VISITOR:
+            return self._visitors.find_client(token)
         name, until = self._clients.get(token_hash(token), _NOBODY)
         return name if self._monotonic() < until else None
 
     async def identify_client(self, caller: Caller) -> str:
-        """Return the name that limits count by: the paying token of a valid token, otherwise the caller's address."""
+        """Return the name that limits count by: the paying token of a valid token, otherwise the caller's address.
+
+        A valid visitor token has a name of its own.
+        """
+        if is_visitor_token(caller.token):
+            return self.identify_visitor(caller) or caller.client
         if caller.token and well_formed(caller.token) and not self.is_suspect(caller):
             try:
                 payer = await self._ledger.find_payer(caller.token)
@@ -124,6 +142,16 @@ class TokenChecks:
                 log.info("the ledger is unavailable, so a free call is counted by address")
         return caller.client
 
+    def identify_visitor(self, caller: Caller) -> str | None:
+        """Return the name that limits count by for a visitor token, or None for one that is forged or has expired.
+
+        Such a token counts as an invented one.
+        """
+        name = None if caller.token is None else self._visitors.find_client(caller.token)
+        if name is None:
+            self.record(caller, is_valid=False)
+        return name
+
     def require(self, operation: Operation, caller: Caller) -> str:
         """Return the caller's token. Raise PaymentRequired, RateLimited."""
         if caller.token is None:
@@ -131,16 +159,40 @@ class TokenChecks:
             if operation.credits:
                 why = f"costs {operation.credits} credit{'s' if operation.credits > 1 else ''}"
             raise MissingToken(f"{operation.name} {why}: send a bearer token.")
+        if is_visitor_token(caller.token):
+            self.check(caller)
+            raise self._reject_visitor(operation, caller.token)
         if not well_formed(caller.token):
             raise InvalidToken("The token is malformed or unknown.")
         self.check(caller)
         return caller.token
 
+    def _reject_visitor(self, operation: Operation, token: str) -> PaymentRequired:
+        """Return the refusal of a visitor token where an account is needed."""
+        if self._visitors.find_client(token) is None:
+            end = self._visitors.find_end(token)
+            return InvalidToken(
+                "The token is malformed or unknown." if end is None else "The visitor token has expired."
+            )
+        what = "acts for the owner of a token with credits"
+        if operation.credits:
+            what = f"costs {operation.credits} credit{'s' if operation.credits > 1 else ''}"
+        return UnpaidCall(
+            f"{operation.name} {what}, and a visitor token has none: it gives limits of your own on free tools. Buy"
+            " credits (payment_buy_credits) and send the token that you get for them instead."
+        )
+
     def is_suspect(self, caller: Caller) -> bool:
         """Return True if the address has tried too many tokens and this one is not known to be good."""
         if not self._enabled or not caller.limited or caller.token is None:
             return False
-        return not self._tries.look(caller.client).allowed and token_hash(caller.token) not in self._good
+        return not self._tries.look(caller.client).allowed and not self._is_good(caller.token)
+
+    def _is_good(self, token: str) -> bool:
+        """Return True if a token is known to be good without asking the ledger."""
+        if is_visitor_token(token):
+            return self._visitors.find_client(token) is not None
+        return token_hash(token) in self._good
 
     def check(self, caller: Caller) -> None:
         """Raise RateLimited if the caller is suspect."""
@@ -175,7 +227,8 @@ class TokenChecks:
         if caller.token is None:
             return
         if is_valid:
-            self._good[token_hash(caller.token)] = True
+            if not is_visitor_token(caller.token):
+                self._good[token_hash(caller.token)] = True
         elif caller.limited:
             self._tries.take(caller.client)
 
@@ -227,12 +280,20 @@ class Pipeline:
     """Makes calls."""
 
     def __init__(
-        self, answers: ResponseCache, limits: CallLimits, money: CallMoney, metrics: Metrics, usage: Usage
+        self,
+        answers: ResponseCache,
+        limits: CallLimits,
+        money: CallMoney,
+        visitors: VisitorTokens,
+        metrics: Metrics,
+        usage: Usage,
     ) -> None:
         self.answers, self.metrics, self.usage, self.ledger = answers, metrics, usage, money.ledger
         self.limits, self.personal, self.premium = limits.free, limits.personal, limits.premium
         self.asked_at: dict[str, float] = {}  # when each tool that the background keeps fresh was last called
-        self.tokens = TokenChecks(money.ledger, monotonic=answers.clock.monotonic, enabled=limits.free.enabled)
+        self.tokens = TokenChecks(
+            money.ledger, visitors, monotonic=answers.clock.monotonic, enabled=limits.free.enabled
+        )
         self.peek = answers.peek
         self.paid_calls = PaidCallRunner(answers, money, metrics, limits.uncharged)
         self._x402 = money.x402
@@ -411,6 +472,10 @@ class Pipeline:
     async def _answer_personal(self, call: Call) -> Outcome:
         """Return an answer for this caller alone. It is made for each call, knowing the caller, and never cached."""
         operation, caller = call.operation, call.caller
+        if not operation.needs_token and is_visitor_token(caller.token):
+            self.tokens.identify_visitor(caller)
+            self.tokens.check(caller)
+            caller = replace(caller, token=None)  # what is bought goes to a token with credits, as for anyone without
         self.tokens.check(caller)
         token = self.tokens.require(operation, caller) if operation.needs_token else None
         remaining = None if token is None else await self.ledger.balance(token)

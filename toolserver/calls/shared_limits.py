@@ -20,8 +20,10 @@ from toolserver.calls.rate_limit import (
     Verdict,
     make_rejection,
 )
+from toolserver.calls.visitor_tokens import VisitorCount, VisitorCounts, VisitorRules
 from toolserver.core.caller import wider_network
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
+from toolserver.errors import StorageUnavailable
 
 LIMITS = Script(
     """
@@ -70,6 +72,23 @@ return found
 )
 
 
+VISITORS = Script(
+    """
+-- The keys are the counts of an address and, for IPv6, of its /48. The arguments are the numbers that cost nothing, may
+-- be had by an address and by a /48, and for which the work is done (-1: none). Returns {issued, of the /48, counted}.
+local issued = tonumber(redis.call('GET', KEYS[1]) or 0)
+local wide = KEYS[2] and tonumber(redis.call('GET', KEYS[2]) or 0) or 0
+local cheap, most, most_wide, proved = unpack(ARGV)
+if issued >= tonumber(most) or wide >= tonumber(most_wide) then return {issued, wide, 0} end
+if issued >= tonumber(cheap) and issued ~= tonumber(proved) then return {issued, wide, 0} end
+for _, key in ipairs(KEYS) do
+  redis.call('INCR', key)
+  redis.call('EXPIRE', key, 90000)
+end
+return {issued, wide, 1}
+"""
+)
+WAIT_S = 10  # until a caller tries again while the shared memory is lost
 PREPARED = 1000  # quotas whose numbers are kept ready
 
 
@@ -251,6 +270,26 @@ class SharedPersonalLimits(PersonalLimits):
         """Count a call locally too, in case the memory is lost. The local share does not refuse calls now."""
         for bucket in self._share._buckets(tool, divided):
             bucket.take(client)
+
+
+class SharedVisitorCounts(VisitorCounts):
+    """Counts visitor tokens over all instances. While the shared memory is lost, none is issued."""
+
+    def __init__(self, memory: SharedMemory, rules: VisitorRules) -> None:
+        super().__init__(rules)
+        self._memory = memory
+
+    async def count(self, day: int, client: str, proved: int | None) -> VisitorCount:
+        names = [name for name in (client, wider_network(client)) if name is not None]
+        keys = [b"visitors:%d:%s" % (day, hash_name(name)) for name in names]
+        rules = self.rules
+        figures = (rules.cheap, rules.most, rules.most_of_network, -1 if proved is None else proved)
+        try:
+            issued, wide, counted = await self._memory.run(VISITORS, keys, [b"%d" % figure for figure in figures])
+        except SharedMemoryLost:
+            text = "Visitor tokens are counted over several instances, which cannot reach each other now."
+            raise StorageUnavailable(text, headers={"Retry-After": str(WAIT_S)}, retry_after_seconds=WAIT_S) from None
+        return VisitorCount(issued, wide, bool(counted))
 
 
 class SharedUnchargedLimit(UnchargedLimit):

@@ -9,9 +9,12 @@ from pathlib import Path
 import anyio
 import click
 
+from toolserver.calls.visitor_tokens import KEY_BYTES as VISITOR_KEY_BYTES
+from toolserver.calls.visitor_tokens import KEY_FILE as VISITOR_KEY_FILE
 from toolserver.cli.find_ledger import find_data_dir
 from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import data_dir_option
+from toolserver.core.private_file import ensure_random_file
 from toolserver.money.ledger.admin import begin
 from toolserver.money.receipts.keys import (
     LOG_KEYS,
@@ -74,6 +77,7 @@ def make(folder: Path) -> None:
         for name in (RECEIPT_KEYS, LOG_KEYS):
             ensure_keys(folder / Path(name).name)
         ensure_key(folder / Path(KEY_FILE).name)
+        ensure_random_file(folder / Path(VISITOR_KEY_FILE).name, VISITOR_KEY_BYTES)
     except (KeyFileBroken, SecretsUnreadable, OSError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"{folder} has {', '.join(sorted(path.name for path in folder.iterdir()))}")

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 TOKEN = re.compile(r"svc_live_[0-9a-f]{64}")
 PLACEHOLDER = "svc_live_YOUR_TOKEN"
+VISITOR = "svc_free_"  # the beginning of a visitor token, which identifies a caller and is not an account
 _SECRET = re.compile(r"(svc_[a-z]+_)([0-9a-f]{16,})")
 _MAPPED = bytes(10) + b"\xff\xff"  # the prefix of IPv4 addresses written as IPv6
 PEERS, CLIENTS, LONGEST_KEPT = 1024, 16_384, 200  # numbers of cached verdicts, and the longest header that is cached
@@ -74,6 +75,11 @@ def mask_secrets(text: str) -> str:
 
 def well_formed(token: str) -> bool:
     return TOKEN.fullmatch(token) is not None
+
+
+def is_visitor_token(token: str | None) -> bool:
+    """Return True if this is a visitor token by its beginning, genuine or not."""
+    return token is not None and token.startswith(VISITOR)
 
 
 class Addresses:

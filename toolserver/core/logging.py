@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from toolserver.errors import StorageUnavailable
 
-_SECRET = re.compile(r"(?:svc_(?:live|buy|code|access|refresh)|whsec)_[0-9a-f]{8,}|(?<=[?&]api_key=)[^&\s]+")
+_SECRET = re.compile(r"(?:svc_(?:live|free|buy|code|access|refresh)|whsec)_[0-9a-f]{8,}|(?<=[?&]api_key=)[^&\s]+")
 LINES_A_MINUTE = 120  # per cause; at 300 bytes a line, that is 50 MB a day
 CAUSES = 1000  # distinguished within a minute
 Cause: TypeAlias = "tuple[str, int, str, str | None]"

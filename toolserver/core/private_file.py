@@ -30,6 +30,19 @@ def write_private_bytes(path: Path, content: bytes, *, replacing: bool = True) -
     sync_folder(path.parent)
 
 
+def ensure_random_file(path: Path, size: int) -> bytes:
+    """Return the content of a key file, which is made of `size` random bytes if it is missing.
+
+    If several processes start together, one of them makes it. Raise OSError if it cannot be made or read.
+    """
+    if not path.exists():
+        try:
+            write_private_bytes(path, secrets.token_bytes(size), replacing=False)
+        except FileExistsError:
+            pass
+    return path.read_bytes()
+
+
 def sync_folder(path: Path) -> None:
     """Flush a folder or file to disk. Before that, a crash may lose a new name or new bytes."""
     if os.name == "nt":  # Windows does not open folders

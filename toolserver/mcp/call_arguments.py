@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from toolserver.core.caller import Caller, bearer, real_token
+from toolserver.core.caller import Caller, bearer, is_visitor_token, real_token
 from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Operation, Tier
@@ -41,6 +41,8 @@ def write_arguments(operation: Operation, *, token_argument: bool) -> dict[str, 
 def take_token(operation: Operation, sent: dict[str, Any], caller: Caller) -> tuple[dict[str, Any], Caller]:
     """Return the arguments without the token, and the caller with it. Free tools take one too, for their limits.
 
+    Beside a visitor token of the connection, which cannot pay, the argument is taken.
+
     Raises:
         InvalidArguments: a header already carries a token, or this is not a string. No value is quoted.
     """
@@ -53,7 +55,7 @@ def take_token(operation: Operation, sent: dict[str, Any], caller: Caller) -> tu
     entered = None if token is None else real_token(bearer(token.strip()))
     if entered is None:
         return rest, caller
-    if caller.token is not None:
+    if caller.token is not None and not is_visitor_token(caller.token):
         raise _refuse("is already sent with the connection; leave this argument out")
     return rest, replace(caller, token=entered)
 

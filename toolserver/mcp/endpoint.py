@@ -14,7 +14,15 @@ from anyio.abc import TaskGroup
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import Bucket, Quota
 from toolserver.calls.response import Disconnected
-from toolserver.core.caller import Addresses, Caller, bearer, is_sane_request_id, mask_secrets, new_request_id
+from toolserver.core.caller import (
+    VISITOR,
+    Addresses,
+    Caller,
+    bearer,
+    is_sane_request_id,
+    mask_secrets,
+    new_request_id,
+)
 from toolserver.errors import RateLimited
 from toolserver.mcp import messages
 from toolserver.mcp.asgi import (
@@ -128,7 +136,8 @@ class McpEndpoint:
                 post.body = await body_of(event, receive, self._body_limit)
             if len(headers) != len(lines):
                 messages.check_repeated_headers(lines)
-            choice = self.admission.admit(scope, headers, has_token=post.token is not None)
+            can_pay = post.token is not None and post.token[:9] != VISITOR
+            choice = self.admission.admit(scope, headers, has_token=can_pay)
             post.decode(strict=self._strict)
             answer = await self.answer_at_once(post, choice)
             if answer is None:

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 
+from toolserver.calls.visitor_tokens import KEY_FILE as VISITOR_KEY_FILE
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, KeyRing, find_key_file
 from toolserver.money.receipts.sql_keys import KeysDiffer, PublishedKeys
 from toolserver.sql.group_commit import GroupCommit
@@ -46,6 +47,7 @@ class SharedKeys:
             return
         for purpose, ring in rings.items():
             ring.learn(await self._published.agree(purpose, ring.own))
-        if (path := self._find(KEY_FILE)).exists():  # created with the first webhook
-            fingerprint = hashlib.sha256(b"webhooks " + path.read_bytes()).hexdigest()
-            await self._published.require_same("webhooks", fingerprint)
+        for purpose, name in (("webhooks", KEY_FILE), ("visitors", VISITOR_KEY_FILE)):
+            if (path := self._find(name)).exists():  # each is created when it is first needed
+                fingerprint = hashlib.sha256(f"{purpose} ".encode() + path.read_bytes()).hexdigest()
+                await self._published.require_same(purpose, fingerprint)

@@ -30,6 +30,14 @@ class LimitSettings(SettingsPart):
         description="Premium calls per hour, payer (a token with its allowances) and tool that may end uncharged, and"
         " webhook bodies per hour and payer that may be refused",
     )
+    visitor_cheap_per_day: int = Field(
+        3, ge=0, description="Visitor tokens per day (UTC) and address that take no proof of work"
+    )
+    visitor_work_bits: int = Field(
+        14, ge=1, le=64, description="Bits of work for the next visitor token; each further one takes a bit more"
+    )
+    visitor_per_day: int = Field(200, ge=0, description="Visitor tokens per day and address (IPv6: /64)")
+    visitor_network_per_day: int = Field(2000, ge=0, description="Visitor tokens per day and IPv6 /48")
     trusted_proxies: list[str] = Field([], description="Networks of proxies whose X-Forwarded-For is trusted")
     body_bytes: int = Field(65_536, ge=1024, description="Largest request body in bytes")
     connections: int = Field(

@@ -11,13 +11,13 @@ secret.
 import base64
 import hashlib
 import hmac
-import os
 import secrets
 from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
 
+from toolserver.core.private_file import ensure_random_file
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token
 from toolserver.money.receipts.keys import find_key_file
@@ -84,15 +84,7 @@ def open_key(data_dir: Path, keys_dir: Path | None = None) -> SecretBoxKey:
 
 def ensure_key(path: Path) -> SecretBoxKey:
     """Return the key in a file, which is created if it is missing. Raises SecretsUnreadable."""
-    path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-    try:
-        with open(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
-            file.write(secrets.token_bytes(KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
-    except FileExistsError:
-        pass
-    key = path.read_bytes()
+    key = ensure_random_file(path, KEY_BYTES)
     if len(key) != KEY_BYTES:
         raise SecretsUnreadable(f"{path} does not contain a key of {KEY_BYTES} bytes")
     return SecretBoxKey(key)

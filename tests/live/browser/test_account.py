@@ -10,6 +10,7 @@ from tests.live.browser.visitor import DESK, PHONE, Theme, Visitor, visiting
 from tests.live.buying import bought
 from tests.live.inbox import Inbox
 from tests.live.processes import Program
+from tests.requirements import proves
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -209,3 +210,21 @@ def test_a_webhook_with_a_condition_says_when_it_fires_and_a_wrong_address_is_ex
     twice(item, "End", "End it permanently?")
     expect(item).to_have_count(0)
     visitor.check()
+
+
+@proves("visitor.page")
+def test_the_page_gets_visitor_tokens_and_works_for_the_fourth(visitor: Visitor, demo: Program) -> None:
+    page = visitor.open("/account")
+    section = page.locator("#visitor")
+    tokens = []
+    for _ in range(4):
+        section.get_by_role("button", name="Get a visitor token").click()
+        tokens.append(section.locator("code.token").inner_text(timeout=60_000))
+        section.get_by_role("button", name="I have saved it").click()
+        expect(section.locator("code.token")).to_have_count(0)
+    visitor.check()
+
+    assert len(set(tokens)) == 4
+    answers = [called(demo, token, "/api/forex").status_code for token in tokens]
+    assert answers == [200] * 4
+    assert called(demo, tokens[0], "/api/pro/macro").json()["error"] == "payment_required"

@@ -52,3 +52,10 @@ def test_where_the_guide_is_not_served_the_page_leads_to_payments_instead():
     guided = Page(account_page(TINY, FACTS, guide=True).body.partition(b"<main")[2]).links
     assert "/docs/payments" not in guided
     assert any(src.endswith("/js/account.js") for src in Page(account_page(TINY, FACTS).body).scripts)
+
+
+def test_a_visitor_token_is_offered_by_a_script_of_ours_and_not_in_a_form():
+    body = account_page(REGISTRY, FACTS).body.decode()
+    section = body.partition('<section id="visitor"')[2].partition("</section>")[0]
+    assert '<button type="button" id="get-visitor">' in section
+    assert "<form" not in section

@@ -8,6 +8,7 @@ import { fetchJson, Problem, showProblem } from "./http.js";
 import { checkReceipt, readReceipt, tellReceipt } from "./receipt_check.js";
 import { bindTokenInput, getToken, looksLikeToken, setToken } from "./token.js";
 import { drawChecks } from "./verdict.js";
+import { startVisitor } from "./visitor.js";
 import { startWebhooks } from "./webhooks.js";
 
 const KINDS = {
@@ -22,6 +23,7 @@ let cursor = null;
 let keys = null;
 
 find("#sign-in").hidden = false;
+startVisitor(find("#visitor"), attempt);
 bindTokenInput(find("#token"));
 find("#sign-in").addEventListener("submit", (event) => {
   event.preventDefault();
