@@ -325,6 +325,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "visitor.issue": "An address gets three a day cheaply, then for work that doubles, and at most 200.",
         "visitor.work": "Work counts for its address, once, on its day, and within an hour.",
         "visitor.network": "A /48 gets at most 2,000 visitor tokens a day, whatever it solves, shares or replays.",
+        "visitor.consent": "The consent page gives a visitor token and no allowance, counted by the browser's address.",
+        "visitor.egress": "A hundred users with a visitor token each behind one address are all answered.",
         "visitor.page": "The page of the account gets a visitor token with one press, and works for it.",
     },
     "CONTRACT §6": {

@@ -253,6 +253,7 @@ class Service:
                     pipeline,
                     facts,
                     money.file,
+                    issuer,
                     end_allowance=money.end_allowance,
                     find_payment=money.payments.find_payment,
                 )

@@ -1,6 +1,7 @@
 """Draws the page on which a person lets an OAuth client spend credits. It works without a script.
 
-Only while it waits for the chain, a script checks for changes so that the page does not have to reload.
+Only while it waits for the chain, a script checks for changes so that the page does not have to reload. If a network
+has got several visitor tokens today, another script does the work that the next one takes.
 """
 
 from rest_bridge.pages.qr import draw_qr
@@ -21,6 +22,7 @@ def make_consent_page(facts: SiteFacts) -> DrawConsent:
             facts=facts,
             title=_choose_title(view),
             script=facts.href(static_path("js/consent.js")),
+            work_script=facts.href(static_path("js/consent_work.js")),
             icon=facts.href(static_path("favicon.svg")),
             stylesheet=facts.href(static_path("css/consent.css")),
             credits_per_usd=CREDITS_PER_USD,

@@ -31,7 +31,8 @@ class ConsentView(NamedTuple):
     a purchase. `problem` is the error in the last form. `back` leads to the client when the
     page is closed, or when the person leaves it for a program. After `refresh_s` seconds the
     browser reloads `page`. If `watched`, payments are detected automatically, and `by_hash`
-    is the address of the page with the form for a transaction's hash.
+    is the address of the page with the form for a transaction's hash. With `challenge`, the
+    browser has to do work of `work_bits` bits to go on without credits.
     """
 
     step: ConsentStep
@@ -53,6 +54,8 @@ class ConsentView(NamedTuple):
     page: str = ""
     watched: bool = False
     by_hash: str = ""
+    challenge: str = ""
+    work_bits: int = 0
 
 
 DrawConsent = Callable[[ConsentView], bytes]

@@ -3,6 +3,7 @@
 import pytest
 
 from tests.mcp.oauth.records import CHILD, CLIENT, NOW, REQUEST
+from toolserver.calls.visitor_tokens import VisitorTokens
 from toolserver.clock import ManualClock
 from toolserver.errors import BillingUnavailable
 from toolserver.mcp.oauth.grants import ACCESS_MS, CODE_MS, GrantEnded, OAuthGrants
@@ -42,7 +43,9 @@ async def grants(allowances, clock):
     store = MemoryOAuthStore()
     await store.add_client(CLIENT)
     await store.add_request(REQUEST)
-    opened = OAuthGrants(store, clock, is_live=allowances.is_live, end_allowance=allowances.end)
+    opened = OAuthGrants(
+        store, clock, VisitorTokens(None, clock), is_live=allowances.is_live, end_allowance=allowances.end
+    )
     opened.store = store
     return opened
 

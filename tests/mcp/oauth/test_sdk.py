@@ -10,6 +10,7 @@ from mcp.shared.auth import OAuthClientInformationFull
 
 from tests.mcp.oauth.records import CHILD, CLIENT, NOW, REQUEST, change
 from tests.mcp.oauth.served import BACK, OWNER, REGISTER, REVOKE, TOKEN, serving
+from toolserver.calls.visitor_tokens import VisitorTokens
 from toolserver.clock import SystemClock
 from toolserver.mcp.oauth.clients import ClientDirectory
 from toolserver.mcp.oauth.grants import OAuthGrants
@@ -158,7 +159,7 @@ class Sdk:
     def __init__(self, *uris, **limits):
         clock = SystemClock()
         self.store = MemoryOAuthStore(StoreLimits(**limits))
-        self.grants = OAuthGrants(self.store, clock, is_live=lives)
+        self.grants = OAuthGrants(self.store, clock, VisitorTokens(None, clock), is_live=lives)
         self.provider = OAuthProvider(ClientDirectory(self.store, None), self.grants, clock, uris)
 
 

@@ -165,7 +165,9 @@ async def test_grants_are_kept_where_the_ledger_is_kept(tmp_path):
     async with serving() as served, durable(tmp_path / "ledger.sqlite3") as file:
         service = served.service
         for where, store in ((file, SqlOAuthStore), (None, MemoryOAuthStore)):
-            async with open_oauth(arrange_settings(), service.registry, service.pipeline, served.facts, where) as oauth:
+            async with open_oauth(
+                arrange_settings(), service.registry, service.pipeline, served.facts, where, service.visitors
+            ) as oauth:
                 assert isinstance(oauth.store, store)
 
 
@@ -173,7 +175,9 @@ async def test_what_has_ended_is_swept_when_the_service_opens(tmp_path):
     async with serving() as served, durable(tmp_path / "ledger.sqlite3") as file:
         service, store = served.service, SqlOAuthStore(file)
         await store.add_request(change(REQUEST, expires_at=0))
-        async with open_oauth(arrange_settings(), service.registry, service.pipeline, served.facts, file):
+        async with open_oauth(
+            arrange_settings(), service.registry, service.pipeline, served.facts, file, service.visitors
+        ):
             with anyio.fail_after(5):
                 while await store.find_request(REQUEST.id) is not None:
                     await anyio.lowlevel.checkpoint()

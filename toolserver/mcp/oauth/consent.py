@@ -1,7 +1,8 @@
 """Run the consent page: what a person does between an authorization request and its answer.
 
     choose ── token ──────────────────────────────▶ allowance, code, back to the client
-      └─ amount ─▶ pay ── transaction ─▶ confirming ─▶ bought ─┘
+      ├─ amount ─▶ pay ── transaction ─▶ confirming ─▶ bought ─┘
+      └─ free ─────────────────────────────▶ visitor token, code, back to the client
 
 The transaction is found automatically if each purchase has its own address; otherwise the person enters its hash.
 
@@ -17,6 +18,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 from toolserver.calls.pipeline import Pipeline
+from toolserver.calls.visitor_tokens import VisitorIssuer
 from toolserver.clock import milliseconds
 from toolserver.core.caller import Caller
 from toolserver.core.consent_page import ConsentPayment, ConsentStep, ConsentView
@@ -128,12 +130,14 @@ class ConsentSteps:
         pipeline: Pipeline,
         store: OAuthStore,
         grants: OAuthGrants,
+        issuer: VisitorIssuer,
         *,
         facts: SiteFacts,
         defaults: ConsentDefaults,
         find_payment: FindPayment | None = None,
     ) -> None:
         self._registry, self._pipeline, self._store, self._grants = registry, pipeline, store, grants
+        self._issuer = issuer
         self._facts, self._clock, self._defaults = facts, pipeline.answers.clock, defaults
         self._now = milliseconds(self._clock)
         buys = registry.get("payment_buy_credits") is not None
@@ -183,7 +187,7 @@ class ConsentSteps:
 
     async def act(self, visit: Visit, form: Mapping[str, str]) -> ConsentView | Redirected:
         """Do what a form asks for."""
-        steps = {"allow": self._allow, "buy": self._buy, "paid": self._note_payment}
+        steps = {"allow": self._allow, "free": self._visit, "buy": self._buy, "paid": self._note_payment}
         steps |= {"unpaid": self._forget_payment, "back": self._forget_purchase}
         step = form.get("do", "")
         if step == "deny":
@@ -209,6 +213,20 @@ class ConsentSteps:
         code = await self._grants.allow(visit.request, allowance["token"], int(ends.timestamp() * 1000))
         if code is None:  # the same page was submitted twice at once
             await self._call("allowance_revoke", {"id": allowance["id"]}, owner)
+            return close_page("It has already been answered in another window.")
+        return self._answer(visit.request, {"code": code})
+
+    async def _visit(self, visit: Visit, form: Mapping[str, str]) -> ConsentView | Redirected:
+        """Give the client a visitor token, for which the browser's address may have to work. Raises CallRejected."""
+        challenge, solution = form.get("challenge"), form.get("solution")
+        try:
+            visitor = await self._issuer.issue(visit.caller.client, challenge or None, solution)
+        except RateLimited as refused:
+            if (work := refused.extra.get("work")) is None:
+                raise
+            return self._view(visit, "choose")._replace(challenge=work["challenge"], work_bits=work["bits"])
+        code = await self._grants.allow_visitor(visit.request, visitor)
+        if code is None:
             return close_page("It has already been answered in another window.")
         return self._answer(visit.request, {"code": code})
 

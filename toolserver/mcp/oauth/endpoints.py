@@ -16,8 +16,9 @@ import msgspec
 from cachetools import LRUCache
 
 from toolserver.calls.rate_limit import ClientBuckets, Quota
+from toolserver.calls.visitor_tokens import VisitorTokens
 from toolserver.clock import Clock, milliseconds
-from toolserver.core.caller import bearer, new_request_id
+from toolserver.core.caller import bearer, is_visitor_token, new_request_id
 from toolserver.errors import BillingUnavailable
 from toolserver.mcp.asgi import Header, Receive, ResponseSender, Scope, Send
 from toolserver.mcp.messages import INVALID_REQUEST, failure
@@ -42,12 +43,23 @@ class _Remembered(NamedTuple):
 
 
 class ProtectedEndpoint:
-    """The ASGI callable of the protected address, in front of the open endpoint."""
+    """The ASGI callable of the protected address, in front of the open endpoint.
+
+    A visitor token is an access token as it is, and the open endpoint handles the request.
+    """
 
     def __init__(
-        self, endpoint: Endpoint, grants: OAuthGrants, facts: SiteFacts, *, visitors: Visitors, clock: Clock
+        self,
+        endpoint: Endpoint,
+        grants: OAuthGrants,
+        visitor_tokens: VisitorTokens,
+        facts: SiteFacts,
+        *,
+        visitors: Visitors,
+        clock: Clock,
     ) -> None:
         self._endpoint, self._grants, self._visitors, self._now = endpoint, grants, visitors, milliseconds(clock)
+        self._visitor_tokens = visitor_tokens
         self._sender = ResponseSender(facts)
         self._failures = visitors.open_buckets(UNKNOWN)
         self._remembered: LRUCache[bytes, _Remembered] = LRUCache(REMEMBERED)
@@ -61,6 +73,9 @@ class ProtectedEndpoint:
         token = bearer(sent[0].decode("latin-1")) if len(sent) == 1 else None
         if token is None:
             await self._refuse(scope, send, "Connect with OAuth 2.1: this address needs an access token.")
+            return
+        if is_visitor_token(token) and self._visitor_tokens.find_client(token) is not None:
+            await self._endpoint(scope, receive, send)
             return
         access = await self._open(scope, send, token)
         if access is None:

@@ -3,6 +3,9 @@
 A code is used once, within a minute. An access token is valid for an hour. A refresh token is
 replaced at each use. A secret that is used twice was copied, so the whole grant ends. A grant
 also ends with its allowance, whatever ends it.
+
+Consent without credits gives a visitor token. It is the access token itself, so that its grant
+lasts no longer than the code, and nothing is stored of those who only use the free tools.
 """
 
 import logging
@@ -10,8 +13,9 @@ import secrets
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
+from toolserver.calls.visitor_tokens import VisitorToken, VisitorTokens
 from toolserver.clock import Clock, milliseconds
-from toolserver.core.caller import token_hash
+from toolserver.core.caller import is_visitor_token, token_hash
 from toolserver.errors import PaymentRequired, ToolserverError
 from toolserver.mcp.oauth.store import (
     HOUR_MS,
@@ -29,6 +33,7 @@ from toolserver.mcp.oauth.store import (
 log = logging.getLogger(__name__)
 
 CODE_MS, ACCESS_MS = MINUTE_MS, HOUR_MS
+NO_ALLOWANCE = ""  # the child of a grant that spends nothing
 
 
 class GrantEnded(ToolserverError):
@@ -36,10 +41,13 @@ class GrantEnded(ToolserverError):
 
 
 class IssuedTokens(NamedTuple):
-    """What a client receives. `lives_s` is the lifetime of the access token in seconds."""
+    """What a client receives. `lives_s` is the lifetime of the access token in seconds.
+
+    There is no refresh token beside a visitor token.
+    """
 
     access: str
-    refresh: str
+    refresh: str | None
     lives_s: int
 
 
@@ -65,17 +73,24 @@ class OAuthGrants:
         self,
         store: OAuthStore,
         clock: Clock,
+        visitors: VisitorTokens,
         *,
         is_live: Callable[[str], Awaitable[bool]],
         end_allowance: Callable[[str], Awaitable[object]] | None = None,
     ) -> None:
-        self._store, self._now = store, milliseconds(clock)
+        self._store, self._now, self._visitors = store, milliseconds(clock), visitors
         self.is_live, self._end_allowance = is_live, end_allowance
 
     async def allow(self, request: ConsentRequest, child: str, expires_at: int) -> str | None:
         """Answer a request with a grant that spends `child`. Returns the client's code; None if already answered."""
+        return await self._grant(request, child, token_hash(child).hex(), expires_at)
+
+    async def allow_visitor(self, request: ConsentRequest, visitor: VisitorToken) -> str | None:
+        """Answer a request with a visitor token. Returns the client's code; None if already answered."""
+        return await self._grant(request, visitor.token, NO_ALLOWANCE, self._now() + CODE_MS)
+
+    async def _grant(self, request: ConsentRequest, child: str, hash: str, expires_at: int) -> str | None:
         now, id = self._now(), f"grant_{secrets.token_hex(16)}"
-        hash = token_hash(child).hex()
         grant = OAuthGrant(
             id=id,
             client_id=request.client_id,
@@ -104,6 +119,8 @@ class OAuthGrants:
         child = None if presented is None else unseal_with(secret, presented.secret.sealed)
         if presented is None or child is None:
             raise GrantEnded
+        if is_visitor_token(child):
+            return await self._hand_over(presented, child)
         if not await self.is_live(child):
             await self._store.revoke_grant(presented.grant.id, self._now())
             raise GrantEnded
@@ -114,6 +131,16 @@ class OAuthGrants:
             await self._end_copied(presented)  # another request with the same secret was faster
             raise GrantEnded
         return IssuedTokens(access, refresh, (stored_access.expires_at - now) // 1000)
+
+    async def _hand_over(self, presented: PresentedSecret, visitor: str) -> IssuedTokens:
+        """Return the visitor token of a code, which can then no longer be used. Raises GrantEnded."""
+        now, end = self._now(), self._visitors.find_end(visitor)
+        if end is None:
+            raise GrantEnded
+        if not await self._store.exchange(presented.secret.hash, [], now):
+            await self._end_copied(presented)
+            raise GrantEnded
+        return IssuedTokens(visitor, None, int(end.timestamp()) - now // 1000)
 
     async def open_access(self, secret: str) -> OpenedAccess:
         """Return what a valid access token opens. Raises GrantEnded."""
@@ -144,7 +171,7 @@ class OAuthGrants:
     async def _end(self, grant: OAuthGrant) -> None:
         await self._store.revoke_grant(grant.id, self._now())
         self.on_end()
-        if self._end_allowance is not None:
+        if self._end_allowance is not None and grant.child != NO_ALLOWANCE:
             try:
                 await self._end_allowance(grant.child)
             except PaymentRequired as refused:  # the grant has ended; its allowance has its own cap and expiry

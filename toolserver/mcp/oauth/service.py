@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from toolserver.calls.pipeline import Pipeline
+from toolserver.calls.visitor_tokens import VisitorIssuer
 from toolserver.clock import milliseconds
 from toolserver.core.caller import Addresses
 from toolserver.core.consent_page import DrawConsent
@@ -59,22 +60,26 @@ class OAuthService:
         pipeline: Pipeline,
         facts: SiteFacts,
         store: OAuthStore,
+        issuer: VisitorIssuer,
         *,
         end_allowance: Callable[[str], Awaitable[object]] | None = None,
         find_payment: FindPayment | None = None,
     ) -> None:
         self._settings, self._registry, self._pipeline, self._facts = settings, registry, pipeline, facts
         self.store, self._find_payment, self._clock = store, find_payment, pipeline.answers.clock
+        self._issuer = issuer
         guard = EgressGuard(allow_loopback=settings.webhooks.allow_loopback)
         self.clients = ClientDirectory(store, ClientDocuments(guard, self._clock))
-        self.grants = OAuthGrants(store, self._clock, is_live=pipeline.ledger.knows, end_allowance=end_allowance)
+        self.grants = OAuthGrants(
+            store, self._clock, issuer.tokens, is_live=pipeline.ledger.knows, end_allowance=end_allowance
+        )
 
     def mount(self, endpoint: Endpoint, draw: DrawConsent, addresses: Addresses) -> dict[str, Endpoint]:
         """Return the endpoints by path. `endpoint` is the open MCP endpoint; `draw` makes the consent page's HTML."""
         settings, facts, clock = self._settings, self._facts, self._clock
         visitors = Visitors(addresses, clock, limited=settings.limits.enabled)
         replies = OAuthReplies(secure=facts.base_url.startswith("https:"))
-        protected = ProtectedEndpoint(endpoint, self.grants, facts, visitors=visitors, clock=clock)
+        protected = ProtectedEndpoint(endpoint, self.grants, self._issuer.tokens, facts, visitors=visitors, clock=clock)
         self.grants.on_end = protected.forget_all
         requests = AuthorizationRequests(self.clients, facts, clock)
         steps = ConsentSteps(
@@ -82,6 +87,7 @@ class OAuthService:
             self._pipeline,
             self.store,
             self.grants,
+            self._issuer,
             facts=facts,
             defaults=ConsentDefaults(settings.oauth.credits, settings.oauth.days),
             find_payment=self._find_payment,
@@ -134,6 +140,7 @@ async def open_oauth(
     pipeline: Pipeline,
     facts: SiteFacts,
     file: GroupCommit | None,
+    issuer: VisitorIssuer,
     *,
     end_allowance: Callable[[str], Awaitable[object]] | None = None,
     find_payment: FindPayment | None = None,
@@ -153,6 +160,7 @@ async def open_oauth(
         pipeline,
         facts,
         MemoryOAuthStore() if file is None else SqlOAuthStore(file),
+        issuer,
         end_allowance=end_allowance,
         find_payment=find_payment,
     )

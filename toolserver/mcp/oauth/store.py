@@ -85,7 +85,7 @@ class ConsentRequest(NamedTuple):
 
 
 class OAuthGrant(NamedTuple):
-    """What a person allowed a client. `child` is the SHA-256 (hex) of the allowance's token."""
+    """What a person allowed a client. `child` is the SHA-256 (hex) of the allowance's token; empty without one."""
 
     id: str
     client_id: str
