@@ -50,7 +50,7 @@ def test_only_while_it_waits_it_has_a_script_and_loads_itself_anew_without(step)
 def test_the_first_page_names_client_and_address_and_offers_both_ways():
     page = drawn("choose", identity="https://host.example/client")
     assert "https://host.example/client" in page
-    assert page.count('method="post"') == 3
+    assert page.count('method="post"') == 4, "a token, free, buying, cancelling"
     assert 'type="password"' in page
     assert 'value="buy"' in page
     assert 'value="buy"' not in drawn("choose", sells=False)
@@ -127,3 +127,11 @@ def test_it_says_what_a_dollar_buys_and_leads_to_how_it_works():
     page = drawn("choose")
     assert "one US dollar buys 50 credits" in page
     assert 'href="/docs/payments"' in page
+
+
+def test_work_for_going_free_is_done_by_a_script_and_said_to_those_without_one():
+    page = drawn("choose", challenge="20833-3-14-1-ab", work_bits=14)
+    assert 'data-challenge="20833-3-14-1-ab" data-bits="14"' in page
+    assert "js/consent_work.js" in page
+    assert "needs JavaScript" in page
+    assert "consent_work" not in drawn("choose")
