@@ -237,6 +237,12 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "headers.deprecation": "What is about to go is announced by Deprecation, Sunset and X-Service-Deprecation in"
         " the answers concerned.",
         "deprecations.notice": "Nothing published goes without a notice of 90 days.",
+        "arguments.hosts": "On MCP what hosts are known to add by themselves changes nothing, and is counted by name.",
+        "arguments.hosts-unlogged": "What a host adds is neither stored nor logged.",
+        "arguments.address": "Unknown query parameters of the MCP address are ignored.",
+        "answers.degraded": "A degraded answer may be kept for 30 s at most, and is made anew once its source is back.",
+        "answers.proved-empty": "A list is empty only where its source proves that it is alive; otherwise it is"
+        " unproved_empty.",
     },
     "CONTRACT §3": {
         "errors.problem": "Errors are application/problem+json with type, title, status, detail, error, request_id.",
@@ -427,6 +433,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "sister.any-reason": "A commit with any reason not to charge releases.",
         "refund.once": "A refund takes credits once, no more than is unspent and was paid for.",
         "books.month": "A closed month is signed, and proves itself to anyone who has its archive.",
+        "receipt.reference-x402": "A call that is paid by itself carries its signed receipt whatever is preferred.",
     },
     "CONTRACT §8": {
         "x402.off": "Off unless a facilitator is configured: nothing of it is on the wire.",
@@ -492,6 +499,9 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "terms.open": "MCP lists open schemas, without additionalProperties: false; unknown arguments are refused.",
         "terms.instructions": "Instructions begin with the topics, say that there is more, then how to pay; 900 bytes.",
         "mcp.get": "GET without an event-stream Accept answers a short JSON description.",
+        "definitions.routes": "Routes say method, path and where each argument goes, so that every tool runs from the"
+        " document alone.",
+        "definitions.choice": "?tools= and ?toolset= choose definitions as on MCP.",
     },
     "CONTRACT §11": {
         "find-tools.questions": "find_tools finds the tool for everyday questions, misspelt words included.",
@@ -509,6 +519,9 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "discovery.licence": "The licence stands in the description, meta, the reference, llms.txt and a Link header.",
         "discovery.pricing": "X-Service-Pricing and signup point at base_url/docs/payments.",
         "discovery.small": "tools/list of the core stays under 60 KB, and under 15 KB without output schemas.",
+        "discovery.x402": "/.well-known/x402.json lists what can be paid for with its prices, where payments are"
+        " taken.",
+        "webhook.sender": "A delivery comes from toolserver-webhook/1.0.",
     },
     "CONTRACT §12": {
         "operating.ready-line": "With --ready-json exactly one JSON line on stdout, once calls are accepted.",
@@ -520,6 +533,12 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "operating.via": "With upstream.via every request goes to /u/HOST/PATH there, as it is, and answers say so.",
         "operating.no-limits": "limits.enabled=false takes all limits away.",
         "webhook.target": "A webhook target that is refused is 400 with the reason, and no connection is made.",
+        "operating.licence": "Selling needs a decision about licences; without one the service does not start and says"
+        " what to set.",
+        "operating.call-status": "A call on the command line ends with 1 when there are no data or it is refused.",
+        "operating.loopback": "Webhooks to this machine are off by default; the demo turns them on unless told"
+        " otherwise.",
+        "operating.names": "No document installs the package of somebody else that has our command's name.",
     },
 }
 

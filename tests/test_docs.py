@@ -25,6 +25,7 @@ from rest_bridge.headers import HeaderBook
 from rest_bridge.pages.operators import AS_JSON
 from tests.calls.parts import RICH
 from tests.calls.toy import FIRST, REGISTRY, SECOND
+from tests.requirements import proves
 from tests.served import FACTS, Served, served
 from toolserver.cli.docs import compose_documents, generate, update_files
 from toolserver.cli.main import main
@@ -337,6 +338,7 @@ def test_the_index_leads_to_every_document():
     assert {path.name for path in (ROOT / "docs").glob("*.md")} - {"README.md"} <= set(linked)
 
 
+@proves("operating.names")
 def test_no_file_installs_a_package_of_somebody_else():
     """The name `toolserver` on the public index is not ours."""
     pages = [name for name in tracked() if name.endswith((".md", ".py", ".html", ".json", ".toml", ".ts", ".svg"))]

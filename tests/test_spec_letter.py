@@ -239,6 +239,56 @@ async def test_with_the_scope_of_a_question_five_cities_are_answered_to_anyone(t
     assert scan.count(200) == 6
 
 
+@proves("headers.head", "headers.security")
+async def test_head_answers_every_path_that_get_answers_and_every_answer_is_safe(tmp_path):
+    async with store(tmp_path, limits=LimitSettings(enabled=False)) as s:
+        described = (await s.client.get("/openapi.json")).json()["paths"]
+        paths = [path for path, methods in described.items() if "get" in methods and "{" not in path]
+        paths += [page.path for page in pages(s.service.registry) if page.path not in described]
+        for path in paths:
+            got, asked = await s.client.get(path), await s.client.head(path)
+            assert (asked.status_code, asked.content) == (got.status_code, b""), path
+            assert asked.headers["content-type"] == got.headers["content-type"], path
+            for answer in (got, asked):
+                assert answer.headers["x-content-type-options"] == "nosniff", path
+                assert answer.headers["referrer-policy"] == "no-referrer", path
+                assert answer.headers["x-request-id"], path
+                assert 'rel="service-desc"' in answer.headers["link"], path
+    assert len(paths) > 70
+
+
+BY_CONVENTION = {"/", "/llms.txt", "/robots.txt", "/sitemap.xml"}  # known to stand there, and linked by nobody
+
+
+@proves("discovery.llms")
+@pytest.mark.parametrize("guide", ["/llms.txt", "/llms-full.txt"])
+async def test_every_link_of_a_guide_is_answered_and_everything_there_is_is_linked_or_described(shop, guide):
+    text = (await shop.client.get(guide)).text
+    links = set(re.findall(r"https://data\.example(/[^\s)`#,;\"<>]*)", text))
+    tools = shop.service.registry.chosen(toolset="all")
+    by_path = {tool.path: tool for tool in shop.service.registry}
+    for path in links:
+        tool = by_path.get(path)
+        if tool is not None and "{" in path:
+            continue  # a template, which is among what is described
+        answer = await shop.client.get(path)
+        if tool is None:
+            assert (answer.status_code, bool(answer.content)) == (200, True), path
+        elif answer.status_code == 405:
+            assert tool.method in answer.headers["allow"], path
+        else:
+            assert answer.json().get("error") in (None, "invalid_arguments", "missing_token"), path
+
+    assert "/openapi.json" in links
+    described = (await shop.client.get("/openapi.json")).json()["paths"].keys()
+    there = {page.path for page in pages(shop.service.registry)} - BY_CONVENTION
+    assert there - links - described == set()
+    for tool in tools:
+        assert f"`{tool.method} {tool.path}`" in text or f"`{tool.method} https://data.example{tool.path}`" in text
+        assert tool.path in described
+        assert tool.description in text
+
+
 @proves("limits.payments", "limits.subscriptions")
 async def test_the_balance_subscriptions_allowances_and_the_statement_share_sixty_calls_a_minute_of_a_token(shop):
     paths = [

@@ -9,6 +9,7 @@ from pydantic import BaseModel
 from tests.calls.parts import engine
 from tests.calls.stored_answers import Disk, Packed
 from tests.calls.toy import FIRST, REGISTRY, SECOND, Reading
+from tests.requirements import proves
 from toolserver.calls import response_cache
 from toolserver.calls.arguments import build_cache_key
 from toolserver.calls.response_cache import POPULAR, RETRY_S, AnswerTable, SchemaFailure, StoredResponses
@@ -109,6 +110,7 @@ async def test_an_answer_without_anything_in_it_is_tried_again_soon():
         assert (body["data"], body["stale"], body["warning"][0]["code"]) == (None, True, "section_unavailable")
 
 
+@proves("answers.degraded")
 async def test_an_answer_of_which_a_part_is_missing_is_composed_again_within_thirty_seconds():
     report = REGISTRY["premium_report"]
     lives = {}

@@ -85,6 +85,7 @@ def answered(**given):
     return answer_query(TINY, FACTS, given, generated_at=NOW)
 
 
+@proves("definitions.routes")
 @pytest.mark.parametrize("format", TOOL_FORMATS)
 def test_every_layout_says_how_each_of_its_tools_is_called(format):
     document = asked(format)
@@ -102,6 +103,7 @@ def test_every_layout_says_how_each_of_its_tools_is_called(format):
     assert document["base_url"] == "https://data.example"
 
 
+@proves("definitions.choice")
 def test_tools_and_toolsets_are_chosen_as_on_mcp_and_all_are_listed_without_a_choice():
     assert list(answered(toolset="core")["routes"]) == ["sights"]
     assert list(answered(tools=" Digest,premium_deep ,")["routes"]) == ["digest", "premium_deep"]

@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 from tests.calls.toy import REGISTRY
+from tests.requirements import proves
 from toolserver.cli.call import Words, call_command, call_server, print_outcome, print_remote_answer
 from toolserver.cli.main import main
 from toolserver.core.caller import Caller
@@ -61,6 +62,7 @@ async def test_a_call_prints_the_answer_as_it_is_or_indented(capsys):
     assert service.calls == [("number", {"a": 1}, CALLER), ("number", {}, CALLER)]
 
 
+@proves("operating.call-status")
 async def test_a_refused_call_is_a_problem_document_and_status_1(capsys):
     service = LocalService(InvalidArguments("lat: must be a number", errors=[]))
     assert await print_outcome(service, REGISTRY["number"], {}, CALLER, "json") == 1
@@ -105,6 +107,7 @@ async def test_a_refusal_from_elsewhere_goes_to_standard_error_and_the_status_is
     assert (printed.out, "missing_token" in printed.err) == ("", True)
 
 
+@proves("operating.call-status")
 async def test_without_data_the_status_is_1():
     assert await print_remote_answer(Bridge(result=text({"data": None})), "gas", {}, "json") == 1
 

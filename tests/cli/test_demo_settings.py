@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.requirements import proves
 from toolserver.cli.demo_settings import DEMO_CREDITS, fund_with, make_demo_settings
 from toolserver.clock import ManualClock
 from toolserver.serving.money import memory_money
@@ -13,6 +14,7 @@ WORLD = "http://127.0.0.1:4242"
 TOKEN = "svc_live_" + "0" * 64
 
 
+@proves("operating.loopback")
 @pytest.mark.parametrize(
     ("given", "allowed"), [(WebhookSettings(), True), (WebhookSettings(allow_loopback=False), False)]
 )

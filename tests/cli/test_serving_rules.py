@@ -2,6 +2,7 @@
 
 import pytest
 
+from tests.requirements import proves
 from toolserver.cli.serving_rules import check_before_serving, require_licence_decision, require_what_workers_share
 from toolserver.settings import LedgerSettings, PaymentSettings, Settings, SourceSettings
 
@@ -50,6 +51,7 @@ def test_a_missing_contact_is_warned_of_where_upstreams_are_real(caplog, upstrea
 PAYMENTS = PaymentSettings(enabled=True, rpc_urls=["http://a.example"], xpub="x")
 
 
+@proves("operating.licence")
 def test_selling_without_a_licence_decision_exits_with_2_and_prints_what_each_policy_leaves(capsys):
     with pytest.raises(SystemExit) as ended:
         require_licence_decision(Settings(payments=PAYMENTS))
@@ -59,6 +61,7 @@ def test_selling_without_a_licence_decision_exits_with_2_and_prints_what_each_po
         assert words in told
 
 
+@proves("operating.licence")
 @pytest.mark.parametrize("policy", ["any", "no_forbidden", "commercial"])
 def test_every_decision_lets_it_start_and_nothing_sold_needs_none(policy):
     require_licence_decision(Settings(payments=PAYMENTS, sources=SourceSettings(licence_policy=policy)))

@@ -5,6 +5,7 @@ import pytest
 
 from tests.calls.parts import number_source
 from tests.context.sources import NOW, A, Arranged, B, C, answer, context_of
+from tests.requirements import proves
 from tests.tools.faulty.skipping import SkippingLoop
 from toolserver.context.context import Surroundings, TimeSeriesStore, via
 from toolserver.core.caller import Caller
@@ -77,6 +78,7 @@ async def test_when_nothing_answers_read_raises_and_section_returns_none_with_a_
     assert warnings(ctx) == [("data.a", "section_unavailable", "Test.A")]
 
 
+@proves("answers.proved-empty")
 async def test_a_section_that_nobody_proves_says_so():
     ctx = context_of(Arranged(A=SourceUnproved("no stamp proves it")))
     assert await ctx.section("data", via(A), via(B)) is None

@@ -12,6 +12,7 @@ import pytest
 from tests.live.inbox import Inbox
 from tests.live.model import Model, order_of_calls
 from tests.live.processes import UNLIMITED, Program, control, started
+from tests.requirements import proves
 from toolserver.registry.site_facts import TOOL_FORMATS
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
@@ -75,6 +76,7 @@ class Stranger:
         return answer
 
 
+@proves("definitions.routes")
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_tool_runs_from_the_document_alone(program: Program, inbox: Inbox, form: str) -> None:
     document = httpx.get(f"{program.url}/api/llm-tools?format={form}", timeout=30, trust_env=False).json()

@@ -132,6 +132,29 @@ async def test_the_list_names_it_only_where_no_header_carries_a_token():
 STOCKS, CONFIRM = TOOLS["stocks"], TOOLS["payment_confirm"]
 
 
+BY_HOSTS = (
+    *("toolCallId", "sessionId", "action", "chatInput", "tool", "task_progress", "security_context"),
+    *("_placeholder", "random_string", "wait_for_previous", "waitForPreviousTools"),
+)
+
+
+@proves("arguments.hosts", "arguments.hosts-unlogged")
+async def test_what_hosts_add_changes_no_answer_and_is_neither_stored_nor_logged(caplog):
+    caplog.set_level("DEBUG")
+    added = {name: f"private-{number}" for number, name in enumerate(BY_HOSTS)}
+    async with running() as service, service.client() as http:
+        plain = await ask(http, "echo", {"text": "hé"})
+        asks = [await ask(http, "echo", {"text": "hé"} | added) for _ in range(2)]
+        unknown = await ask(http, "echo", {"text": "hé", "sessionid": "private-x"})
+        kept = [key for choice in service.endpoint.admission.verdicts.values() for key in choice.routes["echo"].keys]
+        counted = service.pipeline.metrics.text().decode()
+    assert asks == [plain] * 2
+    assert unknown["error"] == "invalid_arguments"
+    assert all(f'"{name}"' in counted for name in BY_HOSTS), "they are counted by name"
+    assert "private-" not in caplog.text + repr(kept) + counted + json.dumps(asks)
+
+
+@proves("arguments.hosts")
 @pytest.mark.parametrize("name", ADDED_BY)
 def test_a_hosts_own_argument_is_dropped_and_counted_by_name(name):
     counted: list[str] = []

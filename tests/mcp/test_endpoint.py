@@ -586,6 +586,15 @@ async def test_an_unknown_choice_names_the_valid_ones(http: httpx.AsyncClient, q
     assert (await http.get(f"/api/mcp{query}")).status_code == 400
 
 
+@proves("arguments.address")
+async def test_what_registries_append_to_the_address_is_ignored(http: httpx.AsyncClient) -> None:
+    plain = await post(http, CALL)
+    appended = await post(http, CALL, query="?utm_source=registry&api_key=x&session=1")
+
+    assert (plain.status_code, appended.status_code) == (200, 200)
+    assert appended.content == plain.content
+
+
 async def test_output_schemas_can_be_left_out(http: httpx.AsyncClient) -> None:
     with_them = await post(http, asked("tools/list"))
     without = await post(http, asked("tools/list"), JSON, "?output_schema=off")

@@ -298,6 +298,24 @@ async def test_with_nothing_fetched_the_answer_is_200_null_and_not_to_be_stored(
     assert "etag" not in empty.headers
 
 
+@proves("answers.degraded")
+async def test_a_stale_answer_may_be_kept_for_half_a_minute_and_is_made_anew_once_its_source_is_back():
+    async with face() as (client, e):
+        await client.get("/api/number")
+        e.clock.advance(60)
+        for url in (FIRST, SECOND):
+            e.internet.serves(url, httpx.Response(500))
+        stale = await client.get("/api/number")
+        for url in (FIRST, SECOND):
+            e.internet.serves(url, {"value": 8})
+        e.clock.advance(31)
+        again = await client.get("/api/number")
+
+    kept_s = int(stale.headers["cache-control"].partition("max-age=")[2].partition(",")[0])
+    assert (stale.json()["stale"], kept_s <= 30) == (True, True)
+    assert (again.json()["stale"], again.json()["data"]["value"]) == (False, 8)
+
+
 @proves("errors.internal_error")
 async def test_our_own_fault_is_a_500_with_nothing_but_an_id():
     async with face() as (client, _):

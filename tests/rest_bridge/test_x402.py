@@ -5,6 +5,7 @@ import json
 from rest_bridge.asgi import parse_request
 from rest_bridge.x402 import PATH, pages
 from tests.catalog.tiny import TINY
+from tests.requirements import proves
 from toolserver.money.x402.offers import X402Terms
 from toolserver.money.x402.wire import TOPUP_PATH
 
@@ -17,6 +18,7 @@ async def listed(registry=TINY, terms=TERMS):
     return reply, json.loads(reply.body)
 
 
+@proves("discovery.x402")
 async def test_every_paid_tool_and_the_top_up_are_listed_with_their_prices_in_millionths_of_a_dollar():
     reply, document = await listed()
     prices = {entry["resource"]: (entry["method"], entry["accepts"][0]["amount"]) for entry in document["resources"]}

@@ -6,6 +6,7 @@ import pytest
 
 from tests.calls.parts import RICH
 from tests.calls.shop import shop
+from tests.requirements import proves
 from tests.webhooks.receivers import certificates, receiving
 from tests.webhooks.room import LOCAL, open_room
 from toolserver.clock import SystemClock
@@ -59,6 +60,7 @@ async def test_an_account_is_named_by_its_reference_never_by_its_token(tmp_path)
         assert account.payer == token_hash(RICH).hex()
 
 
+@proves("operating.loopback")
 @pytest.mark.parametrize("allow", [True, False])
 def test_the_development_switch_is_off_by_default(allow):
     assert WebhookSettings().allow_loopback is False

@@ -8,7 +8,6 @@ import pytest
 
 from tests.requirements import proves
 from tests.tools.premium.store import FUNDS, TOKEN, Store, store
-from toolserver.registry.registry import Operation
 from toolserver.settings import LimitSettings
 
 Schema = dict[str, Any]
@@ -69,18 +68,6 @@ def refused(told: Schema, argument: str) -> bool:
     return any(str(error["loc"]).split(".")[0] == argument for error in told["errors"])
 
 
-def listed(shop: Store) -> list[Operation]:
-    """Every tool that this service offers."""
-    return shop.service.registry.chosen(toolset="all")
-
-
-async def example_of(shop: Store, operation: Operation) -> Schema:
-    """Arguments with which a call is valid, as a refusal shows them."""
-    told = await ask(shop, operation.name, {"no_such_argument": 1})
-    example: Schema = told["example"]["arguments"]
-    return example
-
-
 def properties(schema: Schema) -> dict[str, Schema]:
     found: dict[str, Schema] = schema.get("properties", {})
     return found
@@ -95,10 +82,10 @@ async def shop(tmp_path):
 @proves("definitions.true")
 async def test_what_is_required_or_just_beyond_a_bound_is_refused_by_name_and_costs_nothing(shop):
     wrong, tried = [], 0
-    for operation in listed(shop):
+    for operation in shop.tools:
         if operation.name in FORGIVING:
             continue
-        example, required = await example_of(shop, operation), operation.input_schema.get("required", [])
+        example, required = await shop.example(operation.name), operation.input_schema.get("required", [])
         assert example.keys() >= set(required), operation.name
         cases = [(name, {k: v for k, v in example.items() if k != name}) for name in required]
         for name, schema in properties(operation.input_schema).items():
@@ -119,8 +106,8 @@ async def test_what_is_required_or_just_beyond_a_bound_is_refused_by_name_and_co
 async def test_each_default_bound_and_value_of_a_list_is_taken(shop):
     wrong, tried = [], 0
     await shop.service.money.ledger.mint(TOKEN, 10_000, cause="more")
-    for operation in listed(shop):
-        example = await example_of(shop, operation)
+    for operation in shop.tools:
+        example = await shop.example(operation.name)
         for name, schema in properties(operation.input_schema).items():
             for value in inside(schema):
                 tried += 1
@@ -135,7 +122,7 @@ async def test_each_default_bound_and_value_of_a_list_is_taken(shop):
 @proves("definitions.true")
 async def test_a_default_given_by_hand_is_the_call_without_it(shop):
     compared = 0
-    for operation in listed(shop):
+    for operation in shop.tools:
         if operation.method != "GET" or operation.personal or "{" in operation.path:
             continue
         defaults = {n: s["default"] for n, s in properties(operation.input_schema).items() if "default" in s}

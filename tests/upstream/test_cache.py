@@ -542,6 +542,7 @@ def read_list(body, query):
     return list(body["items"])
 
 
+@proves("answers.proved-empty")
 async def test_a_list_of_three_of_usually_fifty_is_unproved_and_the_good_one_is_kept():
     listing = replace(SOURCE, parse=read_list)
     async with engine() as e:

@@ -39,6 +39,7 @@ async def attempt(answer, network=LOCAL):
         return await sender.send(URL(receiver.url()), b"{}", {}), receiver
 
 
+@proves("webhook.sender")
 async def test_a_delivery_is_a_post_of_these_bytes_with_our_name_and_the_headers_of_the_owner():
     async with receiving() as receiver, sending() as sender:
         outcome = await sender.send(URL(receiver.url(path="/hook?a=b")), b'{"a":1}', {"X-Mine": "1"})

@@ -126,6 +126,15 @@ async def test_a_paid_call_over_rest(tmp_path):
         assert (await d.buy(payment, "/api/pro/report?history=30d")).status_code == 422
 
 
+@proves("receipt.reference-x402")
+async def test_a_call_paid_by_itself_always_carries_its_signed_receipt(tmp_path):
+    async with doors(tmp_path) as d:
+        bought = await d.buy(signed(), prefer="receipt=reference")
+        assert bought.status_code == 200
+        assert bought.headers["x-service-receipt"].count(".") == 2
+        assert "preference-applied" not in bought.headers
+
+
 @proves("payment-error.payment_required")
 async def test_a_refused_payment_over_rest(tmp_path):
     async with doors(tmp_path) as d:
@@ -227,6 +236,7 @@ async def test_a_page_in_a_browser_may_pay(tmp_path):
         assert "payment-response" in exposed
 
 
+@proves("discovery.x402")
 async def test_what_can_be_paid_for_is_listed(tmp_path):
     async with doors(tmp_path) as d:
         found = (await d.rest.get("/.well-known/x402.json")).json()

@@ -18,6 +18,7 @@ from tests.served import all_tools
 from tests.tools.faulty.upstreams import EDITS, Pages, Upstreams
 from toolserver.app import Service, ServiceParts
 from toolserver.clock import ManualClock
+from toolserver.registry.registry import Operation
 from toolserver.settings import Settings
 from toolserver.settings import UpstreamSettings as Via
 from toolserver.world.model import World
@@ -76,6 +77,24 @@ class Store:
         answer = await self.client.post("/api/mcp?toolset=all", json=message, headers=BEARER)
         result: dict[str, Any] = answer.json()["result"]
         return result
+
+    @property
+    def tools(self) -> list[Operation]:
+        """Every tool that this service offers."""
+        return self.service.registry.chosen(toolset="all")
+
+    async def example(self, tool: str) -> dict[str, Any]:
+        """Arguments with which a call is valid, as the refusal of a wrong one shows them."""
+        refusal = await self.tell(tool, {"no_such_argument": 1})
+        arguments: dict[str, Any] = json.loads(refusal["content"][0]["text"])["example"]["arguments"]
+        return arguments
+
+    async def send(self, tool: Operation, arguments: Mapping[str, Any], **headers: str) -> httpx.Response:
+        """The same call over REST, with the arguments where they go."""
+        path = tool.path.format_map(arguments)
+        rest = {name: value for name, value in arguments.items() if f"{{{name}}}" not in tool.path}
+        where: dict[str, Any] = {"json": rest} if tool.method in ("POST", "PATCH") else {"params": rest}
+        return await self.client.request(tool.method, path, headers=headers, **where)
 
     async def balance(self) -> int:
         return await self.service.money.ledger.balance(TOKEN)
