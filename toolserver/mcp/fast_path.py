@@ -21,7 +21,14 @@ from toolserver.calls.response import Receive, RenderedResponse, with_credits, w
 from toolserver.core.caller import Caller
 from toolserver.errors import CallRejected
 from toolserver.mcp import messages
-from toolserver.mcp.call_arguments import CALL, drop_host_arguments, next_step, read_inner_call, take_token
+from toolserver.mcp.call_arguments import (
+    ADDED_BY,
+    CALL,
+    drop_host_arguments,
+    next_step,
+    read_inner_call,
+    take_token,
+)
 from toolserver.mcp.definitions import ToolChoice, ToolRoute
 from toolserver.mcp.messages import LEGACY, MODERN, UNSET, Message, Params, decode, encode, fixed_result
 from toolserver.money.x402.wire import META_RESPONSE, REQUIRED, RESPONSE, unheader
@@ -241,6 +248,8 @@ class FastPath:
     ) -> ToolResult:
         """Return the result of a call, good or bad, and remember the cache key of arguments with this spelling.
 
+        A spelling with a token or with something that a host added is not remembered.
+
         Raises:
             Disconnected: the client of the connection `receive` hung up while a paid answer was being made.
         """
@@ -248,8 +257,8 @@ class FastPath:
             outcome = await self._answer_default(route, sent, caller)
             if outcome is not None:
                 return render_result(route.operation, outcome)
-            sent = drop_host_arguments(route.operation, sent, self.pipeline.metrics.dropped_argument)
-            arguments, caller = take_token(route.operation, sent, caller)
+            own = drop_host_arguments(route.operation, sent, self.pipeline.metrics.dropped_argument)
+            arguments, caller = take_token(route.operation, own, caller)
             if route.reachable is not None and CALL in arguments:
                 if arguments[CALL] not in (None, ""):
                     return await self._run_inner(route.reachable, arguments, caller, receive)
@@ -257,7 +266,8 @@ class FastPath:
             outcome = await self.pipeline.call(route.operation, arguments, caller, receive)
         except CallRejected as rejected:
             return self.reject(rejected, caller.request_id)
-        if arguments is sent and sent and params.arguments is not UNSET and outcome.key is not None:
+        is_own = arguments is own and ADDED_BY.keys().isdisjoint(sent.keys() - own.keys())
+        if is_own and own and params.arguments is not UNSET and outcome.key is not None:
             route.remember(bytes(params.arguments), outcome.key)
         return render_result(route.operation, outcome)
 
