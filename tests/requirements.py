@@ -334,6 +334,14 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "visitor.consent": "The consent page gives a visitor token and no allowance, counted by the browser's address.",
         "visitor.egress": "A hundred users with a visitor token each behind one address are all answered.",
         "visitor.page": "The page of the account gets a visitor token with one press, and works for it.",
+        "allowance.sister": "What a sister service allows pays at that service only, and its owner sees and revokes it"
+        " everywhere.",
+        "allowance.unsupported": "Where the ledger's owner keeps no allowances they are not supported, and their tools"
+        " unlisted.",
+        "allowance.ends": "An allowance ends at its time, and with its owner.",
+        "oauth.secrets": "Nothing that is stored of a sign-in opens anything.",
+        "oauth.code-once": "A code is good for a minute, for its client and once; a second use ends grant and"
+        " allowance.",
     },
     "CONTRACT §6": {
         "charge.arguments-first": "Wrong arguments are refused before any credit is touched.",
@@ -377,6 +385,10 @@ _SENTENCES: dict[str, dict[str, str]] = {
         " nothing.",
         "idempotency.restart": "After a restart the same key still brings the same bytes and receipt, over REST and"
         " MCP.",
+        "charge.given-back-counts": "What is given back can be spent again, on the day it was reserved.",
+        "charge.hold-ends": "What nobody settles in time is given back.",
+        "charge.uncharged-bound": "Calls without a charge are bounded for each payer, and charged ones cost nothing of"
+        " that.",
     },
     "CONTRACT §7": {
         "ledger.durable": "What was acknowledged is on the disk, those who ask together sharing one write.",
@@ -434,6 +446,17 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "refund.once": "A refund takes credits once, no more than is unspent and was paid for.",
         "books.month": "A closed month is signed, and proves itself to anyone who has its archive.",
         "receipt.reference-x402": "A call that is paid by itself carries its signed receipt whatever is preferred.",
+        "ledger.instances": "Three instances spend one token to exactly zero, and refuse at once what one of them"
+        " revoked.",
+        "ledger.sealed": "A ledger that somebody else wrote in is not served.",
+        "ledger.lost": "A ledger that was lost is not begun anew beside the keys of its receipts.",
+        "receipt.alg": "The verifier takes EdDSA and Ed25519 as the name of the algorithm, which the signature covers.",
+        "receipt.private-halves": "Published keys have no private half, and a retired key's is deleted.",
+        "receipt.revoked-key": "Of a revoked key only receipts on record from before count.",
+        "sister.own-bind": "The contract between services has an address of its own and stands in no public document.",
+        "sister.clock": "A signed request is good for a minute, and for its body.",
+        "sister.journal": "A journal that cannot be written stops sales.",
+        "sweep.planned": "A sweep is signed for our own addresses only, and names what costs more than it yields.",
     },
     "CONTRACT §8": {
         "x402.off": "Off unless a facilitator is configured: nothing of it is on the wire.",
@@ -485,6 +508,10 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "webhook.no-redirect": "A redirect of a receiver is not followed.",
         "webhook.rebinding": "A name that leads inside on a later lookup is not connected to.",
         "webhook.secrets": "No token is stored with a subscription, and its secret only encrypted.",
+        "webhook.target-first": "A refused target is 400 whatever the balance is.",
+        "webhook.needs-credit": "Without a credit nothing is subscribed to, tested or resumed.",
+        "webhook.thinned": "Failing endpoints are tried in ever fewer slots, down to one an hour.",
+        "webhook.reserved-headers": "An owner's headers can neither pass for ours nor break the request.",
     },
     "CONTRACT §10": {
         "definitions.layouts": "There are layouts for openai-responses, gemini and bedrock besides.",
@@ -522,6 +549,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "discovery.x402": "/.well-known/x402.json lists what can be paid for with its prices, where payments are"
         " taken.",
         "webhook.sender": "A delivery comes from toolserver-webhook/1.0.",
+        "credits.no-expiry": "Credits do not expire.",
     },
     "CONTRACT §12": {
         "operating.ready-line": "With --ready-json exactly one JSON line on stdout, once calls are accepted.",

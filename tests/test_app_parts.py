@@ -141,6 +141,7 @@ async def test_the_limits_of_the_settings_are_those_of_the_pipeline():
     assert await limited(LimitSettings(enabled=False, daily=1), 3) == (3, None)
 
 
+@proves("allowance.unsupported")
 @pytest.mark.parametrize("keeps", [True, False])
 async def test_tools_of_allowances_are_listed_where_the_followed_ledger_has_some(keeps):
     class Followed:

@@ -257,6 +257,17 @@ async def test_head_answers_every_path_that_get_answers_and_every_answer_is_safe
     assert len(paths) > 70
 
 
+@proves("sister.own-bind")
+@pytest.mark.parametrize("method", ["GET", "POST"])
+async def test_the_contract_between_services_is_not_at_the_public_address(shop, method):
+    for route in ("validate", "commit", "allowances"):
+        path = f"/api/internal/{route}"
+        answer = await shop.client.request(method, path, headers=BEARER, json={"cost": 0})
+        assert (answer.status_code, answer.json()["error"]) == (404, "not_found"), path
+    for document in ("/openapi.json", "/llms.txt", "/llms-full.txt", "/api/llm-tools", "/api/meta"):
+        assert "/api/internal" not in (await shop.client.get(document)).text, document
+
+
 BY_CONVENTION = {"/", "/llms.txt", "/robots.txt", "/sitemap.xml"}  # known to stand there, and linked by nobody
 
 

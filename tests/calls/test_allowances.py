@@ -6,6 +6,7 @@ import pytest
 
 from tests.calls.parts import START
 from tests.calls.toy import REGISTRY
+from tests.requirements import proves
 from toolserver.calls.allowances import AllowanceDetails, Allowances, AllowanceWish
 from toolserver.clock import ManualClock
 from toolserver.core.caller import well_formed
@@ -50,6 +51,7 @@ async def test_what_takes_a_cap_away(ledger):
     assert (freed.credits_per_day, freed.expires_at, freed.tools, freed.credits) == (None, None, None, 5)
 
 
+@proves("allowance.unsupported")
 async def test_where_none_can_be_kept_that_is_said():
     allowances = Allowances(None, REGISTRY, ManualClock(START))
     for asked in (allowances.list_all(OWNER), allowances.create(OWNER, AllowanceWish("x", 1))):

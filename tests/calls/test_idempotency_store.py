@@ -6,6 +6,7 @@ import pytest
 
 from tests.calls.parts import START
 from tests.postgres import POSTGRES, terms_of
+from tests.requirements import proves
 from toolserver.calls.idempotency import KeptResult, KeyedCall, SharedBytes
 from toolserver.calls.idempotency_store import (
     ENTRIES,
@@ -137,5 +138,6 @@ async def test_sweeping_forgets_shared_bytes_that_no_key_names_any_more_and_keep
         assert kept == [(hashlib.sha256(b"shared").digest(),)]
 
 
+@proves("idempotency.scope")
 def test_a_call_is_kept_for_a_day():
     assert KEEP_S == 86_400

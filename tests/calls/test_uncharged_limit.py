@@ -8,6 +8,7 @@ import pytest
 from tests.calls.parts import RICH, START
 from tests.calls.shop import DOWN, shop
 from tests.calls.toy import FIRST, SECOND
+from tests.requirements import proves
 from toolserver.calls.rate_limit import AT_ONCE, HOUR_S, UnchargedLimit
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
@@ -37,6 +38,7 @@ async def test_calls_without_a_charge_are_counted_by_token_and_tool():
     await call(limit, charged=False)
 
 
+@proves("charge.uncharged-bound")
 async def test_charged_calls_and_those_that_cannot_be_paid_cost_nothing_of_it():
     _, limit = limit_of(1)
     for _ in range(5):
@@ -97,6 +99,7 @@ async def test_what_is_counted_without_a_place_is_refused_at_the_limit_too():
     await limit.count("a", "report")
 
 
+@proves("charge.uncharged-bound")
 async def test_a_token_and_its_allowances_share_what_is_had_for_nothing(tmp_path):
     async with shop(tmp_path, limited=True) as s:
         children = [f"svc_live_{number:064x}" for number in range(3)]
@@ -112,6 +115,7 @@ async def test_a_token_and_its_allowances_share_what_is_had_for_nothing(tmp_path
     assert [answer.status_code == 429 for answer in told] == [False] * 10 + [True] * 5
 
 
+@proves("charge.uncharged-bound")
 async def test_stale_data_is_had_for_nothing_ten_times_an_hour_and_never_charged(tmp_path):
     async with shop(tmp_path, limited=True) as s:
         paid = await s.buy()

@@ -21,6 +21,7 @@ from tests.live.inbox import Inbox
 from tests.live.killing import begun, selling
 from tests.live.processes import UNLIMITED, Program, ran, started
 from tests.postgres import run_sql, url_of
+from tests.requirements import proves
 from toolserver.core.caller import token_hash
 from toolserver.money.ledger.store import FILE
 from toolserver.sql.ledger_place import open_place, read_place
@@ -162,6 +163,7 @@ def test_what_was_bought_called_and_fired_stands_after_a_restart(shop, inbox):
         shop.require_right_books()
 
 
+@proves("ledger.instances")
 def test_three_instances_spend_one_token_to_exactly_zero_and_refuse_what_one_revoked(shop):
     with instances(shop, 3) as servers:
         token = bought(servers[0], shop.world.url)

@@ -59,6 +59,7 @@ def test_a_directory_that_holds_no_books_yet_is_free_to_either(tmp_path):
     assert (tmp_path / MARKER).stat().st_mode & 0o777 == 0o600
 
 
+@proves("ledger.sealed")
 @pytest.mark.parametrize(
     "damage",
     [
@@ -78,6 +79,7 @@ async def test_a_ledger_that_others_wrote_is_not_served(tmp_path, damage):
         await opened(settings)
 
 
+@proves("ledger.lost")
 async def test_a_ledger_that_was_lost_is_not_begun_anew_beside_the_keys_of_its_receipts(tmp_path):
     settings = settings_of(tmp_path, simulated=False)
     await opened(settings)

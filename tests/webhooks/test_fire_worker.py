@@ -326,6 +326,7 @@ async def test_a_day_of_failures_pauses_the_subscription_and_says_why(room):
     assert await room.spent() == 0
 
 
+@proves("webhook.thinned")
 async def test_a_success_ends_the_thinning(room):
     async with receiving(status(404)) as receiver:
         subscription = await room.subscribe(receiver.url())

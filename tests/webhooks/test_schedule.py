@@ -2,6 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.requirements import proves
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.webhooks.records import (
     FAR_FAILING_MS,
@@ -42,6 +43,7 @@ def test_subscriptions_made_in_one_minute_come_due_spread_over_that_minute():
     assert len({next_slot(created, 10**12) % SLOT_MS for created in range(0, 60_000, 1_000)}) == 60
 
 
+@proves("webhook.thinned")
 def test_a_failing_endpoint_is_tried_in_every_second_fourth_and_at_last_every_twelfth_slot():
     assert [slots_apart(failures) for failures in range(9)] == [1, 2, 4, 6, 8, 10, 12, 12, 12]
     assert slots_apart(10**6) == THINNEST

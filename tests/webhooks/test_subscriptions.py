@@ -4,6 +4,7 @@ from datetime import UTC, datetime
 import pytest
 
 from tests.calls.parts import RICH
+from tests.requirements import proves
 from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import open_room
 from toolserver.clock import ManualClock
@@ -169,6 +170,7 @@ def test_custom_headers_are_taken_as_they_are():
     }
 
 
+@proves("webhook.reserved-headers")
 @pytest.mark.parametrize(
     "headers",
     [

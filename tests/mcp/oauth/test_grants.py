@@ -3,6 +3,7 @@
 import pytest
 
 from tests.mcp.oauth.records import CHILD, CLIENT, NOW, REQUEST
+from tests.requirements import proves
 from toolserver.calls.visitor_tokens import VisitorTokens
 from toolserver.clock import ManualClock
 from toolserver.errors import BillingUnavailable
@@ -75,6 +76,7 @@ async def test_a_code_gives_tokens_that_open_the_allowance(grants):
     assert await grants.allow(REQUEST, CHILD, NOW + DAY_MS) is None, "the request was answered"
 
 
+@proves("oauth.code-once")
 async def test_a_code_that_is_used_twice_ends_the_grant_and_the_allowance(grants, allowances):
     ended = []
     grants.on_end = lambda: ended.append(1)
@@ -87,6 +89,7 @@ async def test_a_code_that_is_used_twice_ends_the_grant_and_the_allowance(grants
     assert len(allowances.ended[0]) == 64
 
 
+@proves("oauth.code-once")
 async def test_a_code_lives_a_minute_and_is_for_its_client(grants, clock):
     code = await allow(grants)
     with pytest.raises(GrantEnded):
@@ -176,6 +179,7 @@ async def test_a_grant_ends_also_while_the_ledger_is_away(grants, allowances):
     assert await is_over(grants, tokens)
 
 
+@proves("oauth.secrets")
 async def test_nothing_stored_opens_what_was_stored(grants):
     code = await allow(grants)
     found = await grants.store.find_secret(hash_secret(code))

@@ -8,6 +8,7 @@ import pytest
 from tests.mcp.oauth.records import CHILD, CLIENT, GRANT, NOW, REQUEST, allowed, change, make
 from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
+from tests.requirements import proves
 from toolserver.core.logging import hidden
 from toolserver.mcp.oauth.store import (
     DAY_MS,
@@ -302,6 +303,7 @@ async def test_while_there_is_room_nothing_is_forgotten(open_store):
     assert await store.find_request(REQUEST.id) == REQUEST
 
 
+@proves("oauth.secrets")
 async def test_a_grant_outlives_the_process_and_the_file_holds_no_secret(tmp_path):
     path = tmp_path / "ledger.sqlite3"
     code, stored = make_secret("code", GRANT.id, CHILD, NOW + 60_000)

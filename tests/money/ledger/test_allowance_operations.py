@@ -73,6 +73,7 @@ async def test_the_owners_balance_bounds_it_too(ledger):
     assert "cap" not in caught.value.extra
 
 
+@proves("charge.given-back-counts")
 async def test_what_is_given_back_can_be_spent_again_on_the_day_it_was_reserved(ledger, clock):
     made = await create(ledger, credits=10, credits_per_day=4)
     await reserve(ledger, "c1", credits=4)
@@ -158,6 +159,7 @@ async def test_a_revoked_allowance_ends_at_once_and_what_runs_can_be_settled(led
         await ledger.change_allowance(OWNER, made.id, AllowanceChange(frozenset({"credits"}), AllowanceTerms("x", 50)))
 
 
+@proves("allowance.ends")
 async def test_an_allowance_ends_at_its_time_and_with_its_owner(ledger, clock):
     await create(ledger, expires_at=int((START.timestamp() + 60) * 1000))
     other = token(1001)

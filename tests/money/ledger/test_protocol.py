@@ -185,6 +185,14 @@ async def test_credits_are_whole_and_positive(ledger, credits):
         await ledger.mint(RICH, credits, cause="x")
 
 
+@proves("credits.no-expiry")
+async def test_credits_can_be_spent_years_later(ledger, clock):
+    clock.advance(10 * 365 * 86_400)
+    assert await ledger.knows(RICH)
+    assert (await ledger.charge("c1", RICH, 2, endpoint="/x")).remaining == 8
+    assert (await ledger.standing(RICH)).credits == await ledger.balance(RICH) == 8
+
+
 @proves("payment-error.expired")
 async def test_a_revoked_token_is_expired_and_what_it_had_begun_is_settled(ledger):
     assert await ledger.knows(RICH)
@@ -213,6 +221,7 @@ async def test_a_standing_tells_everything_but_the_token(ledger, clock):
     assert RICH not in repr(standing)
 
 
+@proves("charge.hold-ends")
 async def test_what_nobody_settles_in_time_is_given_back(ledger, clock):
     await reserve(ledger)
     await ledger.reserve("c2", RICH, 3, endpoint="/api/pro/y", ttl_s=120, service="sister")

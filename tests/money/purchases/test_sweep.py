@@ -6,6 +6,7 @@ from tests.money.purchases.fake_rpc import fake_rpc
 from tests.money.purchases.parts import KEY, TX, TX2, Server, address_of, desk
 from tests.money.purchases.test_service import SHARED, settings
 from tests.money.purchases.wallet import address, extended
+from tests.requirements import proves
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.rpc_pool import ChainDown
 from toolserver.money.purchases.sweep import (
@@ -63,6 +64,7 @@ def test_addresses_of_another_key_are_named_and_not_signed_for():
     assert made["of_other_keys"] == [{"index": 4, "address": checksum_address(KEY.address(5)), "value": 7}]
 
 
+@proves("sweep.planned")
 def test_what_costs_more_than_it_yields_stays_and_the_plan_says_so():
     deposits = [Deposit(n, KEY.address(n), amount) for n, amount in enumerate((900_000, 5_000_000, 7_000_000))]
     made = plan_sweep(deposits, TO, KEY, SubmissionCost.of(10**9, 10**12, 60_000.0), now=NOW, least=1)
@@ -121,6 +123,7 @@ async def test_a_sweep_needs_the_key_that_addresses_come_from(tmp_path):
             await sweep_plan(shared, addresses=await d.store.list_deposits(), clock=d.clock, to=SHARED)
 
 
+@proves("sweep.planned")
 async def test_a_sweep_signs_nothing_for_addresses_of_another_key(tmp_path):
     other = extended((44 + 2**31, 60 + 2**31, 3 + 2**31))
     async with fake_rpc() as fake, desk(tmp_path, [Server()]) as d:

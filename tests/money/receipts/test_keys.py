@@ -78,6 +78,7 @@ def test_a_file_that_holds_no_key_stops_the_service_instead_of_leaving_receipts_
         KeyRing(path, ManualClock(START))
 
 
+@proves("receipt.private-halves")
 def test_published_keys_have_no_private_half(tmp_path):
     ring = KeyRing(tmp_path / "keys.json", ManualClock(START))
     (jwk,) = ring.published()
@@ -107,6 +108,7 @@ def test_a_new_key_is_published_a_day_before_it_signs_and_the_old_one_for_ever(t
     assert (retired.exp, retired.covers(NOW), retired.covers(NOW + PUBLISH_AHEAD_S)) == (new.nbf, True, False)
 
 
+@proves("receipt.private-halves")
 def test_the_private_half_of_a_retired_key_is_deleted_at_the_next_rotation():
     first = rotate_keys([make_key()], NOW)
     second = rotate_keys(first, NOW + PUBLISH_AHEAD_S + 1)

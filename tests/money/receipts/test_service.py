@@ -305,6 +305,7 @@ async def test_receipts_outlive_the_key_that_signed_them(tmp_path):
     assert [found["key_id"] for found in verdicts] == [key["kid"] for key in reversed(published)]
 
 
+@proves("receipt.revoked-key")
 async def test_after_a_revocation_only_receipts_on_record_from_before_count(tmp_path):
     async with shop(tmp_path) as s:
         genuine = (await s.buy()).headers["x-service-receipt"]

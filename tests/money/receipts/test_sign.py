@@ -216,6 +216,7 @@ def test_joserfc_reads_the_receipt_with_the_published_key():
     assert json.loads(read.payload) == core()
 
 
+@proves("receipt.alg")
 def test_the_newer_name_of_the_algorithm_is_read_by_others_without_a_warning():
     payload, signer = encode(core()), name_signer(KEY.kid, "Ed25519")
     jws = compact(signer, payload, KEY.sign(signing_input(signer, payload)))

@@ -186,6 +186,7 @@ async def test_a_rotated_secret_is_new_and_both_sign_for_a_day(made):
     assert "x-service-signature-previous" not in after
 
 
+@proves("webhook.needs-credit")
 async def test_without_a_credit_nothing_is_subscribed_to_tested_or_resumed(made):
     given = {"endpoint": "macro", "webhook_url": PUBLIC}
     refused = [await made.call("POST", "/api/pro/subscribe", token=POOR, **given)]
@@ -199,6 +200,7 @@ async def test_without_a_credit_nothing_is_subscribed_to_tested_or_resumed(made)
         assert (body["required"], body["credits_remaining"]) == (1, 0)
 
 
+@proves("webhook.target-first")
 async def test_a_target_that_is_refused_is_so_before_the_balance(made):
     given = {"endpoint": "macro", "webhook_url": "https://10.0.0.1/"}
     assert (await made.call("POST", "/api/pro/subscribe", token=POOR, **given)).status_code == 400

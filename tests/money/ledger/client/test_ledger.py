@@ -387,6 +387,7 @@ async def test_keys_that_do_not_fit_are_told_of_and_fill_no_disk(tmp_path, statu
     assert f"rejects our requests: HTTP {status}" in caplog.text
 
 
+@proves("sister.journal")
 async def test_a_journal_that_cannot_be_written_stops_sales(tmp_path, caplog):
     async with both(tmp_path) as s:
         with caplog.at_level(logging.CRITICAL):
@@ -472,6 +473,7 @@ async def test_a_request_ends_in_time(tmp_path):
 # --- allowances ---
 
 
+@proves("allowance.unsupported")
 async def test_an_owner_without_allowances_is_not_supported_and_said_so(tmp_path):
     async with both(tmp_path) as s:
         s.line.planned = [httpx.Response(404, json={"ok": False, "error": "not_found"})] * 2

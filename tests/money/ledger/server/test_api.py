@@ -286,7 +286,7 @@ async def test_allowances_are_not_managed_with_a_reference_of_an_account(tmp_pat
         assert await ledger.list_allowances(RICH) == [made]
 
 
-@proves("allowance.followed")
+@proves("allowance.followed", "allowance.sister")
 async def test_what_a_sister_service_allows_is_worth_nothing_elsewhere_and_is_seen_and_revoked_everywhere(tmp_path):
     child = token(1000)
     async with owner(tmp_path, Settings(port=0, **OTHER)) as (ledger, caller):
@@ -385,7 +385,7 @@ async def test_there_is_nothing_else_at_that_address(tmp_path):
 # --- who may ask ---
 
 
-@proves("ledger.owner")
+@proves("ledger.owner", "sister.clock")
 @pytest.mark.parametrize(
     "given",
     [
@@ -413,6 +413,7 @@ async def test_without_a_good_signature_nobody_is_heard(tmp_path, given, caplog)
     assert RICH not in caplog.text
 
 
+@proves("sister.clock")
 async def test_a_signature_covers_the_body(tmp_path):
     async with owner(tmp_path) as (_, caller):
         signed = authorization(KEY_ID, SECRET, VALIDATE, int(caller.clock.time()), b'{"token": "x", "cost": 1}')
@@ -422,6 +423,7 @@ async def test_a_signature_covers_the_body(tmp_path):
         assert answer.status_code == 401
 
 
+@proves("sister.clock")
 @pytest.mark.parametrize("late_s", [60, -60])
 async def test_clocks_may_differ_by_a_minute(tmp_path, late_s):
     async with owner(tmp_path) as (_, caller):
