@@ -188,6 +188,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "operations.documents": "Pages and documents that are no tools stand at their addresses.",
         "operations.by-name": "Without a choice of tools every tool can be called by its name.",
         "operations.refusal": "The refusal of a tool outside the chosen ones names the toolset that has it.",
+        "operations.core": "An MCP client sees 21 tools by default: nine free, nine premium and three for payments.",
     },
     "CONTRACT §2": {
         "answers.envelope": "A free answer is source, endpoint, updated_at, data, stale, _meta; health too.",
@@ -243,6 +244,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "answers.degraded": "A degraded answer may be kept for 30 s at most, and is made anew once its source is back.",
         "answers.proved-empty": "A list is empty only where its source proves that it is alive; otherwise it is"
         " unproved_empty.",
+        "answers.paced": "A free call that our own pacing would hold for more than 1.5 s gets the last good answer.",
+        "headers.compressed-once": "Each encoding is compressed once for an answer.",
     },
     "CONTRACT §3": {
         "errors.problem": "Errors are application/problem+json with type, title, status, detail, error, request_id.",
@@ -529,6 +532,9 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "definitions.routes": "Routes say method, path and where each argument goes, so that every tool runs from the"
         " document alone.",
         "definitions.choice": "?tools= and ?toolset= choose definitions as on MCP.",
+        "mcp.confirmed": "Hosts ask before a call that spends, unless ?hints=read is given, and not before a quote, a"
+        " balance or a list.",
+        "mcp.not-required": "Output schemas are listed without root required, so that strict clients show refusals.",
     },
     "CONTRACT §11": {
         "find-tools.questions": "find_tools finds the tool for everyday questions, misspelt words included.",
@@ -545,7 +551,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "discovery.robots": "/robots.txt asks crawlers to leave the API alone.",
         "discovery.licence": "The licence stands in the description, meta, the reference, llms.txt and a Link header.",
         "discovery.pricing": "X-Service-Pricing and signup point at base_url/docs/payments.",
-        "discovery.small": "tools/list of the core stays under 60 KB, and under 15 KB without output schemas.",
+        "discovery.small": "tools/list: core 7,600 tokens and 30 KB, without output schemas 3,200 and 13 KB; all 24,600"
+        " and 10,500 tokens.",
         "discovery.x402": "/.well-known/x402.json lists what can be paid for with its prices, where payments are"
         " taken.",
         "webhook.sender": "A delivery comes from toolserver-webhook/1.0.",

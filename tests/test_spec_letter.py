@@ -268,6 +268,15 @@ async def test_the_contract_between_services_is_not_at_the_public_address(shop, 
         assert "/api/internal" not in (await shop.client.get(document)).text, document
 
 
+@proves("operations.core")
+async def test_a_client_sees_nine_free_nine_premium_and_three_payment_tools(shop):
+    message = {"jsonrpc": "2.0", "id": 1, "method": "tools/list"}
+    names = [tool["name"] for tool in (await shop.client.post("/api/mcp", json=message)).json()["result"]["tools"]]
+    tiers = [shop.service.registry[name].tier.value for name in names]
+
+    assert (tiers.count("free"), tiers.count("premium"), tiers.count("payment"), len(names)) == (9, 9, 3, 21)
+
+
 BY_CONVENTION = {"/", "/llms.txt", "/robots.txt", "/sitemap.xml"}  # known to stand there, and linked by nobody
 
 

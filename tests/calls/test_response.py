@@ -9,6 +9,7 @@ import brotli
 import pytest
 import zstandard
 
+from tests.requirements import proves
 from toolserver.calls.response import (
     AHEAD,
     COMPRESS_FROM,
@@ -46,6 +47,7 @@ def test_a_popular_answer_is_made_anew_after_most_of_its_life(rendered):
     assert rendered.ahead_at == 1000.0 + AHEAD * 60
 
 
+@proves("headers.compressed-once")
 @pytest.mark.parametrize("encoding", ENCODINGS)
 def test_each_encoding_is_compressed_once_and_reads_back_the_same(rendered, encoding):
     assert READ[encoding](rendered.variant(encoding)) == BODY

@@ -9,6 +9,7 @@ import pytest
 
 from tests.live.processes import CORE, PATHS, UNLIMITED, Program, started
 from tests.live.programs import CLIENTS, NODE, installed, ran
+from tests.requirements import proves
 from tests.size import sized
 from toolserver.registry.registry import Registry, Tier
 
@@ -16,7 +17,9 @@ pytestmark = pytest.mark.live
 
 DEFAULT, ALERTS, PREMIUM, ANY = 8_000, 12_000, 10_000, 25_000  # tokens
 MOST_META = 0.15  # of the bytes of the nine core answers
-CORE_LIST, CORE_LIST_PLAIN, INPUTS = 30 * 1024, 12 * 1024, 9_000  # bytes, bytes, tokens
+LISTS = {"": (7_600, 30_000), "?output_schema=off": (3_200, 13_000)}  # tokens and bytes of the core
+LISTS |= {"?toolset=all": (24_600, None), "?toolset=all&output_schema=off": (10_500, None)}
+INPUTS = 9_000  # tokens of names, descriptions and arguments
 TOOLS = Registry.load("tools")
 WORDS = sized(1, fast=1, long=2)  # arguments that are given at once, of those that are one of several words
 
@@ -103,13 +106,15 @@ def listed(program, query):
     return answer.content, answer.json()["result"]["tools"]
 
 
+@proves("discovery.small")
 def test_the_lists_of_tools_are_short(busy, tmp_path):
-    whole, tools = listed(busy, "")
-    plain, _ = listed(busy, "?output_schema=off")
-    _, all_tools = listed(busy, "?toolset=all")
-    inputs = [as_sent({key: tool[key] for key in ("name", "description", "inputSchema")}) for tool in all_tools]
+    tools = {query: listed(busy, query)[1] for query in LISTS}
+    texts = {query: as_sent(found) for query, found in tools.items()}
+    tokens = dict(zip(LISTS, count(tmp_path, list(texts.values())), strict=True))
+    inputs = [{key: tool[key] for key in ("name", "description", "inputSchema")} for tool in tools["?toolset=all"]]
 
-    assert len(tools) == 21
-    assert len(whole) < CORE_LIST
-    assert len(plain) < CORE_LIST_PLAIN
-    assert sum(count(tmp_path, inputs)) < INPUTS
+    assert len(tools[""]) == 21
+    for query, (most_tokens, most_bytes) in LISTS.items():
+        assert tokens[query] <= most_tokens, query
+        assert most_bytes is None or len(texts[query].encode()) <= most_bytes, query
+    assert sum(count(tmp_path, [as_sent(each) for each in inputs])) < INPUTS

@@ -475,6 +475,7 @@ class Paced:
         return await self._e.cache.fresh(self.source, query, sla_s=sla_s, **how)
 
 
+@proves("answers.paced")
 async def test_a_read_that_may_not_wait_is_given_what_is_kept_and_the_fetch_goes_on():
     async with engine(clock=PatientClock(START)) as e:
         paced = Paced(e)

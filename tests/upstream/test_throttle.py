@@ -5,6 +5,7 @@ import pytest
 
 import toolserver.upstream.throttle as throttle_module
 from tests.calls.parts import START
+from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.core.shared_memory import SharedMemoryLost
 from toolserver.upstream.source import HostGroup, SourceLimited
@@ -325,6 +326,7 @@ async def test_all_instances_are_told_which_host_to_leave_alone(clock):
     assert others.closed == [(("g", ""), 30, True)]
 
 
+@proves("answers.paced")
 def test_a_wait_is_long_after_a_second_and_a_half():
     assert (throttle_module.HOLD_S, throttle_module.BUSY_S) == (1.5, 0.1)
     assert (throttle_module.SHORTEST_CLOSURE_S, throttle_module.LONGEST_CLOSURE_S) == (30, 3600)
