@@ -400,15 +400,21 @@ class Pipeline:
         has_bytes: Callable[[RenderedResponse], bool] | None,
     ) -> Outcome:
         arguments = validate_arguments(operation, sent)
+        # A buyer is admitted before anything else is made, because anyone can ask without a token, at any rate.
+        is_sold = operation.tier is Tier.PREMIUM and not self._is_paid_by_itself(caller)
+        token = await self._admit_buyer(operation, caller) if is_sold else None
         key = build_cache_key(operation, arguments)
-        return await self._answer(Call(operation, arguments, key, caller, sent, has_bytes, receive))
+        return await self._answer(Call(operation, arguments, key, caller, sent, has_bytes, receive), token=token)
 
-    async def _answer(self, call: Call, rendered: RenderedResponse | None = None) -> Outcome:
+    async def _answer(
+        self, call: Call, rendered: RenderedResponse | None = None, *, token: str | None = None
+    ) -> Outcome:
+        """Answer a call whose arguments are checked. `token` is the buyer's, if it has been admitted already."""
         operation = call.operation
         if operation.follow_s is not None:
             self.note_call(operation)
         if operation.tier is Tier.PREMIUM:
-            return await self._answer_paid(call, rendered)
+            return await self._answer_paid(call, rendered, token)
         if operation.personal:
             with name_storage_failure():
                 return await self._answer_personal(call)
@@ -488,15 +494,19 @@ class Pipeline:
         settlement = await self._x402.find_settlement(caller.payment) if self._x402 and caller.payment else None
         return Outcome(rendered, sale=PaidCallResult(rendered, 0, remaining), settlement=settlement)
 
-    async def _answer_paid(self, call: Call, rendered: RenderedResponse | None) -> Outcome:
+    def _is_paid_by_itself(self, caller: Caller) -> bool:
+        """Return True if a payment comes with the call, so that no token pays for it."""
+        return caller.payment is not None and self._x402 is not None
+
+    async def _answer_paid(self, call: Call, rendered: RenderedResponse | None, token: str | None) -> Outcome:
         operation, caller = call.operation, call.caller
-        if caller.payment is not None and self._x402 is not None:
+        if self._x402 is not None and self._is_paid_by_itself(caller):
             if caller.limited:
                 await self.premium.count(caller.client, operation.name)
             sell = partial(self._x402.sell, operation, call.arguments, call.sent, caller)
             sale, settlement = await run_unless_disconnected(call.receive, sell)
             return replace(Outcome.of_sale(sale), settlement=settlement)
-        token = await self._admit_buyer(operation, caller)
+        token = token or await self._admit_buyer(operation, caller)
         return Outcome.of_sale(await self.paid_calls.sell(call, token, rendered), caller)
 
     async def _admit_buyer(self, operation: Operation, caller: Caller) -> str:
