@@ -13,7 +13,7 @@ from toolserver.core.models import TopLevel
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
 from toolserver.sql.sqlite import in_memory
-from toolserver.webhooks.payloads import AGAIN_MS, CACHED, PayloadShelf, PayloadSource
+from toolserver.webhooks.delivery import AGAIN_MS, CACHED, PayloadShelf, PayloadSource
 from toolserver.webhooks.store import WebhookStore
 
 seen = []

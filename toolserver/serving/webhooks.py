@@ -16,8 +16,14 @@ from toolserver.serving.packaged_texts import read_examples
 from toolserver.settings import Settings
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.sqlite import in_memory
-from toolserver.webhooks.delivery import FOLLOWED_HOLD_S, HOLD_S, DeliveryNetwork, WebhookCharges, open_sender
-from toolserver.webhooks.payloads import PayloadSource
+from toolserver.webhooks.delivery import (
+    FOLLOWED_HOLD_S,
+    HOLD_S,
+    DeliveryNetwork,
+    PayloadSource,
+    WebhookCharges,
+    open_sender,
+)
 from toolserver.webhooks.queue import FireParts, FireWorker, WebhookQueue, WebhookTimer
 from toolserver.webhooks.records import TokenAccount
 from toolserver.webhooks.signing import open_key, temporary_key

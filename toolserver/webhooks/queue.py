@@ -25,9 +25,13 @@ from toolserver.money.ledger.protocol import NoCharge, UnknownCall
 from toolserver.registry.registry import Operation
 from toolserver.webhooks.conditions import ConditionState, Transition, decode_condition, evaluate
 from toolserver.webhooks.delivery import (
+    PREFIX,
     HostBusy,
+    PayloadShelf,
+    PayloadSource,
     WebhookCharges,
     WebhookMessage,
+    WebhookPayload,
     WebhookSender,
     compose_body,
     compose_challenge,
@@ -46,7 +50,6 @@ from toolserver.webhooks.fire_operations import (
     RetryFire,
     plan_fire,
 )
-from toolserver.webhooks.payloads import PREFIX, PayloadShelf, PayloadSource, WebhookPayload
 from toolserver.webhooks.records import (
     FAST,
     NEW,
