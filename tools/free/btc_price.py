@@ -1,12 +1,13 @@
 """GET /api/btc-price."""
 
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import AfterValidator, Field
 
+from tools.parsing.coins import LARGEST, CoinUnknown
 from tools.parsing.fields import percent, price
-from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks
-from toolserver import CardValue, Payload, ToolContext, tool
+from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks, spot_fallbacks
+from toolserver import CardValue, InvalidArguments, Payload, ToolContext, tool
 
 
 class BtcPrice(Payload):
@@ -17,6 +18,14 @@ class BtcPrice(Payload):
     volume_24h_usd: float | None = Field(description="Of this venue, or of all for a market page")
     venue: str = Field(examples=["coinbase"], description="Who gave the numbers")
     quote: Literal["USD", "USDT"] = Field(description="Currency of the numbers; USDT is not converted")
+    symbol: str = Field(examples=["BTC"], description="Symbol of the coin")
+    name: str = Field(examples=["Bitcoin"], description="Name of the coin: the largest one of that symbol")
+
+
+def _spell(coin: str) -> str:
+    """Return one spelling for all that mean the same coin, so that they have one answer: BTC for bitcoin."""
+    plain = coin.strip().casefold()
+    return "BTC" if plain in ("btc", "bitcoin", "xbt") else plain
 
 
 @tool(
@@ -28,18 +37,45 @@ class BtcPrice(Payload):
     sources=BTC_SPOT_SOURCES,
     headline=CardValue("price_usd", "$", "{change_24h_percent} % in 24 h"),
 )
-async def btc_price(ctx: ToolContext) -> BtcPrice:
-    """The bitcoin price now, with its change, high, low and traded volume of the past 24 hours, and which venue
-    says so. Use it for "what is bitcoin at?"; for other coins use crypto_movers.
+async def btc_price(
+    ctx: ToolContext,
+    coin: Annotated[
+        str,
+        Field(
+            min_length=1,
+            max_length=60,
+            description="Symbol, name or id; one of the 250 largest",
+            examples=["ETH"],
+        ),
+        AfterValidator(_spell),
+    ] = "BTC",
+) -> BtcPrice:
+    """The price of bitcoin, or of any of the 250 largest coins as `coin`, now, with its change, high, low and traded
+    volume of the past 24 hours, and which venue says so. Use it for "what is ETH at?"; for the biggest moves use
+    crypto_movers.
 
-    Shape: a null field is one the venue does not give; a warning names it.
-    Source: Coinbase, refreshed every 30 seconds; when it is down the first that answers of Kraken, Binance, OKX,
-    CoinGecko, Coinlore and Chainlink.
+    Shape: a null field is one the venue does not give; a warning names it. Of several coins with one symbol the
+    largest answers; `name` says which. An unknown coin is refused with the most similar names.
+    Source: for bitcoin Coinbase, refreshed every 30 seconds; when it is down the first that answers of Kraken,
+    Binance, OKX, CoinGecko, Coinlore and Chainlink. For other coins CoinGecko, refreshed every 90 seconds, then
+    CoinPaprika and Coinlore.
     """
-    spot = await ctx.first("data", *btc_spot_fallbacks())
+    if coin == "BTC":
+        spot: Spot | CoinUnknown = await ctx.first("data", *btc_spot_fallbacks())
+    else:
+        spot = await ctx.first("data", *spot_fallbacks(coin, ctx.now))
+    if isinstance(spot, CoinUnknown):
+        raise _refuse(spot)
     if spot.missing:
         ctx.warn("data", "field_missing", f"{', '.join(spot.missing)}: not known from {spot.venue}.")
     return shown(spot)
+
+
+def _refuse(unknown: CoinUnknown) -> InvalidArguments:
+    meant = f"; did you mean {' or '.join(unknown.similar)}?" if unknown.similar else ""
+    message = f"none of the {LARGEST} largest coins has this symbol, name or id{meant}"
+    errors = [{"loc": "coin", "msg": message, "type": "unknown_coin"}]
+    return InvalidArguments(f"coin: {message}", errors=errors, did_you_mean=unknown.similar)
 
 
 def shown(spot: Spot) -> BtcPrice:
@@ -52,4 +88,6 @@ def shown(spot: Spot) -> BtcPrice:
         volume_24h_usd=None if spot.volume_24h_usd is None else float(round(spot.volume_24h_usd)),
         venue=spot.venue,
         quote=spot.quote,
+        symbol=spot.symbol,
+        name=spot.name,
     )

@@ -5,7 +5,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 
 from tools.parsing.fields import number_or_none, optional
-from toolserver import Gauge, SourceChanged, SourceEmpty
+from toolserver import Gauge, SourceChanged, SourceEmpty, find_similar
 
 LEAST_VOLUME_USD = 1_000_000
 WRAPPED = frozenset({"WBTC", "WETH", "STETH", "WSTETH", "WEETH", "CBBTC"})  # they move with the coin that they wrap
@@ -28,6 +28,7 @@ class Coin(NamedTuple):
     high_24h: float | None
     low_24h: float | None
     updated_at: datetime | None
+    slug: str = ""  # the provider's own name for it, such as "bitcoin-cash"
 
 
 def by_symbol(coins: Iterable[Coin], symbol: str) -> Coin:
@@ -36,6 +37,35 @@ def by_symbol(coins: Iterable[Coin], symbol: str) -> Coin:
         if coin.symbol == symbol:
             return coin
     raise LookupError(f"{symbol} is not listed")
+
+
+LARGEST = 250
+"""How many coins the longest lists have that are read here."""
+
+
+class CoinUnknown(Exception):
+    """A complete list does not have the coin. `similar` are symbols and names that it has and that look like it."""
+
+    def __init__(self, similar: Sequence[str]) -> None:
+        super().__init__()
+        self.similar = list(similar)
+
+
+def find_coin(coins: Sequence[Coin], written: str) -> Coin:
+    """Return the coin with that symbol, id or name, in any case: the largest one if several have it.
+
+    A symbol comes before an id, and an id before a name.
+
+    Raises:
+        CoinUnknown: no coin of the list has it.
+    """
+    wanted = written.strip().casefold()
+    for spellings in ([c.symbol for c in coins], [c.slug for c in coins], [c.name for c in coins]):
+        for coin, spelling in zip(coins, spellings, strict=True):
+            if spelling.casefold() == wanted:
+                return coin
+    words = {word.casefold(): word for coin in coins for word in (coin.symbol, coin.name)}
+    raise CoinUnknown([words[near] for near in find_similar(wanted, list(words))])
 
 
 class MovedCoin(NamedTuple):

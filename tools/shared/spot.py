@@ -1,16 +1,17 @@
 """Get the current price of an asset and its last 24 hours, from the first venue that answers."""
 
 from collections.abc import Callable, Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
 from tools.parsing.candles import Candle
-from tools.parsing.coins import Coin, by_symbol
+from tools.parsing.coins import LARGEST, Coin, CoinUnknown, by_symbol, find_coin
 from tools.parsing.fields import change_percent
 from tools.sources import binance, coinbase, kraken, okx
 from tools.sources.chainlink import PRICE_FEED, Round
 from tools.sources.coingecko import COINS_MARKETS
 from tools.sources.coinlore import TICKERS
+from tools.sources.coinpaprika import TICKERS as COINPAPRIKA
 from toolserver import Fallback, FallbackReader, SourceError, SourceFrozen, SourceUnproved, read_beside, via
 
 DAY = timedelta(days=1)
@@ -30,6 +31,8 @@ class Spot(NamedTuple):
     volume_24h_usd: float | None
     venue: str
     quote: Literal["USD", "USDT"] = "USD"
+    symbol: str = "BTC"
+    name: str = "Bitcoin"
 
     @property
     def missing(self) -> list[str]:
@@ -50,6 +53,66 @@ def btc_spot_fallbacks() -> tuple[Fallback[Spot], ...]:
     )
 
 
+def spot_fallbacks(written: str, now: datetime) -> tuple[Fallback[Spot | CoinUnknown], ...]:
+    """Return the fallbacks for the price of any of the largest coins, as its symbol, name or id is written.
+
+    The first two lists have the 250 largest, so a coin that they lack is unknown. The third has 100: a coin that it
+    lacks may exist. Ether is also priced on the chain.
+    """
+    lists = (
+        via(COINS_MARKETS, LARGEST, from_complete_list(written, "coingecko", now)),
+        via(COINPAPRIKA, LARGEST, from_complete_list(written, "coinpaprika", now)),
+        via(TICKERS, None, from_short_list(written, "coinlore", now)),
+    )
+    if written.casefold() in ETHER:
+        return (*lists, via(PRICE_FEED, "ETH-USD", lambda answer: from_round(answer, *ETHER_NAMES)))
+    return lists
+
+
+ETHER, ETHER_NAMES = frozenset({"eth", "ethereum", "ether"}), ("ETH", "Ethereum")
+COIN_OLDEST = timedelta(minutes=15)  # a price that its list has not renewed for so long is none
+
+
+def from_complete_list(written: str, venue: str, now: datetime) -> Callable[[Sequence[Coin]], Spot | CoinUnknown]:
+    """Pick a coin from a list of the largest. A coin that it lacks is an answer too, as no other list would have it."""
+
+    def pick(coins: Sequence[Coin]) -> Spot | CoinUnknown:
+        try:
+            return _from_coin(find_coin(coins, written), venue, now)
+        except CoinUnknown as unknown:
+            return unknown
+
+    return pick
+
+
+def from_short_list(written: str, venue: str, now: datetime) -> Callable[[Sequence[Coin]], Spot]:
+    """Pick a coin from a list of fewer. Raises LookupError without it."""
+
+    def pick(coins: Sequence[Coin]) -> Spot:
+        try:
+            return _from_coin(find_coin(coins, written), venue, now)
+        except CoinUnknown:
+            raise LookupError("not among the coins of this list") from None
+
+    return pick
+
+
+def _from_coin(coin: Coin, venue: str, now: datetime) -> Spot:
+    """Return the spot price of one coin of a list. Raises SourceFrozen if its own time is too long ago."""
+    if coin.updated_at is not None and now - coin.updated_at > COIN_OLDEST:
+        raise SourceFrozen(f"{coin.symbol} was last priced at {coin.updated_at:%H:%M}")
+    return Spot(
+        price_usd=coin.price_usd,
+        change_24h_percent=coin.change_24h_percent,
+        high_24h=coin.high_24h,
+        low_24h=coin.low_24h,
+        volume_24h_usd=coin.volume_24h_usd,
+        venue=venue,
+        symbol=coin.symbol,
+        name=coin.name,
+    )
+
+
 BTC_SPOT_SOURCES = (
     coinbase.PRODUCT_STATS,
     coinbase.CANDLES_PROOF,
@@ -60,6 +123,7 @@ BTC_SPOT_SOURCES = (
     COINS_MARKETS,
     TICKERS,
     PRICE_FEED,
+    COINPAPRIKA,
 )
 
 
@@ -183,11 +247,13 @@ def from_coins(symbol: str, venue: str) -> Callable[[Sequence[Coin]], Spot]:
             low_24h=coin.low_24h,
             volume_24h_usd=coin.volume_24h_usd,
             venue=venue,
+            symbol=coin.symbol,
+            name=coin.name,
         )
 
     return pick
 
 
-def from_round(answer: Round) -> Spot:
+def from_round(answer: Round, symbol: str = "BTC", name: str = "Bitcoin") -> Spot:
     """Return a spot price without any other figure."""
-    return Spot(answer.price, None, None, None, None, "chainlink")
+    return Spot(answer.price, None, None, None, None, "chainlink", symbol=symbol, name=name)

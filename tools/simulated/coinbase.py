@@ -114,4 +114,6 @@ def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
         "volume_24h_usd": round(day.volume * day.last),
         "venue": VENUE,
         "quote": "USD",
+        "symbol": "BTC",
+        "name": "Bitcoin",
     }

@@ -29,7 +29,7 @@ FORMS = {
 def markets(world: World, ask: Ask) -> Reply:
     spans = ask.params.get("price_change_percentage", "").split(",")
     count = int(ask.params.get("per_page", "100"))
-    listed = [_row(world, coin, rank, spans) for rank, coin in enumerate(coins()[:count], 1)]
+    listed = [_row(world, coin, rank, spans) for rank, coin in enumerate(coins(count), 1)]
     return Reply.json(listed, content_type="application/json; charset=utf-8")
 
 

@@ -15,8 +15,8 @@ FORMS = {
 
 @serves("CoinPaprika.tickers", "api.coinpaprika.com", "/v1/tickers", forms=FORMS)
 def tickers(world: World, ask: Ask) -> Reply:
-    ranked = [_row(world, coin, rank) for rank, coin in enumerate(coins(), 1)]
-    small = [_named(row, f"S{row['rank']}") | {"rank": row["rank"] + 20} for row in ranked[80:]]
+    ranked = [_row(world, coin, rank) for rank, coin in enumerate(coins(250), 1)]
+    small = [_named(row, f"S{row['rank']}") | {"rank": row["rank"] + 20} for row in ranked[230:]]
     gone = [_named(row, f"G{row['rank']}") | {"rank": 0} for row in ranked[:5]]
     return Reply.json([*ranked, *small, *gone])
 

@@ -73,7 +73,7 @@ def coins(count: int = 100) -> list[SimCoin]:
     return sorted([*NAMED, *invented], key=lambda c: c.base * c.supply, reverse=True)[:count]
 
 
-BASES = {coin.symbol: coin.base for coin in coins()} | {"XAU": 4100.0}
+BASES = {coin.symbol: coin.base for coin in coins(250)} | {"XAU": 4100.0}
 _SWING = {"XAU": 0.15, "PAXG": 0.15}  # gold moves less than coins
 
 

@@ -1,4 +1,4 @@
-"""Read the 100 largest coins by market value from CoinGecko (JSON, no key; a demo key raises the allowance).
+"""Read the largest coins by market value from CoinGecko (JSON, no key; a demo key raises the allowance).
 
 https://docs.coingecko.com/v3.0.1/reference/coins-markets
 """
@@ -14,14 +14,15 @@ MARKETS = "https://api.coingecko.com/api/v3/coins/markets"
 LICENCE = Licence("no", "Powered by CoinGecko", "https://www.coingecko.com/en/api_terms")
 
 
-def request(query: None, keys: Keys) -> Get:
+def request(query: int | None, keys: Keys) -> Get:
+    """Ask for so many of the largest coins, 250 at most, or for 100."""
     key = keys.get("COINGECKO_API_KEY")
     return Get(
         MARKETS,
         params={
             "vs_currency": "usd",
             "order": "market_cap_desc",
-            "per_page": "100",
+            "per_page": str(query or 100),
             "page": "1",
             "sparkline": "false",
             "price_change_percentage": "1h,24h,7d",
@@ -30,7 +31,7 @@ def request(query: None, keys: Keys) -> Get:
     )
 
 
-def parse(body: Any, query: None) -> tuple[Coin, ...]:
+def parse(body: Any, query: int | None) -> tuple[Coin, ...]:
     """Return every row with a price, in the order of the list. An object in place of the list is an error message."""
     if isinstance(body, dict):
         raise _refusal(body)
@@ -62,6 +63,7 @@ def _coin(row: dict[str, Any]) -> Coin | None:
         high_24h=amount(row.get("high_24h")),
         low_24h=amount(row.get("low_24h")),
         updated_at=optional(from_iso, row.get("last_updated")),
+        slug=clean(row.get("id") or "", 80),
     )
 
 

@@ -39,6 +39,7 @@ def _coin(row: dict[str, Any], made_at: datetime) -> Coin | None:
         high_24h=None,
         low_24h=None,
         updated_at=made_at,
+        slug=clean(row.get("nameid") or "", 80),
     )
 
 

@@ -1,4 +1,4 @@
-"""Read every coin listed by CoinPaprika, of which the 100 largest are kept (JSON, no key, non-commercial).
+"""Read every coin listed by CoinPaprika, of which the largest are kept (JSON, no key, non-commercial).
 
 https://api.coinpaprika.com/#tag/Tickers
 """
@@ -15,16 +15,17 @@ LICENCE = Licence("non_commercial", "CoinPaprika", "https://coinpaprika.com/api/
 KEPT = 100
 
 
-def parse(body: Any, query: None) -> tuple[Coin, ...]:
-    """Return the rows of rank 1 to 100 with a price, by rank; rank 0 marks coins that are no longer traded."""
+def parse(body: Any, query: int | None) -> tuple[Coin, ...]:
+    """Return the rows of rank 1 to the query (or 100) with a price, by rank; rank 0 marks coins no longer traded."""
     if isinstance(body, dict):
         raise SourceChanged(f"an object: {clean(str(body.get('error')), 60)}")
-    return with_bitcoin(sorted(read_rows(body, _coin), key=lambda coin: coin.rank or KEPT))
+    kept = query or KEPT
+    return with_bitcoin(sorted(read_rows(body, lambda row: _coin(row, kept)), key=lambda coin: coin.rank or kept))
 
 
-def _coin(row: dict[str, Any]) -> Coin | None:
+def _coin(row: dict[str, Any], kept: int) -> Coin | None:
     rank = number(row["rank"])
-    if not 1 <= rank <= KEPT:
+    if not 1 <= rank <= kept:
         return None
     quote = row["quotes"]["USD"]
     price = quoted(quote["price"])
@@ -44,6 +45,7 @@ def _coin(row: dict[str, Any]) -> Coin | None:
         high_24h=None,
         low_24h=None,
         updated_at=optional(from_iso, row.get("last_updated")),
+        slug=clean(row.get("id") or "", 80).partition("-")[2],
     )
 
 

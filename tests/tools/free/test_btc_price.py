@@ -1,5 +1,6 @@
-"""The bitcoin price and its seven fallbacks."""
+"""The bitcoin price and its seven fallbacks, and the price of any other of the largest coins."""
 
+import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -8,16 +9,29 @@ import tools.simulated.binance
 import tools.simulated.coinbase
 import tools.simulated.coingecko
 import tools.simulated.coinlore
+import tools.simulated.coinpaprika
 import tools.simulated.ethereum
 import tools.simulated.kraken
 import tools.simulated.okx  # noqa: F401 - each registers its routes
 from tests.tools.desk import NOW
 from tools.free.btc_price import btc_price, shown
 from tools.parsing.candles import Candle
-from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks, close_a_day_ago, from_coins, from_okx
+from tools.parsing.coins import Coin, find_coin
+from tools.shared.spot import (
+    BTC_SPOT_SOURCES,
+    Spot,
+    btc_spot_fallbacks,
+    close_a_day_ago,
+    from_coins,
+    from_complete_list,
+    from_okx,
+)
 from tools.simulated import market
+from tools.sources.coingecko import parse as parse_coingecko
+from tools.sources.coinlore import parse as parse_coinlore
+from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source import SourceError
+from toolserver.upstream.source import SourceError, SourceFrozen
 from toolserver.world.model import ROUTES, Edits, World
 
 WORLD = World(1, NOW)
@@ -128,7 +142,8 @@ async def test_a_pinned_price_is_the_price(compose):
 def test_the_fallbacks_are_the_sources_the_operation_names():
     assert len(btc_spot_fallbacks()) == len(ORDER)
     assert operation_of(btc_price).sources == BTC_SPOT_SOURCES
-    assert [s.name for s in BTC_SPOT_SOURCES if s.name not in ("Kraken.ohlc", "Coinbase.candles")] == ORDER
+    proofs = ("Kraken.ohlc", "Coinbase.candles")
+    assert [s.name for s in BTC_SPOT_SOURCES if s.name not in proofs] == [*ORDER, "CoinPaprika.tickers"]
     operation = operation_of(btc_price)
     assert (operation.endpoint, operation.toolset, operation.ttl({})) == ("btc-price", "core", 30)
 
@@ -156,4 +171,82 @@ def test_numbers_are_rounded_to_the_digits_that_mean_something():
         "volume_24h_usd": 1234568.0,
         "venue": "okx",
         "quote": "USDT",
+        "symbol": "BTC",
+        "name": "Bitcoin",
     }
+
+
+LISTS = ["CoinGecko.markets", "CoinPaprika.tickers", "Coinlore.tickers"]
+
+
+@pytest.mark.parametrize("written", ["ETH", "eth", " Ethereum ", "ethereum"])
+async def test_a_coin_is_named_by_symbol_name_or_id_in_any_case(compose, written):
+    made = await compose(btc_price, arguments={"coin": written})
+    assert (made.json["symbol"], made.json["name"], made.json["venue"]) == ("ETH", "Ethereum", "coingecko")
+    assert made.json["price_usd"] == pytest.approx(market.price(WORLD, "ETH", venue="coingecko"), rel=1e-3)
+    assert made.notes.warnings == []
+
+
+@pytest.mark.parametrize("written", ["BTC", "btc", "Bitcoin", " xbt"])
+async def test_bitcoin_by_any_name_is_the_answer_without_a_name(compose, written):
+    assert (await compose(btc_price, arguments={"coin": written})).json == (await compose(btc_price)).json
+
+
+@pytest.mark.parametrize(("failed", "venue"), [(1, "coinpaprika"), (2, "coinlore")])
+async def test_the_next_list_prices_a_coin_when_those_before_are_down(compose, failed, venue):
+    made = await compose(btc_price, arguments={"coin": "solana"}, down=set(LISTS[:failed]))
+    assert (made.json["symbol"], made.json["venue"]) == ("SOL", venue)
+
+
+async def test_the_last_of_the_250_largest_coins_has_a_price(compose):
+    last = market.coins(250)[-1]
+    made = await compose(btc_price, arguments={"coin": last.symbol})
+    assert (made.json["symbol"], made.json["name"]) == (last.symbol, last.name)
+
+
+async def test_when_only_the_short_list_answers_a_coin_that_it_lacks_has_no_price_and_is_not_unknown(compose):
+    with pytest.raises(SourceError):
+        await compose(btc_price, arguments={"coin": market.coins(250)[-1].symbol}, down=set(LISTS[:2]))
+
+
+async def test_ether_is_priced_on_the_chain_when_every_list_is_down(compose):
+    made = await compose(btc_price, arguments={"coin": "ETH"}, down=set(LISTS))
+    assert (made.json["symbol"], made.json["venue"], made.json["high_24h"]) == ("ETH", "chainlink", None)
+
+
+async def test_an_unknown_coin_is_refused_with_the_most_similar_names(compose):
+    with pytest.raises(InvalidArguments) as refused:
+        await compose(btc_price, arguments={"coin": "etherium"})
+    assert refused.value.extra["did_you_mean"][0] == "Ethereum"
+    assert "250 largest" in refused.value.detail
+
+
+def listed(symbol, name, rank, price_usd, minutes_old=1.0, slug=""):
+    nothing = dict.fromkeys(("change_1h_percent", "change_24h_percent", "change_7d_percent", "market_cap_usd"))
+    more = dict.fromkeys(("volume_24h_usd", "image", "high_24h", "low_24h"))
+    at = AT - timedelta(minutes=minutes_old)
+    return Coin(symbol=symbol, name=name, price_usd=price_usd, rank=rank, updated_at=at, slug=slug, **nothing, **more)
+
+
+AT = datetime(2027, 1, 15, 8, tzinfo=UTC)
+
+
+def test_of_several_coins_with_one_symbol_the_largest_is_priced_and_named():
+    coins = [listed("UNI", "Uniswap", 20, 12.0), listed("UNI", "Unicorn", 90, 0.1, slug="unicorn-token")]
+    assert from_complete_list("uni", "coingecko", AT)(coins).name == "Uniswap"
+    assert from_complete_list("unicorn-token", "coingecko", AT)(coins).price_usd == 0.1
+
+
+def test_a_price_that_its_list_has_stopped_renewing_is_none():
+    pick = from_complete_list("sol", "coingecko", AT)
+    assert pick([listed("SOL", "Solana", 5, 185.0, minutes_old=14)]).price_usd == 185.0
+    with pytest.raises(SourceFrozen):
+        pick([listed("SOL", "Solana", 5, 185.0, minutes_old=16)])
+
+
+def test_recorded_lists_give_a_coin_its_id(sample):
+    coins = parse_coingecko(json.loads(sample("coingecko/markets-top20-24h-7d.json")), None)
+    assert find_coin(coins, "binancecoin").symbol == "BNB"
+    assert find_coin(coins, "ripple").symbol == "XRP"
+    short = parse_coinlore(json.loads(sample("coinlore/tickers.json")), None)
+    assert find_coin(short, short[0].slug) is short[0]
