@@ -4,10 +4,12 @@ import base64
 import json
 import shlex
 import sys
+import tomllib
 from dataclasses import replace
 from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
+import yaml
 
 from catalog.hosts import snippets
 from tests.catalog.tiny import FACTS
@@ -15,7 +17,8 @@ from toolserver.core.caller import bearer
 from toolserver.registry.site_facts import SiteFacts
 
 MCP = "https://data.example/api/mcp"
-MEMBER = {"VS Code": "servers"}
+DEFERRING = ("Claude Code", "Codex")  # they show a model the tools that it searched for
+MEMBER = {"VS Code": "servers", "Zed": "context_servers", "OpenCode": "mcp"}
 
 with_and_without_token = pytest.mark.parametrize("token", [True, False])
 
@@ -26,12 +29,23 @@ def server(snippet):
         *command, name, entry = shlex.split(snippet.text)
         assert (command, name) == (["claude", "mcp", "add-json"], "toolserver")
         return json.loads(entry)
+    if snippet.host == "Codex":
+        return tomllib.loads(snippet.text)["mcp_servers"]["toolserver"]
+    if snippet.host == "Goose":
+        return yaml.safe_load(snippet.text)["extensions"]["toolserver"]
     return json.loads(snippet.text)[MEMBER.get(snippet.host, "mcpServers")]["toolserver"]
+
+
+def started(entry):
+    """The program that a host starts, with its arguments."""
+    command = entry.get("command", entry.get("cmd"))
+    return command if isinstance(command, list) else [command, *entry["args"]]
 
 
 def test_every_host_has_a_snippet_for_both_transports():
     listed = [(s.host, s.transport) for s in snippets(FACTS)]
-    hosts = ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Gemini CLI")
+    hosts = ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Gemini CLI", "Codex", "Goose", "Windsurf", "Zed")
+    hosts = (*hosts, "OpenCode")
     assert listed == [(host, transport) for host in hosts for transport in ("http", "stdio")]
 
 
@@ -40,8 +54,10 @@ def test_remote_entries_lead_to_the_mcp_address(token):
     for snippet in snippets(FACTS, token=token):
         if snippet.transport == "http" and snippet.host != "Claude Desktop":
             entry = server(snippet)
-            assert MCP in (entry.get("url"), entry.get("httpUrl"))
-            assert ("headers" in entry) is token
+            (address,) = (entry[key] for key in ("url", "httpUrl", "serverUrl", "uri") if key in entry)
+            assert address == MCP + ("?toolset=all" if snippet.host in DEFERRING else "")
+            says_where = "headers" in entry or "bearer_token_env_var" in entry
+            assert says_where is (token and snippet.host != "Zed")  # which replaces no variables
 
 
 @with_and_without_token
@@ -50,19 +66,28 @@ def test_local_entries_start_the_installed_server_on_stdio(token):
         if snippet.transport == "stdio":
             entry = server(snippet)
             bridge = ["--server", "https://data.example"] if token else []
-            assert [entry["command"], *entry["args"]] == ["toolserver", "stdio", *bridge]
-            has_token = token and snippet.host != "Claude Desktop"  # which replaces no variables
-            assert (entry.get("env", {}).get("TOOLSERVER_TOKEN") is not None) is has_token
+            choice = ["--toolset", "all"] if snippet.host in DEFERRING else []
+            assert started(entry) == ["toolserver", "stdio", *bridge, *choice]
+            has_token = token and snippet.host not in ("Claude Desktop", "Zed")  # which replace no variables
+            assert ("TOOLSERVER_TOKEN" in json.dumps({k: v for k, v in entry.items() if k != "args"})) is has_token
 
 
 def test_a_token_is_sent_as_a_bearer_from_where_the_host_finds_it():
     listed = {s.host: s for s in snippets(FACTS, token=True) if s.transport == "http" and s.host != "Claude Desktop"}
-    assert {host: server(snippet)["headers"]["Authorization"] for host, snippet in listed.items()} == {
+    headers = {host: server(snippet).get("headers", {}).get("Authorization") for host, snippet in listed.items()}
+    assert headers == {
         "Claude Code": "Bearer ${TOOLSERVER_TOKEN:-}",
         "Cursor": "Bearer ${env:TOOLSERVER_TOKEN}",
         "VS Code": "Bearer ${input:token}",
         "Gemini CLI": "Bearer $TOOLSERVER_TOKEN",
+        "Codex": None,
+        "Goose": "Bearer ${TOOLSERVER_TOKEN}",
+        "Windsurf": "Bearer ${env:TOOLSERVER_TOKEN}",
+        "Zed": None,
+        "OpenCode": "Bearer {env:TOOLSERVER_TOKEN}",
     }
+    assert server(listed["Codex"])["bearer_token_env_var"] == "TOOLSERVER_TOKEN"
+    assert server(listed["OpenCode"])["oauth"] is False  # otherwise it signs in before it sends a header
     assert json.loads(listed["VS Code"].text)["inputs"][0]["password"] is True
 
 
@@ -98,8 +123,7 @@ def test_one_click_links_carry_the_same_entry_without_a_token(token):
 def test_read_on_the_machine_itself_local_entries_have_the_path_of_the_program(address):
     for snippet in snippets(SiteFacts(address, "localhost")):
         if snippet.transport == "stdio":
-            entry = server(snippet)
-            assert [entry["command"], *entry["args"]] == [sys.executable, "-m", "toolserver", "stdio"]
+            assert started(server(snippet))[:4] == [sys.executable, "-m", "toolserver", "stdio"]
 
 
 def test_a_connector_signs_in_where_that_is_possible():

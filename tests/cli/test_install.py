@@ -3,12 +3,14 @@
 import json
 import subprocess
 import sys
+import tomllib
 
 import pytest
+import yaml
 from click.testing import CliRunner
 
 from tests.size import a_share
-from toolserver.cli.install import HOSTS, ConfigDamaged, plan_entry
+from toolserver.cli.install import DEFERRING, HOSTS, ConfigDamaged, plan_entry
 from toolserver.cli.main import main
 
 LIST = (
@@ -23,6 +25,7 @@ LIST = (
 def home(tmp_path, monkeypatch):
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.delenv("XDG_CONFIG_HOME", raising=False)
+    monkeypatch.delenv("CODEX_HOME", raising=False)
     return tmp_path
 
 
@@ -31,7 +34,18 @@ def run(*words):
 
 
 def entry_of(host, home):
-    return json.loads(HOSTS[host].find_file(home).read_text())[HOSTS[host].member]["toolserver"]
+    return written(HOSTS[host], home)[HOSTS[host].member]["toolserver"]
+
+
+def written(host, home):
+    text = host.find_file(home).read_text()
+    return {"json": json.loads, "toml": tomllib.loads, "yaml": yaml.safe_load}[host.form](text)
+
+
+def started(entry):
+    """The program that a host starts, with its arguments, whatever the host calls them."""
+    command = entry.get("command", entry.get("cmd"))
+    return command if isinstance(command, list) else [command, *entry["args"]]
 
 
 @pytest.mark.parametrize("host", a_share(HOSTS, len(HOSTS)))
@@ -41,7 +55,7 @@ def test_what_is_written_starts_the_server_in_an_empty_environment(home, host):
     assert str(HOSTS[host].find_file(home)) in done.output
     entry = entry_of(host, home)
     answered = subprocess.run(
-        [entry["command"], *entry["args"]],
+        started(entry),
         input=LIST,
         capture_output=True,
         text=True,
@@ -51,7 +65,8 @@ def test_what_is_written_starts_the_server_in_an_empty_environment(home, host):
         check=True,
     )
     last = json.loads(answered.stdout.splitlines()[-1])
-    assert "btc_price" in {tool["name"] for tool in last["result"]["tools"]}
+    listed = {tool["name"] for tool in last["result"]["tools"]}
+    assert ("btc_price" in listed, "air_quality" in listed) == (True, host in DEFERRING)
 
 
 def test_a_second_run_changes_nothing(home):
@@ -88,7 +103,8 @@ def test_a_damaged_file_is_left_alone_with_a_message(home):
     path.write_text("{oops")
     done = run("install", "claude-code")
     assert done.exit_code == 1
-    assert f"{path} is not JSON" in done.output
+    assert f"{path} is not plain JSON" in done.output
+    assert "add this under `mcpServers` yourself" in done.output
     assert path.read_text() == "{oops"
 
 
@@ -103,62 +119,131 @@ ENTRY = {"command": "/bin/python", "args": ["stdio"]}
 OTHER = {"command": "other"}
 
 
-def written(host, home):
-    return json.loads(host.find_file(home).read_text())
-
-
 @pytest.mark.parametrize("name", HOSTS)
-def test_a_file_that_is_not_there_is_made_with_the_entry(tmp_path, name):
+def test_a_file_that_is_not_there_is_made_with_the_entry(home, name):
     host = HOSTS[name]
-    change = plan_entry(host, tmp_path, "x", ENTRY)
+    change = plan_entry(host, home, "x", ENTRY)
     assert (change.before, change.is_needed, change.apply()) == (None, True, None)
-    (entry,) = written(host, tmp_path)[host.member].values()
-    assert entry == {**({"type": "stdio"} if host.typed else {}), **ENTRY}
-    assert not plan_entry(host, tmp_path, "x", ENTRY).is_needed
+    (entry,) = written(host, home)[host.member].values()
+    assert (entry, started(entry)) == (host.shape(ENTRY), ["/bin/python", "stdio"])
+    assert not plan_entry(host, home, "x", ENTRY).is_needed
 
 
-@pytest.mark.parametrize("name", HOSTS)
-def test_everything_else_stays_and_a_copy_is_kept(tmp_path, name):
+@pytest.mark.parametrize("name", [name for name, host in HOSTS.items() if host.form == "json"])
+def test_everything_else_stays_and_a_copy_is_kept(home, name):
     host = HOSTS[name]
-    path = host.find_file(tmp_path)
+    path = host.find_file(home)
     path.parent.mkdir(parents=True, exist_ok=True)
     before = json.dumps({"theme": "ü", host.member: {"other": OTHER}})
     path.write_text(before)
-    copy = plan_entry(host, tmp_path, "x", ENTRY).apply()
+    copy = plan_entry(host, home, "x", ENTRY).apply()
     assert copy.read_text() == before
     assert copy.stat().st_mode & 0o077 == 0
-    now = written(host, tmp_path)
+    now = written(host, home)
     assert (now["theme"], now[host.member]["other"], list(now[host.member])) == ("ü", OTHER, ["other", "x"])
 
-    plan_entry(host, tmp_path, "x", None).apply()
-    assert written(host, tmp_path) == json.loads(before)
-    assert not plan_entry(host, tmp_path, "x", None).is_needed
+    plan_entry(host, home, "x", None).apply()
+    assert written(host, home) == json.loads(before)
+    assert not plan_entry(host, home, "x", None).is_needed
 
 
-@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []  x', '{"mcpServers": [1]}', "// a comment\n{}"])
-def test_a_damaged_file_is_left_alone(tmp_path, text):
-    path = HOSTS["cursor"].find_file(tmp_path)
-    path.parent.mkdir()
+CODEX = """# my settings
+model = "gpt"  # the best
+
+[mcp_servers.other]
+command = "other"
+
+[mcp_servers.other.env]
+A = "[mcp_servers.x]"
+
+[profiles.fast]
+model = "small"
+"""
+GOOSE = """# my settings
+GOOSE_MODEL: gpt  # the best
+extensions:
+    # what I added
+    other:
+        enabled: true
+        type: stdio
+        cmd: other
+GOOSE_MODE: auto
+"""
+
+
+@pytest.mark.parametrize(("name", "text"), [("codex", CODEX), ("goose", GOOSE)])
+def test_comments_and_layout_stay_as_they_are(home, name, text):
+    host = HOSTS[name]
+    path = host.find_file(home)
+    path.parent.mkdir(parents=True)
     path.write_text(text)
-    with pytest.raises(ConfigDamaged, match="was left unchanged"):
-        plan_entry(HOSTS["cursor"], tmp_path, "x", ENTRY)
+    before = written(host, home)
+
+    plan_entry(host, home, "x", ENTRY).apply()
+    now = written(host, home)
+    assert now == {**before, host.member: {**before[host.member], "x": host.shape(ENTRY)}}
+    assert [line for line in text.splitlines() if line not in path.read_text().splitlines()] == []
+
+    plan_entry(host, home, "x", {"command": "/bin/other", "args": []}).apply()
+    assert started(written(host, home)[host.member]["x"]) == ["/bin/other"]
+    plan_entry(host, home, "x", None).apply()
     assert path.read_text() == text
 
 
-def test_an_empty_file_is_an_empty_configuration(tmp_path):
-    path = HOSTS["cursor"].find_file(tmp_path)
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("codex", "[mcp_servers]\nx = {command = 1}\n"),
+        ("codex", "mcp_servers = 1\n"),
+        ("codex", "not toml"),
+        ("goose", "extensions: {other: {cmd: other}}\n"),
+        ("goose", "extensions: [1]\n"),
+        ("goose", "a: b: c\n"),
+        ("zed", '{ // mine\n "theme": "dark" }\n'),
+    ],
+)
+def test_what_cannot_be_edited_safely_is_left_alone_and_can_be_pasted(home, name, text):
+    path = HOSTS[name].find_file(home)
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    with pytest.raises(ConfigDamaged, match="was left unchanged"):
+        plan_entry(HOSTS[name], home, "x", ENTRY)
+    assert path.read_text() == text
+
+
+@pytest.mark.parametrize("text", ["extensions: {}\n", "extensions:\n", "GOOSE_MODE: auto\n", "# nothing yet\n"])
+def test_an_empty_list_of_extensions_gets_the_entry(home, text):
+    path = HOSTS["goose"].find_file(home)
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    plan_entry(HOSTS["goose"], home, "x", ENTRY).apply()
+    assert written(HOSTS["goose"], home)["extensions"] == {"x": HOSTS["goose"].shape(ENTRY)}
+
+
+@pytest.mark.parametrize("text", ["{", "[]", '{"mcpServers": []  x', '{"mcpServers": [1]}', "// a comment\n{}"])
+def test_a_damaged_file_is_left_alone(home, text):
+    path = HOSTS["cursor"].find_file(home)
+    path.parent.mkdir()
+    path.write_text(text)
+    with pytest.raises(ConfigDamaged, match="was left unchanged"):
+        plan_entry(HOSTS["cursor"], home, "x", ENTRY)
+    assert path.read_text() == text
+
+
+def test_an_empty_file_is_an_empty_configuration(home):
+    path = HOSTS["cursor"].find_file(home)
     path.parent.mkdir()
     path.write_text(" \n")
-    plan_entry(HOSTS["cursor"], tmp_path, "x", ENTRY).apply()
-    assert written(HOSTS["cursor"], tmp_path) == {"mcpServers": {"x": ENTRY}}
+    plan_entry(HOSTS["cursor"], home, "x", ENTRY).apply()
+    assert written(HOSTS["cursor"], home) == {"mcpServers": {"x": ENTRY}}
 
 
-def test_a_link_stays_a_link(tmp_path):
-    real = tmp_path / "dotfiles.json"
+def test_a_link_stays_a_link(home):
+    real = home / "dotfiles.json"
     real.write_text("{}")
-    path = HOSTS["claude-code"].find_file(tmp_path)
+    path = HOSTS["claude-code"].find_file(home)
     path.symlink_to(real)
-    plan_entry(HOSTS["claude-code"], tmp_path, "x", ENTRY).apply()
+    plan_entry(HOSTS["claude-code"], home, "x", ENTRY).apply()
     assert path.is_symlink()
     assert "x" in json.loads(real.read_text())["mcpServers"]
 

@@ -2,13 +2,16 @@
 
 import json
 import os
+import re
 import sys
+import tomllib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import click
+import yaml
 
 from toolserver.cli.bridge import origin_of
 from toolserver.cli.error_lines import explain_errors
@@ -20,8 +23,11 @@ NAME = "toolserver"
 Config = dict[str, Any]
 
 
+Form = Literal["json", "toml", "yaml"]
+
+
 class ConfigDamaged(ToolserverError):
-    """The file is not a JSON object of the form that this host writes. The file is left unchanged."""
+    """The file does not have the form that this host writes, or one that can be kept. The file is left unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +37,9 @@ class Host:
     title: str
     find_file: Callable[[Path], Path]
     member: str = "mcpServers"
-    typed: bool = False
-    """True if the host expects each entry to state that it uses stdio."""
+    shape: Callable[[Config], Config] = dict
+    """Writes an entry in the host's own words."""
+    form: Form = "json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +76,59 @@ def _in_applications(folder: str, name: str) -> Callable[[Path], Path]:
     return find_file
 
 
+def _typed(entry: Config) -> Config:
+    return {"type": "stdio", **entry}
+
+
+def _as_goose(entry: Config) -> Config:
+    renamed = {"cmd": entry["command"], "args": entry["args"]}
+    return {"enabled": True, "type": "stdio", "name": NAME, **renamed, "timeout": 60}
+
+
+def _as_opencode(entry: Config) -> Config:
+    return {"type": "local", "command": [entry["command"], *entry["args"]], "enabled": True}
+
+
+def _in_config(folder: str, name: str, windows: str) -> Callable[[Path], Path]:
+    """Return a function that finds a file of a program that keeps to ~/.config, on macOS too."""
+
+    def find_file(home: Path) -> Path:
+        if sys.platform == "win32":
+            return Path(os.environ.get("APPDATA") or home / "AppData" / "Roaming") / windows / name
+        return Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / folder / name
+
+    return find_file
+
+
+def _codex_file(home: Path) -> Path:
+    return Path(os.environ.get("CODEX_HOME") or home / ".codex") / "config.toml"
+
+
 HOSTS: Mapping[str, Host] = {
     "claude-desktop": Host("Claude Desktop", _in_applications("Claude", "claude_desktop_config.json")),
-    "claude-code": Host("Claude Code", lambda home: home / ".claude.json", typed=True),
+    "claude-code": Host("Claude Code", lambda home: home / ".claude.json", shape=_typed),
     "cursor": Host("Cursor", lambda home: home / ".cursor" / "mcp.json"),
-    "vscode": Host("VS Code", _in_applications("Code/User", "mcp.json"), member="servers", typed=True),
+    "vscode": Host("VS Code", _in_applications("Code/User", "mcp.json"), member="servers", shape=_typed),
+    "codex": Host("Codex", _codex_file, member="mcp_servers", form="toml"),
+    "gemini-cli": Host("Gemini CLI", lambda home: home / ".gemini" / "settings.json"),
+    "goose": Host(
+        "Goose",
+        _in_config("goose", "config.yaml", "Block/goose/config"),
+        member="extensions",
+        shape=_as_goose,
+        form="yaml",
+    ),
+    "windsurf": Host("Windsurf", lambda home: home / ".codeium" / "windsurf" / "mcp_config.json"),
+    "zed": Host("Zed", _in_config("zed", "settings.json", "Zed"), member="context_servers"),
+    "opencode": Host(
+        "OpenCode",
+        lambda home: Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config") / "opencode" / "opencode.json",
+        member="mcp",
+        shape=_as_opencode,
+    ),
 }
+DEFERRING = ("claude-code", "codex")
+"""Hosts that show a model the tools that it searched for: they are offered all tools unless told otherwise."""
 
 _host_argument = click.argument("host", type=click.Choice(sorted(HOSTS)))
 _dry_run_option = click.option("--dry-run", is_flag=True, help="Print the resulting file without changing anything")
@@ -83,12 +137,13 @@ _dry_run_option = click.option("--dry-run", is_flag=True, help="Print the result
 @click.command()
 @_host_argument
 @click.option("--server", metavar="URL", help="Act as a bridge to the service at this address")
-@click.option("--toolset", type=TOOLSETS, default="core", show_default=True, help="Tools offered")
+@click.option("--toolset", type=TOOLSETS, help="Tools offered [default: all in hosts that search tools, else core]")
 @_dry_run_option
-def install(host: str, server: str | None, toolset: str, dry_run: bool) -> None:
+def install(host: str, server: str | None, toolset: str | None, dry_run: bool) -> None:
     """Add this program to the configuration of HOST, keeping a copy of the old file."""
+    offered = toolset or ("all" if host in DEFERRING else "core")
     with explain_errors():
-        change = plan_entry(HOSTS[host], Path.home(), NAME, make_entry(server, toolset))
+        change = plan_entry(HOSTS[host], Path.home(), NAME, make_entry(server, offered))
         _carry_out(change, f"{HOSTS[host].title} already has it", dry_run)
 
 
@@ -132,26 +187,101 @@ def plan_entry(host: Host, home: Path, name: str, entry: Config | None) -> Chang
     """
     path = host.find_file(home).resolve()  # a link, such as into a folder of dotfiles, stays a link
     before = path.read_text(encoding="utf-8") if path.exists() else None
-    config, present = _read(path, before), _read(path, before)
+    shaped = None if entry is None else host.shape(entry)
+    config, present = _read(host, path, before, shaped), _read(host, path, before, shaped)
     servers = dict(config.get(host.member) or {})
-    if entry is None:
+    if shaped is None:
         servers.pop(name, None)
     else:
-        servers[name] = {**({"type": "stdio"} if host.typed else {}), **entry}
+        servers[name] = shaped
     if servers or host.member in config:
         config[host.member] = servers
-    return Change(path, before, json.dumps(config, indent=2, ensure_ascii=False) + "\n", config != present)
+    if config == present:
+        return Change(path, before, before or "", False)
+    if host.form == "json":
+        return Change(path, before, json.dumps(config, indent=2, ensure_ascii=False) + "\n", True)
+    edit = _edit_toml if host.form == "toml" else _edit_yaml
+    after = edit(before or "", host.member, name, shaped)
+    try:
+        kept = _parse(host.form, after)
+    except ValueError:
+        kept = {}
+    if {**kept, host.member: kept.get(host.member) or {}} != {**config, host.member: servers}:
+        raise ConfigDamaged(f"{path} is laid out in a way that cannot be edited safely. {_advise(host, shaped)}")
+    return Change(path, before, after, True)
 
 
-def _read(path: Path, text: str | None) -> Config:
+def _read(host: Host, path: Path, text: str | None, entry: Config | None) -> Config:
     if text is None or not text.strip():
         return {}
     try:
-        config = json.loads(text)
+        config = _parse(host.form, text)
     except ValueError as error:
-        raise ConfigDamaged(f"{path} is not JSON ({error}); fix it first. It was left unchanged") from None
-    if not isinstance(config, dict) or not all(
-        isinstance(config.get(m) or {}, dict) for m in ("mcpServers", "servers")
-    ):
-        raise ConfigDamaged(f"{path} is not a JSON object of servers; fix it first. It was left unchanged")
+        form = host.form.upper()
+        raise ConfigDamaged(f"{path} is not plain {form} ({error}); fix it first. {_advise(host, entry)}") from None
+    if not isinstance(config, dict) or not isinstance(config.get(host.member) or {}, dict):
+        raise ConfigDamaged(
+            f"{path} is not a list of servers under `{host.member}`; fix it first. It was left unchanged"
+        )
     return config
+
+
+def _advise(host: Host, entry: Config | None) -> str:
+    """Return what a person can do about a file that is not edited, because its comments or layout would be lost."""
+    if entry is None:
+        return "It was left unchanged"
+    return f"It was left unchanged; add this under `{host.member}` yourself: {json.dumps({NAME: entry})}"
+
+
+def _parse(form: Form, text: str) -> Any:
+    """Return the content of a file. Raises ValueError."""
+    if form == "json":
+        return json.loads(text)
+    if form == "toml":
+        return tomllib.loads(text)
+    try:
+        return yaml.safe_load(text) or {}
+    except yaml.YAMLError as error:
+        raise ValueError(str(error).splitlines()[0]) from None
+
+
+def _edit_toml(text: str, member: str, name: str, entry: Config | None) -> str:
+    """Return a TOML text with a table of this name at its end, or without one; every other line is kept."""
+    ours = re.compile(rf'\s*\[\s*{member}\s*\.\s*"?{re.escape(name)}"?\s*[.\]]')
+    kept, is_ours = [], False
+    for line in text.splitlines():
+        if line.lstrip().startswith("["):
+            is_ours = ours.match(line) is not None
+        if not is_ours:
+            kept.append(line)
+    while kept and not kept[-1].strip():
+        kept.pop()
+    if entry is not None:
+        values = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
+        kept += [*([""] if kept else []), f"[{member}.{name}]", *values]
+    return "".join(f"{line}\n" for line in kept)
+
+
+def _edit_yaml(text: str, member: str, name: str, entry: Config | None) -> str:
+    """Return a YAML text with an entry of this name first under a member, or without one; other lines are kept."""
+    lines = text.splitlines()
+    at = next((n for n, line in enumerate(lines) if re.match(rf"{member}\s*:", line)), None)
+    if at is None:
+        lines += [f"{member}:"]
+        at = len(lines) - 1
+    elif re.match(rf"{member}\s*:\s*(\{{\s*\}}|null|~)\s*$", lines[at]):
+        lines[at] = f"{member}:"
+    body = [n for n in range(at + 1, len(lines)) if lines[n].strip() and not lines[n].lstrip().startswith("#")]
+    indent = len(lines[body[0]]) - len(lines[body[0]].lstrip()) if body and lines[body[0]][0] in " \t" else 2
+    start = next(
+        (n for n in range(at + 1, len(lines)) if re.match(rf" {{{indent}}}{re.escape(name)}\s*:", lines[n])), None
+    )
+    if start is not None:
+        deeper = (
+            n for n in range(start + 1, len(lines)) if lines[n].strip() and not lines[n].startswith(" " * (indent + 1))
+        )
+        del lines[start : next(deeper, len(lines))]
+    if entry is not None:
+        values = [f"{' ' * (indent + 2)}{key}: {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
+        lines[at + 1 : at + 1] = [f"{' ' * indent}{name}:", *values]
+    return "".join(f"{line}\n" for line in lines)
