@@ -13,7 +13,9 @@ from toolserver.mcp.oauth.metadata import (
     well_known_path,
     well_known_url,
 )
+from toolserver.mcp.oauth.service import can_read_documents
 from toolserver.registry.site_facts import SERVICE, SiteFacts
+from toolserver.settings import Settings, UpstreamSettings
 
 BELOW = SiteFacts("https://data.example:8443/below", "data.example")
 
@@ -54,6 +56,18 @@ def test_the_documents_name_every_address_and_what_it_takes():
         "authorization_response_iss_parameter_supported": True,
         "service_documentation": docs,
     }
+
+
+def test_client_documents_are_offered_only_where_they_can_be_fetched(monkeypatch):
+    for name in ("HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"):
+        monkeypatch.delenv(name, raising=False)
+    assert can_read_documents(Settings())
+    assert not can_read_documents(Settings(upstream=UpstreamSettings(via="http://127.0.0.1:9")))
+    monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example:3128")
+    assert not can_read_documents(Settings())
+    without = describe_server(FACTS, reads_documents=False)
+    assert describe_server(FACTS).keys() - without.keys() == {"client_id_metadata_document_supported"}
+    assert "registration_endpoint" in without
 
 
 def test_their_addresses_have_the_path_of_the_endpoint_behind_the_prefix():

@@ -42,8 +42,12 @@ def describe_resource(facts: SiteFacts) -> dict[str, Any]:
     }
 
 
-def describe_server(facts: SiteFacts) -> dict[str, Any]:
-    """Return the authorization server metadata (RFC 8414)."""
+def describe_server(facts: SiteFacts, *, reads_documents: bool = True) -> dict[str, Any]:
+    """Return the authorization server metadata (RFC 8414).
+
+    Where client documents cannot be fetched, they are not offered, so that clients register instead.
+    """
+    documents = {"client_id_metadata_document_supported": True} if reads_documents else {}
     return {
         "issuer": facts.url(RESOURCE),
         "authorization_endpoint": facts.url(AUTHORIZE),
@@ -56,7 +60,7 @@ def describe_server(facts: SiteFacts) -> dict[str, Any]:
         "token_endpoint_auth_methods_supported": AUTH_METHODS,
         "revocation_endpoint_auth_methods_supported": AUTH_METHODS,
         "code_challenge_methods_supported": ["S256"],
-        "client_id_metadata_document_supported": True,
+        **documents,
         "authorization_response_iss_parameter_supported": True,
         "service_documentation": facts.url(DOCUMENTATION),
     }

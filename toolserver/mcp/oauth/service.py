@@ -4,6 +4,7 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
+from urllib.request import getproxies
 
 import anyio
 
@@ -93,11 +94,12 @@ class OAuthService:
             find_payment=self._find_payment,
         )
         pages = ConsentEndpoint(requests, steps, self.store, draw, facts=facts, visitors=visitors, replies=replies)
+        server = describe_server(facts, reads_documents=can_read_documents(settings))
         programs = ClientEndpoints(self.clients, self.grants, facts, replies, visitors=visitors, clock=clock)
         return {
             RESOURCE: protected,
             well_known_path(RESOURCE_WELL_KNOWN, facts): MetadataEndpoint(describe_resource(facts), replies),
-            well_known_path(SERVER_WELL_KNOWN, facts): MetadataEndpoint(describe_server(facts), replies),
+            well_known_path(SERVER_WELL_KNOWN, facts): MetadataEndpoint(server, replies),
             AUTHORIZE: pages.authorize,
             CONSENT: pages.consent,
             TOKEN: programs.of("token"),
@@ -171,6 +173,15 @@ async def open_oauth(
             upkeep.cancel_scope.cancel()
     finally:
         await oauth.clients.documents.close()
+
+
+def can_read_documents(settings: Settings) -> bool:
+    """Return True if the documents of clients can be fetched.
+
+    They are fetched from the address that was checked, never through a proxy of the environment, and a service on a
+    simulated world asks nobody else.
+    """
+    return settings.upstream.via is None and not {"https", "all"} & getproxies().keys()
 
 
 def find_reason_against(registry: Registry, facts: SiteFacts, *, enabled: bool) -> str | None:
