@@ -113,6 +113,8 @@ export interface BtcPriceData {
   /** Of this venue, or of all for a market page */ volume_24h_usd: number | null;
   /** Who gave the numbers */ venue: string;
   /** Currency of the numbers; USDT is not converted */ quote: "USD" | "USDT";
+  /** Symbol of the coin */ symbol: string;
+  /** Name of the coin: the largest one of that symbol */ name: string;
 }
 
 export interface BtcPricePayload {
@@ -2247,7 +2249,7 @@ export interface WebhookUnsubscribePayload {
 
 export interface Tools {
   /** The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it. Free; fresh for 60 seconds. */ briefing: { arguments: { /** Most items to list */ limit?: number | null; }; payload: BriefingPayload };
-  /** The bitcoin price now, with its change, high, low and traded volume of the past 24 hours, and which venue says so. Use it for "what is bitcoin at?"; for other coins use crypto_movers. Free; fresh for 30 seconds. */ btc_price: { arguments: Record<string, never>; payload: BtcPricePayload };
+  /** The price of bitcoin, or of any of the 250 largest coins as `coin`, now, with its change, high, low and traded volume of the past 24 hours, and which venue says so. Use it for "what is ETH at?"; for the biggest moves use crypto_movers. Free; fresh for 30 seconds. */ btc_price: { arguments: { /** Symbol, name or id; one of the 250 largest */ coin?: string | null; }; payload: BtcPricePayload };
   /** Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth and coordinates. Use it for "any earthquakes today?". Free; fresh for 2 minutes. */ earthquakes: { arguments: { /** Most items to list */ limit?: number | null; }; payload: EarthquakesPayload };
   /** The tools of this service that answer a question, best first, with arguments and prices. Use it when no listed tool fits. Free. */ find_tools: { arguments: { /** The question, in everyday words */ q?: string | null; /** Most items to list */ limit?: number | null; }; payload: FindToolsPayload };
   /** Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the published day before it, and the change in percent. Use it to convert or compare currencies; not intraday. Free; fresh for 5 minutes. */ forex: { arguments: Record<string, never>; payload: ForexPayload };

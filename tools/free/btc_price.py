@@ -6,7 +6,7 @@ from pydantic import AfterValidator, Field
 
 from tools.parsing.coins import LARGEST, CoinUnknown
 from tools.parsing.fields import percent, price
-from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks, spot_fallbacks
+from tools.shared.spot import SPOT_SOURCES, Spot, btc_spot_fallbacks, spot_fallbacks
 from toolserver import CardValue, InvalidArguments, Payload, ToolContext, tool
 
 
@@ -34,7 +34,7 @@ def _spell(coin: str) -> str:
     search_hint="bitcoin BTC ethereum ETH solana crypto coin token price worth dollars",
     toolset="core",
     ttl_s=30,
-    sources=BTC_SPOT_SOURCES,
+    sources=SPOT_SOURCES,
     headline=CardValue("price_usd", "$", "{change_24h_percent} % in 24 h"),
 )
 async def btc_price(

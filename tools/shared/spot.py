@@ -123,8 +123,9 @@ BTC_SPOT_SOURCES = (
     COINS_MARKETS,
     TICKERS,
     PRICE_FEED,
-    COINPAPRIKA,
 )
+SPOT_SOURCES = (*BTC_SPOT_SOURCES, COINPAPRIKA)
+"""The sources of the price of any coin."""
 
 
 async def coinbase_btc(reading: FallbackReader) -> Spot:

@@ -18,7 +18,7 @@ from tools.free.btc_price import btc_price, shown
 from tools.parsing.candles import Candle
 from tools.parsing.coins import Coin, find_coin
 from tools.shared.spot import (
-    BTC_SPOT_SOURCES,
+    SPOT_SOURCES,
     Spot,
     btc_spot_fallbacks,
     close_a_day_ago,
@@ -141,9 +141,9 @@ async def test_a_pinned_price_is_the_price(compose):
 
 def test_the_fallbacks_are_the_sources_the_operation_names():
     assert len(btc_spot_fallbacks()) == len(ORDER)
-    assert operation_of(btc_price).sources == BTC_SPOT_SOURCES
+    assert operation_of(btc_price).sources == SPOT_SOURCES
     proofs = ("Kraken.ohlc", "Coinbase.candles")
-    assert [s.name for s in BTC_SPOT_SOURCES if s.name not in proofs] == [*ORDER, "CoinPaprika.tickers"]
+    assert [s.name for s in SPOT_SOURCES if s.name not in proofs] == [*ORDER, "CoinPaprika.tickers"]
     operation = operation_of(btc_price)
     assert (operation.endpoint, operation.toolset, operation.ttl({})) == ("btc-price", "core", 30)
 
