@@ -16,7 +16,7 @@ _FROM_CURSOR = "${env:TOOLSERVER_TOKEN}"
 _FROM_GEMINI = "$TOOLSERVER_TOKEN"
 _ASKED = "${input:token}"  # VS Code asks for it and keeps it out of the file
 _FROM_OPENCODE = "{env:TOOLSERVER_TOKEN}"
-_VARIABLE = "TOOLSERVER_TOKEN"  # Codex and Goose are told the name of the variable; Zed reads none
+_VARIABLE = "TOOLSERVER_TOKEN"  # Codex and Goose take the name of the variable; Zed reads none
 
 # For hosts that show a model what it searched for: they list everything and load what they need.
 ALL = "?toolset=all"

@@ -540,6 +540,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "find-tools.questions": "find_tools finds the tool for everyday questions, misspelt words included.",
         "find-tools.definitions": "It returns whole definitions, and is not spaced by the rule of the free tools.",
         "find-tools.call": "`call` runs a free tool, listed or not, counted and spaced as that tool, with its bytes.",
+        "find-tools.hints": "By search hints, hosts that search by keywords find the tool for everyday questions.",
         "find-tools.priced": "`call` refuses tools that cost credits, in words.",
         "discovery.openapi": "/openapi.json has x-credits, x-cache-ttl, x-sources and examples that validate.",
         "discovery.llms": "/llms.txt and /llms-full.txt lead to everything there is.",

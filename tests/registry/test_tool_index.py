@@ -1,8 +1,11 @@
 """Tools are found by everyday words."""
 
+import re
+
 import pytest
 
 from tests.registry.everyday_questions import read_everyday_questions
+from tests.registry.keyword_search import search_as_claude_code
 from tests.requirements import proves
 from toolserver.registry.registry import HINT_WORDS, Registry, Tier
 from toolserver.registry.tool_index import ToolIndex, describe_tool, split_words
@@ -67,9 +70,28 @@ def test_hints_are_short_and_every_tool_has_one():
     assert {name for name, length in lengths.items() if not 3 <= length <= HINT_WORDS} == set()
 
 
-def test_no_hint_holds_a_question():
+def test_no_hint_holds_five_words_of_a_question_in_a_row():
+    """Hints are other words for what a tool answers, not the questions that they are judged by."""
     for each in read_everyday_questions():
-        assert each.question.casefold() not in REGISTRY[each.tool].search_hint.casefold()
+        asked, hint = (re.findall(r"[\w']+", text.casefold()) for text in (each.question, hint_of(each.tool)))
+        runs = {tuple(asked[n : n + 5]) for n in range(len(asked) - 4)}
+        assert not runs & {tuple(hint[n : n + 5]) for n in range(len(hint) - 4)}, (each.question, hint)
+
+
+def hint_of(name):
+    return REGISTRY[name].search_hint
+
+
+@proves("find-tools.hints")
+def test_the_keyword_search_of_a_host_finds_the_tool_among_all():
+    """A tool that is always loaded needs no search: the model has it."""
+    asked = read_everyday_questions()
+    ranked = {each.question: search_as_claude_code(each.question, REGISTRY) for each in asked}
+    loaded = {operation.name for operation in REGISTRY if operation.always_loaded}
+    first = [each for each in asked if each.tool in loaded or ranked[each.question][:1] == [each.tool]]
+    among = [each for each in asked if each.tool in loaded or each.tool in ranked[each.question]]
+    assert len(first) >= 0.8 * len(asked), [(q, names[:2]) for q, names in ranked.items()]
+    assert len(among) >= 0.95 * len(asked)
 
 
 def test_three_free_tools_at_most_are_always_loaded():

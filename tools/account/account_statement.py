@@ -55,7 +55,7 @@ class AccountStatement(TopLevel):
 @tool(
     path="/api/payment/statement",
     title="Account statement",
-    search_hint="spent spend spending history credits transactions month bill",
+    search_hint="my credits spent spend on what history transactions this month bill",
     tier=Tier.ACCOUNT,
 )
 async def account_statement(

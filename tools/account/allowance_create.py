@@ -16,7 +16,7 @@ class NewAllowance(AllowanceRecord, TopLevel):
     path="/api/payment/allowances",
     method="POST",
     title="Create an allowance",
-    search_hint="spending limit cap budget child sub-token agent spend credits",
+    search_hint="spending limit cap a day budget child token for another agent",
     tier=Tier.ACCOUNT,
     status=201,
     quotas=((30, 60), (1000, 86_400)),

@@ -14,7 +14,7 @@ class AllowanceList(TopLevel):
 @tool(
     path="/api/payment/allowances",
     title="List allowances",
-    search_hint="budgets sub-tokens caps spent show",
+    search_hint="show budgets sub-tokens caps spent",
     tier=Tier.ACCOUNT,
 )
 async def allowance_list(ctx: ToolContext) -> AllowanceList:

@@ -13,7 +13,7 @@ class CancelledReissue(TopLevel):
     path="/api/payment/reissue/cancel",
     method="POST",
     title="Cancel a reissue",
-    search_hint="keep token lost replacement stop",
+    search_hint="keep my token lost replacement stop",
     tier=Tier.ACCOUNT,
 )
 async def reissue_cancel(ctx: ToolContext) -> CancelledReissue:

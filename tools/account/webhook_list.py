@@ -14,7 +14,7 @@ class WebhookList(TopLevel):
 @tool(
     path="/api/pro/subscriptions",
     title="List webhooks",
-    search_hint="my webhooks subscriptions alerts show",
+    search_hint="show my webhooks subscriptions alerts",
     tier=Tier.ACCOUNT,
 )
 async def webhook_list(ctx: ToolContext) -> WebhookList:

@@ -22,7 +22,7 @@ class NewWebhook(Subscription, TopLevel):
     path="/api/pro/subscribe",
     method="POST",
     title="Subscribe a webhook",
-    search_hint="notify alert ping server when price drops below callback push",
+    search_hint="notify alert ping my server when price drops below callback push",
     tier=Tier.ACCOUNT,
     status=201,
     quotas=((30, 60),),

@@ -34,7 +34,7 @@ class AiStats(Payload):
 @tool(
     path="/api/ai-stats",
     title="Who calls this service",
-    search_hint="usage statistics who uses server callers users clients traffic",
+    search_hint="who is using this server usage statistics callers users traffic",
     ttl_s=30,
 )
 async def ai_stats(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> AiStats:

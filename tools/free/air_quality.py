@@ -102,7 +102,7 @@ def coordinate(limit: float) -> Callable[[Any], float | None]:
 @tool(
     path="/api/air-quality",
     title="Air quality",
-    search_hint="AQI pollution smog PM2.5 ozone smoke breathe",
+    search_hint="how is the air quality AQI pollution smog smoke PM2.5 in city",
     ttl_s=1800,
     sources=(AIR_QUALITY, REPORTING_AREAS, GEOCODING),
     distinct=(("lat", "lon", "place"), 60, 3600),

@@ -67,7 +67,7 @@ class Briefing(TopLevel):
 @tool(
     path="/api/briefing",
     title="Briefing",
-    search_hint="overview summary rundown digest news markets today world morning catch-up",
+    search_hint="quick overview summary rundown of today's news and markets give me a",
     toolset="core",
     ttl_s=60,
     sources=(

@@ -31,7 +31,8 @@ def _spell(coin: str) -> str:
 @tool(
     path="/api/btc-price",
     title="Bitcoin price",
-    search_hint="bitcoin BTC ethereum ETH solana crypto coin token price worth dollars",
+    search_hint="what is the price of bitcoin BTC ethereum ETH solana crypto coin",
+    always_loaded=True,
     toolset="core",
     ttl_s=30,
     sources=SPOT_SOURCES,
@@ -50,9 +51,8 @@ async def btc_price(
         AfterValidator(_spell),
     ] = "BTC",
 ) -> BtcPrice:
-    """The price of bitcoin, or of any of the 250 largest coins as `coin`, now, with its change, high, low and traded
-    volume of the past 24 hours, and which venue says so. Use it for "what is ETH at?"; for the biggest moves use
-    crypto_movers.
+    """The price now of bitcoin, or of any of the 250 largest coins as `coin`, with its change, high, low and traded
+    volume of the past 24 hours, and which venue says so. For the biggest moves use crypto_movers.
 
     Shape: a null field is one the venue does not give; a warning names it. Of several coins with one symbol the
     largest answers; `name` says which. An unknown coin is refused with the most similar names.

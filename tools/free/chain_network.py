@@ -40,7 +40,7 @@ class Heard(NamedTuple):
 @tool(
     path="/api/chain-network",
     title="Solana network",
-    search_hint="solana SOL TPS transactions per second blockchain congestion",
+    search_hint="solana SOL TPS transactions per second how many is congestion",
     ttl_s=30,
     sources=(PERFORMANCE_SAMPLES, EPOCH_INFO, SLOT_TIME),
     headline=CardValue("tps", "tx/s", "slot {slot}"),

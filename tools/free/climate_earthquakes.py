@@ -81,7 +81,7 @@ class QuakeFeed(NamedTuple):
 @tool(
     path="/api/climate/earthquakes",
     title="Earthquake catalogue",
-    search_hint="quakes magnitude above past week month history search filter",
+    search_hint="quakes above magnitude past week month history filter search show",
     ttl_s=lambda arguments: TTL_S[arguments.period],
     sources=(*QUAKES.values(), QUAKES_QUERY),
     distinct=(("magnitude", "period"), 12, 600),

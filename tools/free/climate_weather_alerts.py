@@ -67,7 +67,7 @@ class WeatherAlerts(TopLevel):
 @tool(
     path="/api/climate/weather-alerts",
     title="Weather alerts in the US",
-    search_hint="flood tornado storm heat warning warnings watch advisory NWS state",
+    search_hint="flood tornado storm heat warning warnings watch in state any there",
     ttl_s=60,
     sources=(ALERTS, FILTERED_ALERTS),
     distinct=(("status",), 5, 3600),

@@ -59,7 +59,7 @@ class TrendingList(NamedTuple):
 @tool(
     path="/api/code-host-trending",
     title="Trending repositories",
-    search_hint="github repos repositories popular projects new stars open-source",
+    search_hint="trending github repos repositories this week popular new projects stars",
     ttl_s=300,
     sources=(WITH_TOKEN, ANONYMOUS, TRENDING),
     headline=CardValue("0.stars_per_day", "stars/day", "{0.full_name}", is_series=False),

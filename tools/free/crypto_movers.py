@@ -30,7 +30,7 @@ class Movers(RootModel[list[Mover]]):
 @tool(
     path="/api/crypto-movers",
     title="Crypto movers",
-    search_hint="coins gainers losers pumped dumped altcoins top crypto today",
+    search_hint="coins pumped dumped most today gainers losers altcoins which",
     ttl_s=30,
     sources=(COINS_MARKETS, COINLORE, COINPAPRIKA),
     headline=CardValue("0.change_24h_percent", "%", "{0.name} in 24 h", is_series=False),

@@ -44,7 +44,7 @@ class Dated(NamedTuple):
 @tool(
     path="/api/cyber-threats",
     title="Cyber threats",
-    search_hint="malware vulnerabilities exploits CVE phishing botnet hackers security attacks",
+    search_hint="malware vulnerabilities CVE exploiting exploited hackers are phishing botnet attacks moment",
     ttl_s=60,
     sources=(MALWARE_URLS, INDICATORS, KNOWN_EXPLOITED, KNOWN_EXPLOITED_COPY, COMMAND_SERVERS, PHISHING_URLS),
     headline=CardValue("0.threat", "", "{0.source}, {0.date}"),

@@ -42,7 +42,7 @@ class DisasterAlerts(RootModel[Annotated[list[DisasterItem], Field(max_length=SH
 @tool(
     path="/api/disaster-alerts",
     title="Disaster alerts",
-    search_hint="hurricanes hurricane cyclones typhoon flood drought natural disasters worldwide",
+    search_hint="hurricanes cyclones typhoon flood drought natural disasters active worldwide are there any",
     ttl_s=300,
     sources=(*GDACS_SOURCES, EVENTS),
     headline=CardValue("0.name", "", "{0.alert_level} alert, {0.started_at}"),

@@ -30,7 +30,7 @@ class Earthquakes(Payload):
 @tool(
     path="/api/earthquake",
     title="Recent earthquakes",
-    search_hint="earthquake quake quakes seismic tremor latest today big",
+    search_hint="any big earthquake quake quakes today latest seismic tremor",
     toolset="core",
     ttl_s=120,
     sources=QUAKE_SOURCES,

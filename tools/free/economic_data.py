@@ -36,7 +36,7 @@ class EconomicData(Payload):
 @tool(
     path="/api/economic-data",
     title="U.S. economic indicators",
-    search_hint="unemployment inflation CPI GDP interest mortgage Fed jobs economy US rate",
+    search_hint="US unemployment inflation CPI GDP interest mortgage rate right now in the",
     ttl_s=3600,
     sources=SOURCES,
     headline=CardValue("treasury_10y.value", "%", "US Treasury, 10 years; Fed funds {fed_rate.value} %"),

@@ -72,7 +72,7 @@ class Exposures(Payload):
 @tool(
     path="/api/exposure-lookup",
     title="Exposure lookup",
-    search_hint="IP address open ports scan host CVE shodan",
+    search_hint="open ports on IP address host scan CVE shodan given",
     ttl_s=3600,
     sla_s=6 * 3600,
     sources=(ASKED_HOST, LISTED_HOST),

@@ -18,7 +18,7 @@ class FearGreedIndex(Payload):
 @tool(
     path="/api/fear-greed",
     title="Crypto Fear & Greed index",
-    search_hint="crypto mood sentiment scared greedy fearful investors market feeling",
+    search_hint="crypto mood sentiment investors scared fearful greedy are of the market",
     ttl_s=300,
     sources=FEAR_GREED_SOURCES,
     headline=CardValue("value", "", "{label}"),

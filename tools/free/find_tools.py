@@ -30,7 +30,7 @@ class FoundTools(Payload):
 @tool(
     path="/api/find-tools",
     title="Find a tool",
-    search_hint="search discover list all tools capabilities help which can you",
+    search_hint="which tool can search discover list all tools capabilities help",
     toolset="core",
     always_loaded=True,
     runs_tools=True,

@@ -28,7 +28,7 @@ class Forex(Payload):
 @tool(
     path="/api/forex",
     title="Dollar exchange rates",
-    search_hint="convert currency exchange rate USD EUR JPY dollar euro yen rupee",
+    search_hint="convert currency exchange rate how much USD EUR JPY yen rupees in",
     toolset="core",
     ttl_s=300,
     sources=SOURCES,

@@ -61,7 +61,7 @@ class FundingRates(Payload):
 @tool(
     path="/api/funding-rates",
     title="Perpetual funding rates",
-    search_hint="perps perpetual futures funding leverage long short carry",
+    search_hint="where is highest funding on perps perpetual futures leverage long short",
     ttl_s=60,
     sources=(
         binance_futures.PREMIUMS,

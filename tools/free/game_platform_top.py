@@ -38,7 +38,7 @@ class Game(NamedTuple):
 @tool(
     path="/api/game-platform-top",
     title="Most played games",
-    search_hint="steam games popular most played players video gaming",
+    search_hint="popular steam games most played right now players video gaming moment",
     ttl_s=600,
     sources=(PLAYERS, STORE_ITEMS, TOP100),
     headline=CardValue("0.players_now", "players", "{0.name}", is_series=False),

@@ -25,7 +25,7 @@ class Gas(Payload):
 @tool(
     path="/api/gas",
     title="Ethereum gas",
-    search_hint="ethereum ETH gas fee fees gwei price transaction cost",
+    search_hint="what is the gas price fee on ethereum ETH gwei transaction",
     ttl_s=15,
     sources=GAS_SOURCES,
     headline=CardValue("standard", "gwei", "fast {fast}, base fee {base_fee}"),

@@ -322,7 +322,7 @@ METR: Fallback[tuple[TimeHorizon, ...]] = via(TIME_HORIZONS)
 @tool(
     path="/api/harnesses",
     title="Coding agent benchmarks",
-    search_hint="coding assistant agent AI benchmark leaderboard SWE-bench best score ranking",
+    search_hint="best AI coding assistant agent which does SWE-bench benchmark leaderboard score",
     ttl_s=43200,
     deadline_s=35,  # one board is a document of several megabytes
     sources=(LEADERBOARDS, POLYGLOT, TIME_HORIZONS),

@@ -26,7 +26,12 @@ class Health(TopLevel):
     ts: int
 
 
-@tool(path="/api/health", title="Service health", search_hint="API server up alive version uptime ping", spaced=False)
+@tool(
+    path="/api/health",
+    title="Service health",
+    search_hint="is this server API up alive which version uptime ping",
+    spaced=False,
+)
 async def health(ctx: ToolContext) -> Health:
     """Whether this service is up, its API version, its uptime in seconds and its clock. Never depends on upstreams:
     use service_status for the state of other services.

@@ -31,7 +31,7 @@ class HumansInSpace(Payload):
 @tool(
     path="/api/humans-in-space",
     title="Humans in space",
-    search_hint="astronauts people ISS space station crew how many who",
+    search_hint="how many people astronauts ISS crew who aboard station",
     ttl_s=3600,
     sources=SOURCES,
     deadline_s=30,  # the crews of the stations are a large and slow document

@@ -21,7 +21,7 @@ class InternetPulse(RootModel[list[Target]]):
 @tool(
     path="/api/internet-pulse",
     title="Internet pulse",
-    search_hint="internet slow latency ping connection speed network lag",
+    search_hint="is internet connection slow for me latency ping network speed",
     ttl_s=60,
     sources=(TCP_CONNECT,),
     headline=CardValue("0.latency_ms", "ms", "{0.name}"),

@@ -18,7 +18,7 @@ class Launches(RootModel[Annotated[list[LaunchItem], Field(max_length=SHOWN, des
 @tool(
     path="/api/launches",
     title="Upcoming rocket launches",
-    search_hint="rocket launch next SpaceX NASA schedule upcoming liftoff",
+    search_hint="when is the next rocket launch SpaceX NASA schedule upcoming",
     ttl_s=600,
     sources=chain.SOURCES,
     headline=CardValue("0.name", "", "{0.status}, {0.scheduled_time}"),

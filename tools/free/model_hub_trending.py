@@ -39,7 +39,7 @@ class ModelHubTrending(RootModel[Annotated[list[ModelItem], Field(max_length=SHO
 @tool(
     path="/api/model-hub-trending",
     title="Trending AI models",
-    search_hint="hugging face LLM models open source popular new hottest",
+    search_hint="hottest new open LLM models Hugging Face popular download",
     ttl_s=600,
     sources=(MODELS_LIKED_7D, LAST_CHANGE),
     headline=CardValue("0.id", "", "{0.likes} likes"),

@@ -17,7 +17,7 @@ class Predictions(RootModel[Annotated[list[BetItem], Field(max_length=SHOWN, des
 @tool(
     path="/api/predictions",
     title="Prediction markets",
-    search_hint="odds chance probability bet betting election win polymarket kalshi will",
+    search_hint="what are the odds chance probability of election betting will win year",
     ttl_s=60,
     sources=SOURCES,
     headline=CardValue("0.yes_percent", "%", "{0.question}", is_series=False),

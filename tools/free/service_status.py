@@ -15,7 +15,7 @@ class Services(RootModel[list[ServiceItem]]):
 @tool(
     path="/api/service-status",
     title="Service status",
-    search_hint="down outage incident working broken GitHub OpenAI Claude AWS ChatGPT",
+    search_hint="is it down outage incident again working broken GitHub OpenAI Claude AWS",
     toolset="core",
     ttl_s=60,
     stale_share=0.25,

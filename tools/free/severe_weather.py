@@ -46,7 +46,7 @@ class SevereWeather(Payload):
 @tool(
     path="/api/severe-weather",
     title="Severe weather in the US",
-    search_hint="worst storm storms tornado dangerous extreme America US",
+    search_hint="worst storm storms tornado hurricane dangerous extreme America today",
     ttl_s=60,
     sources=ALERT_SOURCES,
     headline=CardValue("total_active", "warnings", "in the USA, {counts_by_severity.Extreme} extreme"),

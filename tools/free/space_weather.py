@@ -113,7 +113,7 @@ class SpaceWeather(Payload):
 @tool(
     path="/api/space-weather",
     title="Space weather",
-    search_hint="aurora northern lights solar flare geomagnetic storm Kp tonight",
+    search_hint="aurora northern lights visible tonight can see solar flare geomagnetic storm",
     ttl_s=300,
     sources=(KP_INDEX, gfz.KP_INDEX, KP_ESTIMATE, SOLAR_WIND, PROPAGATED_WIND, XRAY_FLUX, ALERTS),
     headline=CardValue("kp_index", "Kp", "{storm_level}, solar wind {solar_wind_speed_kms} km/s"),

@@ -203,7 +203,7 @@ class Stocks(Payload):
 @tool(
     path="/api/stocks",
     title="U.S. stock quotes",
-    search_hint="stock share price ticker Apple Google Tesla S&P gainers losers trading",
+    search_hint="stock share price Apple Google Tesla S&P top gainers losers advancers decliners",
     toolset="core",
     ttl_s=15,
     stale_share=0.25,

@@ -15,7 +15,7 @@ class TechNews(RootModel[Annotated[list[StoryItem], Field(max_length=SHOWN, desc
 @tool(
     path="/api/tech-news",
     title="Tech news front page",
-    search_hint="Hacker News hackernews HN top stories headlines startups programming articles",
+    search_hint="top stories on Hacker News hackernews HN headlines startups programming articles",
     toolset="core",
     ttl_s=60,
     sources=SOURCES,

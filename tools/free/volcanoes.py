@@ -64,7 +64,7 @@ class Listed(NamedTuple):
 @tool(
     path="/api/volcanoes",
     title="Volcanoes",
-    search_hint="volcano eruption erupting lava ash active",
+    search_hint="volcano eruption erupting active right now lava ash",
     ttl_s=3600,
     sources=(WEEKLY_REPORT, ELEVATED_VOLCANOES, EVENTS, *GDACS_SOURCES),
     headline=CardValue("0.name", "", "{0.country}, {0.category}"),

@@ -57,7 +57,8 @@ def rounded(degrees: float | None) -> float | None:
 @tool(
     path="/api/weather",
     title="Weather",
-    search_hint="forecast temperature rain wind humidity sunny hot cold today tomorrow city",
+    search_hint="what is the weather forecast temperature rain wind today tomorrow in city",
+    always_loaded=True,
     toolset="core",
     ttl_s=600,
     sources=(FORECAST, LOCATION_FORECAST, GEOCODING),

@@ -185,7 +185,7 @@ class SeenFires(NamedTuple):
 @tool(
     path="/api/wildfires",
     title="Wildfires",
-    search_hint="fire fires wildfire forest burning acres contained California",
+    search_hint="forest fire wildfire size how big burning California acres contained is it",
     ttl_s=600,
     deadline_s=25,  # six files, two at a time
     sources=(FIRES_AREA, *REGIONS.values(), INCIDENTS),

@@ -19,7 +19,7 @@ class CreditBalance(TopLevel):
 @tool(
     path="/api/payment/balance",
     title="Credit balance",
-    search_hint="credits left remaining balance how many",
+    search_hint="how many credits left remaining balance of my token have",
     tier=Tier.PAYMENT,
     toolset="core",
 )

@@ -53,7 +53,7 @@ class BuyCredits(TopLevel):
     path="/api/payment/buy-credits",
     method="POST",
     title="Buy credits",
-    search_hint="buy purchase credits pay dollars USDC quote price",
+    search_hint="buy purchase dollars of credits pay USDC quote want to",
     tier=Tier.PAYMENT,
     toolset="core",
     quotas=((10, 60), (200, 1800)),

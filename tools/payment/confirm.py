@@ -27,7 +27,7 @@ class ConfirmPayment(TopLevel):
     path="/api/payment/confirm",
     method="POST",
     title="Confirm a payment",
-    search_hint="sent paid USDC transaction hash confirm claim token",
+    search_hint="I paid sent USDC here is my transaction hash confirm claim token",
     tier=Tier.PAYMENT,
     toolset="core",
     deadline_s=30,

@@ -56,7 +56,7 @@ class NoChargeStats(TopLevel):
 @tool(
     path="/api/payment/no-charge-stats",
     title="Calls that were not charged",
-    search_hint="failed calls uncharged not billed refunded free",
+    search_hint="failed calls not charged billed refunded free how many did",
     ttl_s=30,
     spaced=False,
     quotas=((60, 60),),

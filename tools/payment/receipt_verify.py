@@ -68,7 +68,7 @@ class ReceiptVerdict(Sparse, TopLevel):
     path="/api/receipt/verify",
     method="POST",
     title="Verify a receipt",
-    search_hint="check receipt real genuine valid signature proof",
+    search_hint="is this a real genuine receipt valid check signature proof",
     spaced=False,
     quotas=((60, 60),),
     tags={"example_arguments": json.dumps({"receipt": SIGNED_EXAMPLE})},

@@ -57,7 +57,7 @@ class AgentContext(TopLevel):
 @tool(
     path="/api/pro/agent-context",
     title="Agent context",
-    search_hint="system prompt grounding snapshot world state context now",
+    search_hint="system prompt grounding snapshot world state context",
     tier=Tier.PREMIUM,
     credits=2,
     ttl_s=300,

@@ -88,7 +88,7 @@ class CorrelationMatrix(TopLevel):
 @tool(
     path="/api/pro/correlation-matrix",
     title="Correlation matrix",
-    search_hint="correlated correlation oil dollar yields move together",
+    search_hint="correlated correlation of oil and dollar yields how the move together",
     tier=Tier.PREMIUM,
     credits=2,
     ttl_s=1800,

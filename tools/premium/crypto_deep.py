@@ -108,7 +108,7 @@ class PremiumCryptoDeep(TopLevel, Sparse):
 @tool(
     path="/api/pro/crypto-deep",
     title="Crypto in depth",
-    search_hint="top 50 coins weekly change market cap hashrate mempool",
+    search_hint="top 50 coins weekly week change market cap hashrate mempool",
     tier=Tier.PREMIUM,
     credits=2,
     ttl_s=60,

@@ -124,7 +124,7 @@ class Sides(NamedTuple):
 @tool(
     path="/api/pro/exchange-flows",
     title="Exchange flows",
-    search_hint="ETH ethereum inflow outflow flowing into out of exchanges",
+    search_hint="ETH ethereum flowing into out of exchanges inflow outflow is it",
     tier=Tier.PREMIUM,
     credits=2,
     ttl_s=300,

@@ -135,7 +135,7 @@ SOURCES = tuple(
 @tool(
     path="/api/pro/macro",
     title="Macro dashboard",
-    search_hint="dashboard rates gold oil dollar commodities economy indices",
+    search_hint="one dashboard of interest rates gold oil dollar commodities economy indices",
     tier=Tier.PREMIUM,
     credits=2,
     ttl_s=300,

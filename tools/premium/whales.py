@@ -118,7 +118,7 @@ class LargeTransfer(NamedTuple):
 @tool(
     path="/api/pro/whales",
     title="Large transfers",
-    search_hint="whale big large bitcoin BTC ETH transfers transactions moved",
+    search_hint="show whale big large bitcoin BTC ETH transfers happening moved",
     tier=Tier.PREMIUM,
     credits=2,
     ttl_s=300,

@@ -137,7 +137,7 @@ class PremiumWorldDeltas(TopLevel):
 @tool(
     path="/api/pro/world-deltas",
     title="World deltas",
-    search_hint="what changed since last hour new events updates",
+    search_hint="what changed since the last hour new events updates stream",
     tier=Tier.PREMIUM,
     credits=2,
     ttl_s=60,
