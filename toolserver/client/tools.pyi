@@ -2011,7 +2011,7 @@ class Tools:
     def briefing(self, *, limit: int | None = None) -> ToolAnswer[BriefingPayload]:
         """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it. Free; fresh for 60 seconds."""
     def btc_price(self, *, coin: str | None = None) -> ToolAnswer[BtcPricePayload]:
-        """The price of bitcoin, or of any of the 250 largest coins as `coin`, now, with its change, high, low and traded volume of the past 24 hours, and which venue says so. Use it for "what is ETH at?"; for the biggest moves use crypto_movers. Free; fresh for 30 seconds."""
+        """The price now of bitcoin, or of any of the 250 largest coins as `coin`, with its change, high, low and traded volume of the past 24 hours, and which venue says so. For the biggest moves use crypto_movers. Free; fresh for 30 seconds."""
     def earthquakes(self, *, limit: int | None = None) -> ToolAnswer[EarthquakesPayload]:
         """Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth and coordinates. Use it for "any earthquakes today?". Free; fresh for 2 minutes."""
     def find_tools(self, *, q: str | None = None, limit: int | None = None) -> ToolAnswer[FindToolsPayload]:
@@ -2141,7 +2141,7 @@ class AsyncTools:
     async def briefing(self, *, limit: int | None = None) -> ToolAnswer[BriefingPayload]:
         """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it. Free; fresh for 60 seconds."""
     async def btc_price(self, *, coin: str | None = None) -> ToolAnswer[BtcPricePayload]:
-        """The price of bitcoin, or of any of the 250 largest coins as `coin`, now, with its change, high, low and traded volume of the past 24 hours, and which venue says so. Use it for "what is ETH at?"; for the biggest moves use crypto_movers. Free; fresh for 30 seconds."""
+        """The price now of bitcoin, or of any of the 250 largest coins as `coin`, with its change, high, low and traded volume of the past 24 hours, and which venue says so. For the biggest moves use crypto_movers. Free; fresh for 30 seconds."""
     async def earthquakes(self, *, limit: int | None = None) -> ToolAnswer[EarthquakesPayload]:
         """Earthquakes of magnitude 2.5 and above in the past 24 hours, worldwide, newest first, with place, depth and coordinates. Use it for "any earthquakes today?". Free; fresh for 2 minutes."""
     async def find_tools(self, *, q: str | None = None, limit: int | None = None) -> ToolAnswer[FindToolsPayload]:
