@@ -299,7 +299,7 @@ class Face:
         if rejected.status == 402:
             headers.append(self._book.pricing)
         if rejected.status == 429:
-            headers.append((b"ratelimit-policy", self._policy))
+            headers = h.complete_policy(headers, self._policy)
         headers.append((b"content-length", b"%d" % len(body)))
         await send(send_, rejected.status, headers, body, head=scope["method"] == "HEAD")
 

@@ -146,6 +146,12 @@ def limits(policy: bytes, limit_states: list[LimitState]) -> list[Header]:
     return [(b"ratelimit-policy", policy), (b"ratelimit", left.encode())]
 
 
+def complete_policy(headers: list[Header], free: bytes) -> list[Header]:
+    """Return the headers of a 429 in which RateLimit-Policy has all `free` policies if it names one of them."""
+    name = b"ratelimit-policy"
+    return [(name, free) if each == name and value in free.split(b", ") else (each, value) for each, value in headers]
+
+
 def choose_encoding(accept: bytes, size: int) -> str | None:
     """Return the best encoding that the client accepts for a body of `size` bytes, or None for plain bytes."""
     if size < COMPRESS_FROM or not accept:

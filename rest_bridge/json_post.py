@@ -20,14 +20,14 @@ Answer = Callable[[Scope, ParsedRequest, dict[str, Any]], Awaitable[Mapping[str,
 """Answers a request from the members of its body. Raises CallRejected."""
 
 
-def json_post(answer: Answer, facts: SiteFacts) -> Mounted:
-    """Return an ASGI callable that answers only POST."""
+def json_post(answer: Answer, facts: SiteFacts, *, most_bytes: int = MOST_BYTES) -> Mounted:
+    """Return an ASGI callable that answers only POST, with a body of at most `most_bytes`."""
 
     async def read(scope: Scope, receive: Receive) -> bytes:
         if scope["method"] != "POST":
             raise MethodNotAllowed("This address accepts only POST.", headers={"Allow": "POST"})
         request = parse_request(scope)
-        members = from_body(await body_of(receive, request, MOST_BYTES), request.content_type)
+        members = from_body(await body_of(receive, request, most_bytes), request.content_type)
         return json_bytes(await answer(scope, request, members))
 
     always = h.HeaderBook(facts).always

@@ -326,6 +326,9 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "tokens.reissue": "A lost token is replaced by the operator alone, for the one payer of all its purchases,"
         " after 48 hours.",
         "tokens.reissue-objection": "Who holds the token sees that it will be replaced, and may cancel that.",
+        "limits.truth": "A 429 says which rule it is, whether waiting brings other data, and what helps this caller.",
+        "limits.no-spacing": "limits.spacing_s=0 spaces nobody.",
+        "headers.declared": "RateLimit names only policies that RateLimit-Policy of the same response declares.",
         "visitor.token": "A visitor token is `svc_free_` and a MAC over id and issue, unstored; it ends in 30 days.",
         "visitor.forged": "A forged or expired visitor token counts as an invented one, by address, before anything.",
         "visitor.identity": "A visitor token has free limits of its own, spaced by endpoint or as the operator says.",
@@ -567,6 +570,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "operating.small": "The process stays small.",
         "operating.data-dir": "Keys and databases are made in the data directory on first start, mode 0600.",
         "operating.via": "With upstream.via every request goes to /u/HOST/PATH there, as it is, and answers say so.",
+        "operating.demo-spacing": "The demo runs without spacing, unless --limits or a setting of it is given.",
+        "pages.try": "Pages try free tools by a path of their own, with small limits of its own, and mint nothing.",
         "operating.no-limits": "limits.enabled=false takes all limits away.",
         "webhook.target": "A webhook target that is refused is 400 with the reason, and no connection is made.",
         "operating.licence": "Selling needs a decision about licences; without one the service does not start and says"

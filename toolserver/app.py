@@ -27,6 +27,7 @@ from rest_bridge.pages.buy import mount_buying
 from rest_bridge.pages.consent import make_consent_page
 from rest_bridge.pages.operators import OperatorsFace
 from rest_bridge.pages.status import status_handlers
+from rest_bridge.pages.tool import mount_tries
 from rest_bridge.site import site_handlers
 from rest_bridge.x402 import forward_topups
 from toolserver import __version__
@@ -337,6 +338,7 @@ class Service:
         limits, via = self.pipeline.personal, self.settings.upstream.via
         mounted |= mount_buying(self.facts, self.money.payments, via, limits, self.addresses)
         mounted |= mount_visitor_tokens(self.facts, self.visitors, limits, self.addresses)
+        mounted |= mount_tries(self.registry, self.pipeline, self.facts, self.addresses, self.settings.limits)
         mounted |= self.oauth.mount(mcp, make_consent_page(self.facts), self.addresses)
         if self.money.followed is not None and self.settings.ledger.public_url is not None:
             mounted |= forward_topups(self.money.payments, self.facts)
@@ -376,6 +378,13 @@ def make_limits(settings: LimitSettings, clock: Clock, memory: SharedMemory | No
         ),
         uncharged=uncharged_kind(
             per_hour=settings.uncharged_per_hour,
+            monotonic=clock.monotonic,
+            enabled=settings.enabled,
+            keys=settings.clients,
+        ),
+        pages=personal_kind(
+            per_minute=settings.page_tries_per_minute,
+            name="page tries",
             monotonic=clock.monotonic,
             enabled=settings.enabled,
             keys=settings.clients,

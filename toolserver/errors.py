@@ -237,7 +237,7 @@ class RateLimited(CallRejected):
         "`detail` names the rule and what helps. Wait `retry_after_seconds`, then call again. There is no penalty for a"
         " refused call."
     )
-    members = ("retry_after_seconds", "limit", "work")
+    members = ("retry_after_seconds", "limit", "same_data_until", "visitor_token", "work")
 
 
 class InternalError(CallRejected):

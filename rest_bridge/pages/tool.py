@@ -1,4 +1,8 @@
-"""Writes /t/<tool>: the answer as picture, table and JSON; a form to call the tool; code, fields, sources, example."""
+"""Writes /t/<tool>: the answer as picture, table and JSON; a form to call the tool; code, fields, sources, example.
+
+The form tries free tools at a path of its own, with small limits of its own: a reader of the page
+neither uses up the calls of programs at the same address nor gets a token.
+"""
 
 import json
 import shlex
@@ -7,15 +11,27 @@ from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
 
+import msgspec
+
+from rest_bridge import headers as h
+from rest_bridge.asgi import ParsedRequest, Scope
+from rest_bridge.json_post import json_post
 from rest_bridge.pages.render import is_easy, render_page
 from rest_bridge.pages.tool_form import form_fields
+from rest_bridge.routes import Mounted
 from toolserver.calls.arguments import example_call
+from toolserver.calls.pipeline import Pipeline
+from toolserver.core.caller import Addresses, Caller, crowd_of
+from toolserver.errors import InvalidArguments, NotFound
 from toolserver.registry.field_table import payload_rows, rows
 from toolserver.registry.placement import place_arguments
 from toolserver.registry.registry import Operation, Registry, Tier
-from toolserver.registry.site_facts import PREMIUM_LICENCE, Document, SiteFacts, auth, tool_path
+from toolserver.registry.site_facts import PREMIUM_LICENCE, TRY, Document, SiteFacts, auth, tool_path
+from toolserver.settings import LimitSettings
 from toolserver.upstream.source import Source
 
+DAY_S = 86_400
+MOST_TRY = 65_536  # bytes of a request that tries a tool
 MANY = 20  # fields or sources; longer lists are closed on a phone
 LICENCE_WORDS = {
     "yes": "free to use",
@@ -76,6 +92,7 @@ def _describe_form(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
         "path": operation.path,
         "site": facts.base_url.rstrip("/"),
         "auth": auth(operation),
+        "try": TRY if operation.tier is Tier.FREE else None,
         "takes_body": operation.takes_body,
         "enveloped": operation.enveloped,
         "kept": is_kept(operation),
@@ -122,3 +139,29 @@ def _describe(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
 
 def _list_creators(operation: Operation) -> list[str]:
     return list(dict.fromkeys(source.licence.attribution for source in operation.sources))
+
+
+def mount_tries(
+    registry: Registry, pipeline: Pipeline, facts: SiteFacts, addresses: Addresses, limits: LimitSettings
+) -> dict[str, Mounted]:
+    """Return the app, by path, that answers `POST {"tool", "arguments"}` with the answer of a free tool.
+
+    Tries count by address, or by the /48 of one, and in no other limit.
+    """
+
+    async def answer(scope: Scope, request: ParsedRequest, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        name, arguments = message.get("tool"), message.get("arguments", {})
+        if not isinstance(name, str) or not isinstance(arguments, dict):
+            raise InvalidArguments("Send `tool` (a name) and `arguments` (an object).", errors=[])
+        operation = registry.get(name)
+        if operation is None or operation.tier is not Tier.FREE:
+            raise NotFound("There is no free tool of this name.")
+        peer = scope.get("client") or ("unknown", 0)
+        crowd = crowd_of(addresses.client(peer[0], h.text(request.forwarded)))
+        await pipeline.pages.count(crowd, "page tries a day", [(limits.page_tries_per_day, DAY_S)])
+        caller = Caller(crowd, agent=h.text(request.agent) or "", transport="page", limited=False)
+        outcome = await pipeline.call(operation, arguments, caller)
+        tried: dict[str, Any] = msgspec.json.decode(outcome.rendered.payload)
+        return tried
+
+    return {TRY: json_post(answer, facts, most_bytes=MOST_TRY)}

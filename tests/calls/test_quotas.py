@@ -200,10 +200,15 @@ def test_all_clients_of_a_wider_network_have_sixteen_times_the_quota():
     ("name", "rule"),
     [
         ("daily", "The free tier allows 5 calls per 60 s."),
-        ("spacing of a /48", "The free tier allows 5 calls per 60 s."),
+        ("daily of a /48", "All addresses of an IPv6 /48 together get 5 free calls per 60 s."),
+        ("spacing of a /48", "All addresses of an IPv6 /48 together get 5 calls of one free endpoint per 60 s."),
+        ("distinct ip of a /48", "All addresses of an IPv6 /48 together get 5 different values of ip per 60 s."),
+        ("questions gas of a /48", "All addresses of an IPv6 /48 together get 5 different questions to gas per 60 s."),
         ("questions number", "number answers 5 different questions per 60 s and caller."),
         ("distinct ip port", "5 different values of ip and port are answered per 60 s. Repeats are exempt."),
-        ("premium", "At most 5 calls per 60 s are answered here."),
+        ("personal", "Payment, receipt and account tools together answer 5 calls per 60 s and caller."),
+        ("premium", "Premium tools answer 5 calls per 60 s and token."),
+        ("receipt_verify", "At most 5 calls per 60 s are answered here."),
     ],
 )
 def test_each_quota_says_its_rule(name, rule):
@@ -213,7 +218,11 @@ def test_each_quota_says_its_rule(name, rule):
 @pytest.mark.parametrize(("wait_s", "told_s"), [(0.0, 1), (0.2, 1), (1.0, 1), (1.01, 2), (29.5, 30)])
 def test_a_wait_is_told_in_whole_seconds_that_suffice(wait_s, told_s):
     refused = make_rejection(Quota("spacing", 1, 60), Verdict(False, 0, 59.5, wait_s))
-    assert refused.headers == {"Retry-After": str(told_s), "RateLimit": '"spacing";r=0;t=60'}
+    assert refused.headers == {
+        "Retry-After": str(told_s),
+        "RateLimit-Policy": '"spacing";q=1;w=60',
+        "RateLimit": '"spacing";r=0;t=60',
+    }
     assert refused.extra == {"retry_after_seconds": told_s, "limit": "spacing"}
 
 

@@ -422,7 +422,11 @@ def test_the_day_and_the_distance_are_told_as_they_are_counted():
     assert len(free.take("192.0.2.1", "weather")) == 2
     with pytest.raises(RateLimited) as refused:
         free.take("192.0.2.1", "weather")
-    assert refused.value.headers == {"Retry-After": "30", "RateLimit": '"spacing";r=0;t=30'}
+    assert refused.value.headers == {
+        "Retry-After": "30",
+        "RateLimit-Policy": '"spacing";q=1;w=30',
+        "RateLimit": '"spacing";r=0;t=30',
+    }
     assert len(free.take("192.0.2.1", "weather", spaced=False)) == 1
     off = FreeLimits(daily=1, spacing_s=30, monotonic=lambda: 0.0, enabled=False)
     assert [off.take("192.0.2.1", "weather") for _ in range(3)] == [[], [], []]
@@ -434,7 +438,7 @@ def test_account_tools_have_sixty_calls_a_minute_and_none_are_counted_where_limi
         limits.take("a", "tool")
     limits.check("b", "tool")
     for refuse in (limits.check, limits.take):
-        with pytest.raises(RateLimited, match=r"At most 60 calls per 60 s are answered here\. Try again in 1 s"):
+        with pytest.raises(RateLimited, match=r"together answer 60 calls per 60 s and caller\. Try again in 1 s"):
             refuse("a", "tool")
     off = PersonalLimits(per_minute=1, monotonic=lambda: 0.0, enabled=False)
     for _ in range(3):

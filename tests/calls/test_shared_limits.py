@@ -84,7 +84,11 @@ async def test_a_call_that_is_too_soon_is_refused_and_costs_nothing(engine, cloc
         for _ in range(20):
             with pytest.raises(RateLimited, match="gas is answered once in 30 s for a client") as refused:
                 await free.count("a", "gas")
-        assert refused.value.headers == {"Retry-After": "10", "RateLimit": '"spacing";r=0;t=10'}
+        assert refused.value.headers == {
+            "Retry-After": "10",
+            "RateLimit-Policy": '"spacing";q=1;w=30',
+            "RateLimit": '"spacing";r=0;t=10',
+        }
         assert (await free.count("a", "forex"))[0].remaining == 3
         clock.now += 10
         await free.count("a", "gas")

@@ -153,7 +153,11 @@ def test_a_suspect_is_told_how_long_to_wait(tokens, now):
         RateLimited, match=r"Too many unknown tokens came from this address\. Try again in 1 s\."
     ) as told:
         tokens.check(caller(1000))
-    assert told.value.headers == {"Retry-After": "1", "RateLimit": '"unknown tokens";r=0;t=59'}
+    assert told.value.headers == {
+        "Retry-After": "1",
+        "RateLimit-Policy": '"unknown tokens";q=30;w=60',
+        "RateLimit": '"unknown tokens";r=0;t=59',
+    }
     assert told.value.extra["retry_after_seconds"] == 1
 
 

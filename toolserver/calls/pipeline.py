@@ -49,6 +49,7 @@ import time
 from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from functools import partial
 from typing import Any
 
@@ -63,10 +64,19 @@ from toolserver.calls.paid_call import (
     PaidCallRunner,
     show_answer,
 )
-from toolserver.calls.rate_limit import KEYS, TOKEN_CLIENT, Bucket, CallLimits, LimitState, Quota, find_distinct_quota
+from toolserver.calls.rate_limit import (
+    KEYS,
+    TOKEN_CLIENT,
+    Bucket,
+    CallLimits,
+    LimitState,
+    Quota,
+    find_distinct_quota,
+    name_quota,
+)
 from toolserver.calls.response import Disconnected, Receive, RenderedResponse, run_unless_disconnected
 from toolserver.calls.response_cache import ResponseCache
-from toolserver.calls.visitor_tokens import VisitorTokens
+from toolserver.calls.visitor_tokens import VISITOR_CLIENT, VisitorTokens
 from toolserver.core.caller import VISITOR, Caller, is_visitor_token, token_hash, well_formed
 from toolserver.core.metrics import Metrics, Usage
 from toolserver.errors import (
@@ -84,6 +94,7 @@ from toolserver.errors import (
 )
 from toolserver.money.ledger.protocol import Ledger
 from toolserver.registry.registry import Operation, Tier
+from toolserver.registry.site_facts import VISITOR_TOKENS
 from toolserver.sql.errors import StorageFailed
 
 log = logging.getLogger(__name__)
@@ -201,7 +212,7 @@ class TokenChecks:
             wait = max(1, int(verdict.retry_after_s + 0.999))
             raise RateLimited(
                 f"Too many unknown tokens came from this address. Try again in {wait} s.",
-                headers={"Retry-After": str(wait), "RateLimit": LimitState(TOKEN_TRIES, verdict.reset_s).header},
+                headers=name_quota(TOKEN_TRIES, verdict.reset_s, wait),
                 retry_after_seconds=wait,
                 limit=TOKEN_TRIES.name,
             )
@@ -290,6 +301,7 @@ class Pipeline:
     ) -> None:
         self.answers, self.metrics, self.usage, self.ledger = answers, metrics, usage, money.ledger
         self.limits, self.personal, self.premium = limits.free, limits.personal, limits.premium
+        self.pages = limits.pages
         self.asked_at: dict[str, float] = {}  # when each tool that the background keeps fresh was last called
         self.tokens = TokenChecks(
             money.ledger, visitors, monotonic=answers.clock.monotonic, enabled=limits.free.enabled
@@ -465,15 +477,34 @@ class Pipeline:
         if client is None or not self.limits.enabled:
             return []
         limit_states: list[LimitState] = []
-        if operation.quotas:
-            await self.personal.look(client, operation.name, operation.quotas)
-        if operation.spaced:
-            limit_states = await self.limits.count(
-                client, operation.name, question=key, spaced=spaced, distinct=distinct
-            )
-        if operation.quotas:
-            await self.personal.count(client, operation.name, operation.quotas)
+        try:
+            if operation.quotas:
+                await self.personal.look(client, operation.name, operation.quotas)
+            if operation.spaced:
+                limit_states = await self.limits.count(
+                    client, operation.name, question=key, spaced=spaced, distinct=distinct
+                )
+            if operation.quotas:
+                await self.personal.count(client, operation.name, operation.quotas)
+        except RateLimited as rejected:
+            self._say_what_helps(rejected, key, client)
+            raise
         return limit_states
+
+    def _say_what_helps(self, rejected: RateLimited, key: Hashable, client: str) -> None:
+        """Add to the refusal of a free call whether waiting brings other data, and where limits of one's own are."""
+        kept, now = self.answers.find_newest(key), self.answers.clock.now()
+        if kept is not None:
+            left = kept.left(now.timestamp())
+            if left > rejected.extra["retry_after_seconds"]:
+                until = (now + timedelta(seconds=left)).replace(microsecond=0)
+                rejected.detail += f" Waiting brings the same data until {until:%H:%M:%S} UTC, in {left} s."
+                rejected.extra["same_data_until"] = until.isoformat().replace("+00:00", "Z")
+            else:
+                rejected.detail += " By then there may be newer data."
+        if not client.startswith((TOKEN_CLIENT, VISITOR_CLIENT)):
+            rejected.detail += " A visitor token, which is free, has limits of its own: `visitor_token` says where."
+            rejected.extra["visitor_token"] = VISITOR_TOKENS
 
     async def _answer_personal(self, call: Call) -> Outcome:
         """Return an answer for this caller alone. It is made for each call, knowing the caller, and never cached."""

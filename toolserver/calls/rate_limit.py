@@ -26,6 +26,7 @@ from toolserver.errors import PaymentRequired, RateLimited
 from toolserver.registry.registry import Operation
 
 _FREE = ("daily", "spacing")
+_WIDE = " of a /48"
 WIDER = 16  # all clients of a /48 together may use this many times the quota of one /64
 KEYS = 200_000  # per bucket; above it the least recently seen clients are forgotten, which only favours them
 DROPPED = 3  # clients with a full bucket dropped with each call: more than are added, so that they do not accumulate
@@ -41,8 +42,9 @@ class Quota:
 
     @property
     def policy(self) -> str:
-        """The quota as an item of the header RateLimit-Policy."""
-        return f'"{self.name}";q={self.quota};w={self.window_s:g}'
+        """The quota as an item of the header RateLimit-Policy: a list of RFC 9651, whose decimals have three digits."""
+        window = f"{self.window_s:.3f}".rstrip("0").rstrip(".")
+        return f'"{self.name}";q={self.quota};w={window}'
 
     def remaining(self, reset_s: float) -> int:
         """Return the calls left to a client whose quota is full again in `reset_s` seconds."""
@@ -51,14 +53,22 @@ class Quota:
 
     def widen(self) -> "Quota":
         """Return the quota that all clients of one IPv6 /48 share."""
-        return Quota(f"{self.name} of a /48", self.quota * WIDER, self.window_s)
+        return Quota(self.name + _WIDE, self.quota * WIDER, self.window_s)
 
 
 def _describe(quota: Quota) -> str:
     """Return the rule of a quota as a sentence, by the quota's name."""
     allowed = f"{quota.quota} calls per {quota.window_s:g} s"
-    if quota.name.split()[0] in _FREE:
+    if quota.name.endswith(_WIDE):
+        return (
+            f"All addresses of an IPv6 /48 together get {quota.quota} {_name_counted(quota)} per {quota.window_s:g} s."
+        )
+    if quota.name in _FREE:
         return f"The free tier allows {allowed}."
+    if quota.name == "personal":
+        return f"Payment, receipt and account tools together answer {allowed} and caller."
+    if quota.name == "premium":
+        return f"Premium tools answer {allowed} and token."
     if quota.name.startswith("questions "):
         endpoint = quota.name.split()[1]
         return f"{endpoint} answers {quota.quota} different questions per {quota.window_s:g} s and caller."
@@ -66,6 +76,19 @@ def _describe(quota: Quota) -> str:
         names = " and ".join(quota.name.split()[1:])
         return f"{quota.quota} different values of {names} are answered per {quota.window_s:g} s. Repeats are exempt."
     return f"At most {allowed} are answered here."
+
+
+def _name_counted(quota: Quota) -> str:
+    """Return what the quota of a /48 counts, in words."""
+    name = quota.name.removesuffix(_WIDE)
+    kind, _, rest = name.partition(" ")
+    words = {
+        "daily": "free calls",
+        "spacing": "calls of one free endpoint",
+        "questions": f"different questions to {rest}",
+        "distinct": f"different values of {rest.replace(' ', ' and ')}",
+    }
+    return words.get(kind, name)
 
 
 class Verdict(NamedTuple):
@@ -187,12 +210,18 @@ class LimitState(NamedTuple):
         return f'"{quota.name}";r={quota.remaining(reset_s)};t={int(reset_s + 0.999)}'
 
 
+def name_quota(quota: Quota, reset_s: float, wait_s: int) -> dict[str, str]:
+    """Return the headers of a refusal: how long to wait, the quota that is exceeded, and its policy."""
+    state = LimitState(quota, reset_s).header
+    return {"Retry-After": str(wait_s), "RateLimit-Policy": quota.policy, "RateLimit": state}
+
+
 def make_rejection(quota: Quota, verdict: Verdict, rule: str | None = None) -> RateLimited:
     """Return the refusal of a call that exceeds a quota, with its rule, or `rule`, and how long to wait."""
     wait = max(1, int(verdict.retry_after_s + 0.999))
     return RateLimited(
         f"{rule or _describe(quota)} Try again in {wait} s.",
-        headers={"Retry-After": str(wait), "RateLimit": LimitState(quota, verdict.reset_s).header},
+        headers=name_quota(quota, verdict.reset_s, wait),
         retry_after_seconds=wait,
         limit=quota.name,
     )
@@ -284,15 +313,15 @@ class FreeLimits:
         keys: int = KEYS,
         scope: Literal["endpoint", "question"] = "endpoint",
     ) -> None:
-        """`scope` says what callers without a token are spaced by."""
-        self.enabled, self._by_question = enabled, scope == "question"
+        """`scope` says what callers without a token are spaced by. With `spacing_s` of 0, nobody is spaced."""
+        self.enabled, self._by_question, self._spaces = enabled, scope == "question", spacing_s > 0
         self._monotonic = monotonic
         self._questions: dict[str, Quota] = {}  # by endpoint
         self.daily = Bucket(Quota("daily", daily, 86400), monotonic=monotonic, keys=keys)
-        self.spacing = Bucket(Quota("spacing", 1, spacing_s), monotonic=monotonic, keys=keys)
+        self.spacing = Bucket(Quota("spacing", 1, spacing_s or 1), monotonic=monotonic, keys=keys)
         self._wide = [Bucket(each.quota.widen(), monotonic=monotonic, keys=keys) for each in (self.daily, self.spacing)]
         self.distinct = DistinctValueLimit(monotonic=monotonic, clients=keys)
-        self.policy = f"{self.daily.quota.policy}, {self.spacing.quota.policy}"
+        self.policy = self.daily.quota.policy + (f", {self.spacing.quota.policy}" if self._spaces else "")
 
     def take(
         self,
@@ -314,6 +343,7 @@ class FreeLimits:
         """
         if not self.enabled:
             return []
+        spaced = spaced and self._spaces
         now, by_question = self._monotonic(), self._is_spaced_by_question(client)
         key = f"{client} {endpoint} {question!r}" if by_question else f"{client} {endpoint}"
         daily, spacing = self.daily, self.spacing
@@ -393,7 +423,7 @@ class FreeLimits:
 
     def give_back_spacing(self, client: str, endpoint: str, question: Hashable = None) -> None:
         """Undo the spacing count of a call that was answered with a 304 or a 400, also that of its /48."""
-        if self.enabled:
+        if self.enabled and self._spaces:
             for bucket, key in self._list_spacing(client, endpoint, question):
                 bucket.give_back(key)
 
@@ -541,9 +571,10 @@ def _name_key(payer: str, tool: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class CallLimits:
-    """Every limit on calls: of the free tier, of payment and account tools, of paid calls, and of uncharged ones."""
+    """Every limit on calls: of the free tier, of payment and account tools, of paid and uncharged calls, of pages."""
 
     free: FreeLimits
     personal: PersonalLimits
     premium: PersonalLimits
     uncharged: UnchargedLimit
+    pages: PersonalLimits

@@ -173,8 +173,8 @@ class SharedFreeLimits(FreeLimits):
     ) -> None:
         super().__init__(daily=daily, spacing_s=spacing_s, **more)
         self._counter = SharedCounter(memory, now)
-        spacing = share(self.spacing.quota, memory.instances)
-        self._own = FreeLimits(daily=divide(daily, memory.instances), spacing_s=spacing.window_s, **more)
+        own_spacing_s = share(self.spacing.quota, memory.instances).window_s if self._spaces else 0
+        self._own = FreeLimits(daily=divide(daily, memory.instances), spacing_s=own_spacing_s, **more)
 
     async def count(
         self,
@@ -187,6 +187,7 @@ class SharedFreeLimits(FreeLimits):
     ) -> list[LimitState]:
         if not self.enabled:
             return []
+        spaced = spaced and self._spaces
         steps = self._list_steps(client, endpoint, question=question, spaced=spaced, distinct=distinct)
         try:
             verdicts = await self._counter.count(steps)
@@ -229,7 +230,7 @@ class SharedFreeLimits(FreeLimits):
         return [*steps, LimitStep("b", self.daily.quota, client)]
 
     def give_back_spacing(self, client: str, endpoint: str, question: Hashable = None) -> None:
-        if self.enabled:
+        if self.enabled and self._spaces:
             counted = self._list_spacing(client, endpoint, question)
             self._counter.send([LimitStep("r", bucket.quota, key) for bucket, key in counted])
             self._own.give_back_spacing(client, endpoint, question)

@@ -20,7 +20,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import NamedTuple
 
-from toolserver.calls.rate_limit import KEYS, Quota
+from toolserver.calls.rate_limit import KEYS, Quota, name_quota
 from toolserver.clock import Clock
 from toolserver.core.caller import VISITOR, wider_network
 from toolserver.core.private_file import ensure_random_file
@@ -239,11 +239,7 @@ class VisitorIssuer:
         left = max(0, quota.quota - (count.issued if work or count.issued >= rules.most else count.of_network))
         rejection = RateLimited(
             text,
-            headers={
-                "Retry-After": str(wait),
-                "RateLimit-Policy": quota.policy,
-                "RateLimit": f'"{quota.name}";r={left};t={wait}',
-            },
+            headers=name_quota(quota, wait, wait) | {"RateLimit": f'"{quota.name}";r={left};t={wait}'},
             retry_after_seconds=wait,
             limit=quota.name,
         )

@@ -27,15 +27,16 @@ from toolserver.world.state import SharedSimClock, WorldState
 @click.command()
 @listening_options
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the simulated world")
-def demo(ready_json: bool, seed: int, **flags: Any) -> None:
+@click.option("--limits", is_flag=True, help="Space free calls as a service does: one per endpoint every 30 s")
+def demo(ready_json: bool, seed: int, limits: bool, **flags: Any) -> None:
     """Serve the tools with a simulated world and a funded token: everything works offline.
 
-    Without --data-dir, nothing is left behind on disk.
+    Without --data-dir, nothing is left behind on disk. Free calls are spaced only with --limits.
     """
     with TemporaryDirectory(prefix="toolserver-demo-") as own:  # demo credits are never stored beside real ones
         flags["data_dir"] = flags["data_dir"] or Path(own)
         settings = prepare_settings(**flags)
-        run_async(settings, demo_command, settings, flags, seed=seed, ready_json=ready_json)
+        run_async(settings, demo_command, settings, flags, seed=seed, spaced=limits, ready_json=ready_json)
 
 
 async def demo_command(
@@ -44,6 +45,7 @@ async def demo_command(
     *,
     seed: int,
     ready_json: bool,
+    spaced: bool = False,
     serve: Callable[..., Awaitable[None]] = serve_until,
 ) -> None:
     """Run the world and the service until a signal stops them. `flags` are the options of the command line.
@@ -63,7 +65,7 @@ async def demo_command(
         state = WorldState(seed=seed)
         port = await tasks.start(serve_upstreams, state, tool_packages(settings.tools), "127.0.0.1", 0)
         world_url = f"http://127.0.0.1:{port}"
-        settings = make_demo_settings(settings, world_url)
+        settings = make_demo_settings(settings, world_url, spaced=spaced)
         facts = {"world_url": world_url, "chain_url": chain_url(world_url), "token": token, "credits": DEMO_CREDITS}
 
         def describe_purchase(base_url: str) -> str:
@@ -71,7 +73,9 @@ async def demo_command(
 
         notice = ReadyNotice(ready_json, facts, describe_purchase)
         if settings.workers > 1:
-            await supervise(settings, flags, stop, notice, world={"world_url": world_url, "token": token})
+            await supervise(
+                settings, flags, stop, notice, world={"world_url": world_url, "token": token, "spaced": spaced}
+            )
         else:
             await serve(settings, stop, notice, prepare=fund_with(token), clock=SharedSimClock(state.clock))
         tasks.cancel_scope.cancel()

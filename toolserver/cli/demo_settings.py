@@ -10,11 +10,17 @@ from toolserver.settings import Settings, SourceSettings, WebhookSettings
 DEMO_CREDITS = 500
 
 
-def make_demo_settings(settings: Settings, world_url: str) -> Settings:
-    """Return the settings of a service that uses the simulated world at this address and sells credits on its chain."""
+def make_demo_settings(settings: Settings, world_url: str, *, spaced: bool = False) -> Settings:
+    """Return the settings of a service that uses the simulated world at this address and sells credits on its chain.
+
+    Free calls are spaced only with `spaced`, or if the settings say how: who tries a demo asks again at once.
+    """
     upstream = settings.upstream.model_copy(update={"via": world_url})
     changed = {"upstream": upstream, "payments": demo_payments(world_url), "webhooks": _demo_webhooks(settings)}
-    return settings.model_copy(update=changed | {"sources": _demo_sources(settings)})
+    limits = settings.limits
+    if not spaced and "spacing_s" not in limits.model_fields_set:
+        limits = limits.model_copy(update={"spacing_s": 0})
+    return settings.model_copy(update=changed | {"sources": _demo_sources(settings), "limits": limits})
 
 
 def fund_with(token: str) -> Callable[[Service], Awaitable[None]]:

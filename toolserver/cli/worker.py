@@ -120,7 +120,7 @@ def _obey(orders: dict[str, Any]) -> None:
     settings = prepare_settings(**orders["flags"])
     name_worker(orders["number"])
     if orders["world"]:
-        settings = make_demo_settings(settings, orders["world"]["world_url"])
+        settings = make_demo_settings(settings, orders["world"]["world_url"], spaced=orders["world"]["spaced"])
     settings = make_worker_settings(settings, orders["number"])
     make_data_dir(settings.data_dir)
     run_async(settings, functools.partial(work, settings, orders))

@@ -49,13 +49,13 @@ async def supervise(
     stop: anyio.Event,
     notice: ReadyNotice,
     *,
-    world: Mapping[str, str] | None = None,
+    world: Mapping[str, Any] | None = None,
 ) -> None:
     """Run the workers of a service until `stop` is set. SIGHUP renews them one after another.
 
     `flags` are the options of the command line, which each worker reads again. The notice is published when all workers
-    are ready. `world` has the `world_url` and `token` of a demo. Raises SystemExit if the workers cannot be started or
-    kept running.
+    are ready. `world` has the `world_url` and `token` of a demo, and whether it is `spaced`. Raises SystemExit if the
+    workers cannot be started or kept running.
     """
     listeners = Listeners.open_for_workers(settings, settings.workers)
     options = {name: str(value) if isinstance(value, Path) else value for name, value in flags.items()}

@@ -59,6 +59,8 @@ def body(code: str, detail: str, *, facts: SiteFacts, request_id: str, **extra: 
     else:
         url = facts.url(f"/problems/{code}")
         head = {"type": url, "title": problem.title, "status": problem.status, "error": code}
+    if "visitor_token" in extra:
+        extra["visitor_token"] = f"POST {facts.url(extra['visitor_token'])}"
     members: dict[str, Any] = _mask({"detail": detail, "request_id": request_id, **extra})
     return {**head, **members}
 

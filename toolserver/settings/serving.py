@@ -15,7 +15,9 @@ class LimitSettings(SettingsPart):
     enabled: bool = Field(True, description="Whether limits apply; switch off for benchmarks only")
     daily: int = Field(100_000, ge=1, description="Calls per day and client over all free endpoints")
     spacing_s: float = Field(
-        30, gt=0, description="Seconds between two calls of one client to one endpoint; see spacing_scope"
+        30,
+        ge=0,
+        description="Seconds between two calls of one client to one endpoint; see spacing_scope; 0: none",
     )
     spacing_scope: Literal["endpoint", "question"] = Field(
         "endpoint",
@@ -30,6 +32,10 @@ class LimitSettings(SettingsPart):
         description="Premium calls per hour, payer (a token with its allowances) and tool that may end uncharged, and"
         " webhook bodies per hour and payer that may be refused",
     )
+    page_tries_per_minute: int = Field(
+        12, ge=1, description="Free tools that the pages of tools try per minute and address (IPv6: /48)"
+    )
+    page_tries_per_day: int = Field(200, ge=1, description="The same per day")
     visitor_cheap_per_day: int = Field(
         3, ge=0, description="Visitor tokens per day (UTC) and address that take no proof of work"
     )

@@ -128,6 +128,7 @@ def test_the_script_is_told_how_the_tool_is_called():
         "path": "/api/pro/deep",
         "site": "https://data.example",
         "auth": "bearer",
+        "try": None,
         "takes_body": False,
         "enveloped": False,
         "kept": False,
@@ -138,6 +139,7 @@ def test_the_script_is_told_how_the_tool_is_called():
     }
     assert told(body("btc_price", PROJECT))["value"] == PROJECT["btc_price"].headline.value
     assert told(body("digest"))["kept"] is True
+    assert told(body("digest"))["try"] == "/t/try"
 
 
 def test_a_tool_is_described_as_a_data_set_that_is_free_or_not():

@@ -69,9 +69,9 @@ async function run(event) {
   try {
     const token = getToken();
     if (tool.auth === "bearer" && !looksLikeToken(token)) throw new Problem("missing_token", "This tool needs a token: svc_live_ followed by 64 characters.");
-    const { path, query, body } = placeArguments(tool, readForm());
+    const given = readForm();
     const begun = performance.now();
-    const answer = await fetchJson(path, { method: tool.method, query: Object.fromEntries(query), body, token: tool.auth === "bearer" ? token : "" });
+    const answer = tool.try ? await tryTool(given) : await callTool(given, tool.auth === "bearer" ? token : "");
     ran = true;
     const left = answer.headers.get("x-credits-remaining");
     const took = `${formatNumber(Math.round(performance.now() - begun))} ms`;
@@ -83,6 +83,16 @@ async function run(event) {
   } finally {
     button.disabled = false;
   }
+}
+
+/** Try a free tool, which counts for this page alone and not as a call of the reader's address. */
+function tryTool(given) {
+  return fetchJson(tool.try, { method: "POST", body: { tool: tool.name, arguments: given } });
+}
+
+function callTool(given, token) {
+  const { path, query, body } = placeArguments(tool, given);
+  return fetchJson(path, { method: tool.method, query: Object.fromEntries(query), body, token });
 }
 
 /**
