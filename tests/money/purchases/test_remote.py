@@ -130,6 +130,12 @@ async def test_a_top_up_is_passed_on_as_it_comes_and_so_is_the_answer():
     assert "cookie" not in request.headers
 
 
+async def test_a_visitor_token_is_not_passed_on():
+    transport, asked = saying(200, {"token": "t"})
+    await passed(transport, authorization=f"Bearer svc_free_{'a' * 64}")
+    assert "authorization" not in asked[0].headers
+
+
 async def test_a_top_up_while_the_other_service_is_away_is_refused():
     answer = await passed(saying(200, httpx.ConnectError("refused"))[0])
     assert (answer.status_code, answer.content, answer.headers["retry-after"]) == (402, b"billing_unavailable", "15")

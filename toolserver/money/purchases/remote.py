@@ -14,6 +14,7 @@ from urllib.parse import urlencode
 
 import msgspec
 
+from toolserver.core.caller import bearer, is_visitor_token
 from toolserver.core.http import (
     BodyTooLarge,
     HttpAnswer,
@@ -254,6 +255,8 @@ def report_unreachable(why: str) -> PaymentRequired:
 def forward_to(desk: RemotePurchases, path: str, *, refused: Callable[[CallRejected], tuple[int, bytes]]) -> Asgi:
     """Return an ASGI callable that passes a request on unchanged and returns status and bytes of the response.
 
+    Only a visitor token, which is known here alone, is left out.
+
     `refused` renders our own errors: that the other service cannot be reached, or that the body is too large.
     """
 
@@ -261,6 +264,8 @@ def forward_to(desk: RemotePurchases, path: str, *, refused: Callable[[CallRejec
         scope: MutableMapping[str, Any], receive: Callable[[], Awaitable[Any]], send: Callable[[Any], Awaitable[None]]
     ) -> None:
         headers = {k.decode("latin-1"): v.decode("latin-1") for k, v in scope["headers"] if k.lower() in _THERE}
+        if is_visitor_token(bearer(headers.get("authorization"))):
+            del headers["authorization"]
         try:
             body = await _read_body(receive)
             answer = await desk.pass_on(scope["method"], path, body, headers, TOPUP_S)
