@@ -24,7 +24,7 @@ EXPOSED = (
     "Age, Cache-Status, Content-Digest, Deprecation, ETag, Link, Payment-Required, Payment-Response, "
     "Preference-Applied, RateLimit, "
     "RateLimit-Policy, Retry-After, Sunset, "
-    "X-Credits-Remaining, X-Request-Id, X-Service-Deprecation, X-Service-Pricing, "
+    "X-Credits-Alert, X-Credits-Remaining, X-Request-Id, X-Service-Deprecation, X-Service-Pricing, "
     "X-Service-Receipt, X-Service-Receipt-Id"
 )
 ALLOWED = (
@@ -223,6 +223,8 @@ def paid_headers(outcome: Outcome, lines: Sequence[Header] = ()) -> list[Header]
     headers: list[Header] = []
     if outcome.credits_remaining is not None:
         headers.append((b"x-credits-remaining", b"%d" % outcome.credits_remaining))
+    if outcome.alerts:
+        headers.append((b"x-credits-alert", ", ".join(outcome.alerts).encode()))
     if outcome.receipt_id:
         headers.append((b"x-service-receipt-id", outcome.receipt_id.encode()))
         headers.append((b"x-service-receipt", outcome.receipt.encode()) if outcome.receipt else _BY_REFERENCE)

@@ -301,6 +301,10 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "tokens.hashed": "A token is stored only as its SHA-256.",
         "tokens.fingerprint": "Its owner knows a token by 16 hex digits of its SHA-256; in public nothing names it.",
         "tokens.revoked": "The operator can revoke a token; a payment that is undone revokes it too.",
+        "tokens.cap": "The owner of a token sets a cap per UTC day, which no concurrency crosses; 402 names it.",
+        "tokens.alerts": "Paid answers say in a header and in _meta which thresholds of the token's owner are crossed.",
+        "tokens.freeze": "A token that its owner has frozen pays for nothing until it is thawed; 402 says how.",
+        "tokens.limits-children": "Cap and freeze of a token bind its allowances, which cannot change them.",
         "tokens.stdio": "stdio takes the token from TOOLSERVER_TOKEN.",
         "tokens.placeholder": "An empty bearer and the placeholder of a token count as absent on REST and MCP.",
         "tokens.malformed": "An authorization that is no valid bearer token is 402 where a token is needed and ignored"

@@ -154,6 +154,7 @@ async def test_tools_of_allowances_are_listed_where_the_followed_ledger_has_some
 
     assert ("allowance_list" in {operation.name for operation in listed.chosen(toolset="all")}) is keeps
     assert listed.get("allowance_list") is not None
+    assert "token_update" not in {operation.name for operation in listed.listed}
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@
   `find_word` finds a name that a caller spelled in another case, `find_similar` finds names similar to a wrong one.
 - Sales, for the payment tools: a `Claim`, `atomic` units of USDC, and `CREDIT_PRICE`, the price of a credit as text.
 - Allowances, for the account tools: an `AllowanceWish` becomes one, shown as `AllowanceDetails`.
+- Limits that an owner sets on a token, for the account tools: a `LimitWish`.
 - Statements, for the account tools: a `StatementRange` selects `StatementLine`s.
 - Webhooks, for the account tools: a `SubscriptionRequest` with its `ConditionInput` becomes a `WebhookSubscription`,
   each delivery of which is a `WebhookFire`.
@@ -38,6 +39,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from toolserver.calls.allowances import AllowanceDetails as AllowanceDetails
     from toolserver.calls.allowances import AllowanceWish as AllowanceWish
+    from toolserver.calls.token_limits import LimitWish as LimitWish
     from toolserver.context.context import Cursor as Cursor
     from toolserver.context.context import Fallback as Fallback
     from toolserver.context.context import FallbackReader as FallbackReader

@@ -44,6 +44,7 @@ from toolserver.calls.shared_limits import (
     SharedUnchargedLimit,
     SharedVisitorCounts,
 )
+from toolserver.calls.token_limits import TOKEN_PATH, TokenLimits
 from toolserver.calls.visitor_tokens import (
     KEY_BYTES,
     VisitorCounts,
@@ -212,6 +213,7 @@ class Service:
                 blocks=settings.onchain.blocks,
                 x402=topups_of(money.x402, money.ledger),
                 allowances=Allowances(money.ledger, registry, clock),
+                limits=TokenLimits(money.own, clock),
             )
             registry = await unlist_unavailable(registry, settings, money)
             info.tools = ToolIndex(registry.listed)
@@ -419,6 +421,8 @@ def make_visitor_issuer(
 async def unlist_unavailable(registry: Registry, settings: Settings, money: MoneyParts) -> Registry:
     """Return the registry without the tools of allowances or the x402 top-up where no ledger or seller offers them."""
     hidden: list[str] = []
+    if money.own is None:
+        hidden += [operation.name for operation in registry if operation.path == TOKEN_PATH]
     if money.followed is not None and not await money.followed.keeps_allowances():
         hidden += [operation.name for operation in registry if operation.path.startswith(ALLOWANCE_PATH)]
     if money.x402 is None and settings.ledger.public_url is None:

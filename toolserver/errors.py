@@ -104,7 +104,7 @@ class RevokedToken(PaymentRequired):
 
 
 class InsufficientCredits(PaymentRequired):
-    """The token is valid but has fewer credits than the call costs, or the call would exceed `cap` of an allowance."""
+    """The token is valid but has fewer credits than the call costs, or the call would exceed the named `cap`."""
 
     code, next_tool = "insufficient_credits", "payment_buy_credits"
     advice = "Buy credits, or call a cheaper or free tool. Nothing was run and nothing charged."

@@ -2099,6 +2099,16 @@ export interface ReissueCancelPayload {
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
+export interface TokenUpdatePayload {
+  /** The cap per UTC day; null: none */ credits_per_day: number | null;
+  /** Charged and reserved this UTC day, by allowances too */ spent_today: number;
+  /** Whether it pays for nothing */ frozen: boolean;
+  /** Since when; null: it is not */ frozen_at: string | null;
+  /** Paid answers warn below this many credits; null: never */ alert_below: number | null;
+  /** They warn from this share of the cap on; null: never */ alert_percent: number | null;
+  /** Sources and their ages */ _meta?: Record<string, unknown>;
+}
+
 export interface WebhookDeliveriesDeliveries {
   /** The webhook-id header: the same in every attempt */ id: string;
   kind: "data" | "fired" | "cleared" | "no_data" | "test";
@@ -2305,6 +2315,7 @@ export interface Tools {
   /** End an allowance for good: its token is refused from the next call on. Safe to repeat. Calls that are running may still be charged. Costs no credits. */ allowance_revoke: { arguments: { /** The id of an allowance, from allowance_create or allowance_list */ id: string; }; payload: AllowanceRevokePayload };
   /** Change the name, caps, end or tools of an allowance; what is not given stays. It holds from the next call on. A cap below what is spent stops it. Costs no credits. */ allowance_update: { arguments: { /** The id of an allowance, from allowance_create or allowance_list */ id: string; /** A new name */ name?: string | null; /** The new cap in all */ credits?: number | null; /** The new cap per UTC day; 0 takes it away */ credits_per_day?: number | null; /** When it ends, ISO 8601, within 10 years; “never” takes it away */ expires_at?: string | "never" | null; /** The only tools it may spend on; empty: all */ tools?: Array<string> | null; }; payload: AllowanceUpdatePayload };
   /** Keep this token: cancel its replacement, which the account that paid for it has asked for as if it were lost. The balance shows such a request in `reissue_at` for 48 hours. Safe to repeat. Costs no credits. */ reissue_cancel: { arguments: Record<string, never>; payload: ReissueCancelPayload };
+  /** Set a cap per day on this token, freeze or thaw it, set alerts; what is not given stays. Without arguments it shows what is set. All of it binds the allowances of the token too, from the next call on. Costs no credits. */ token_update: { arguments: { /** Most credits per UTC day, allowances included; 0 takes the cap away */ credits_per_day?: number | null; /** true: it pays for nothing; false: it pays again */ frozen?: boolean | null; /** Warn below this many credits; 0: never */ alert_below?: number | null; /** Warn from this percentage of the day's cap on; 0: never */ alert_percent?: number | null; }; payload: TokenUpdatePayload };
   /** The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Costs no credits. */ webhook_deliveries: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; /** How many */ limit?: number | null; /** next_cursor of the page before */ cursor?: string | null; }; payload: WebhookDeliveriesPayload };
   /** The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them. Costs no credits. */ webhook_list: { arguments: Record<string, never>; payload: WebhookListPayload };
   /** Start a paused webhook subscription again, with its next slot. Safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused. Costs no credits. */ webhook_resume: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; }; payload: WebhookResumePayload };

@@ -175,6 +175,7 @@ def _revalidates(operation: Operation) -> bool:
 _FRESHNESS = ("Cache-Control", "Age", "ETag", "Last-Modified", "Cache-Status")
 _RECEIPT = (
     "Cache-Control",
+    "X-Credits-Alert",
     "X-Credits-Remaining",
     "X-Service-Receipt-Id",
     "X-Service-Receipt",

@@ -33,6 +33,11 @@ _HEADERS: dict[str, tuple[str, str, Any]] = {
     "RateLimit": ("Remaining calls (draft-ietf-httpapi-ratelimit-headers)", "string", '"daily";r=99871;t=43210'),
     "RateLimit-Policy": ("The limits of free calls", "string", '"daily";q=100000;w=86400, "spacing";q=1;w=30'),
     "Retry-After": ("Seconds to wait before the next call", "integer", 18),
+    "X-Credits-Alert": (
+        "The thresholds of the token's owner that are crossed: `balance`, `day`; absent if none is",
+        "string",
+        "balance",
+    ),
     "X-Credits-Remaining": ("Credits that can still be spent after this call", "integer", 48),
     "X-Request-Id": ("Identifies the call; your own id is kept if you sent one", "string", REQUEST_ID),
     "X-Service-Pricing": ("Address of the payment documentation", "string", "https://…/docs/payments"),

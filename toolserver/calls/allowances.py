@@ -11,13 +11,13 @@ from toolserver.core.caller import token_hash
 from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments, NotSupported
 from toolserver.money.ledger.allowance import (
-    DAY_MS,
     Allowance,
     AllowanceChange,
     AllowanceState,
     AllowanceTerms,
     check_end,
 )
+from toolserver.money.ledger.daily_spending import DAY_MS
 from toolserver.money.ledger.protocol import AllowanceLedger, Who
 from toolserver.registry.registry import Registry, Tier
 

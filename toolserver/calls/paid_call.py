@@ -85,7 +85,8 @@ class PaidCall:
 class PaidCallResult:
     """The answer to a paid call, the credits charged and left, and the receipt.
 
-    `reason` says why nothing was charged. `remaining` is None if the ledger did not answer.
+    `reason` says why nothing was charged. `remaining` is None if the ledger did not answer. `alerts` names the
+    thresholds of the token's owner that are crossed; an answer that is repeated has none.
     """
 
     rendered: RenderedResponse
@@ -94,6 +95,7 @@ class PaidCallResult:
     reason: str | None = None
     receipt_id: str | None = None
     receipt: str | None = None
+    alerts: tuple[str, ...] = ()
 
 
 class PaymentSale(NamedTuple):
@@ -292,7 +294,9 @@ class PaidCallRunner:
             log.exception("no receipt could be made, so the call is not charged", extra=paid.log_fields)
             raise InternalError(OUR_FAULT) from None
         self._metrics.settled(operation.name, price, None)
-        result = PaidCallResult(rendered, settled.charged, settled.remaining, settled.reason, receipt.id, receipt.jws)
+        result = PaidCallResult(
+            rendered, settled.charged, settled.remaining, settled.reason, receipt.id, receipt.jws, settled.alerts
+        )
         return self._hand_over(paid, result)
 
     async def _ask_ledger(self, paid: PaidCall, request: Awaitable[R]) -> R:
@@ -365,7 +369,8 @@ class PaidCallRunner:
         """Return the answer with its receipt. Raise InternalError or StorageFailed: no receipt, and no charge."""
         charged = settled.charged if settled else 0
         reason = reason or (settled.reason if settled else None)
-        result = PaidCallResult(rendered, charged, settled.remaining if settled else None, reason)
+        left, alerts = (settled.remaining, settled.alerts) if settled else (None, ())
+        result = PaidCallResult(rendered, charged, left, reason, alerts=alerts)
         if self._receipts is None:
             return self._hand_over(paid, result)
         body = describe_body(paid, rendered, settled)

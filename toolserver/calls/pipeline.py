@@ -266,6 +266,10 @@ class Outcome:
         return cls(sale.rendered, sale=replace(sale, receipt=None) if is_reference else sale)
 
     @property
+    def alerts(self) -> tuple[str, ...]:
+        return () if self.sale is None else self.sale.alerts
+
+    @property
     def credits_remaining(self) -> int | None:
         return None if self.sale is None else self.sale.remaining
 

@@ -1869,6 +1869,15 @@ class ReissueCancelPayload(TypedDict):
     cancelled: bool
     _meta: NotRequired[dict[str, Any]]
 
+class TokenUpdatePayload(TypedDict):
+    credits_per_day: int | None
+    spent_today: int
+    frozen: bool
+    frozen_at: str | None
+    alert_below: int | None
+    alert_percent: int | None
+    _meta: NotRequired[dict[str, Any]]
+
 class WebhookDeliveriesDeliveries(TypedDict):
     id: str
     kind: Literal["data", "fired", "cleared", "no_data", "test"]
@@ -2122,6 +2131,8 @@ class Tools:
         """Change the name, caps, end or tools of an allowance; what is not given stays. It holds from the next call on. A cap below what is spent stops it. Costs no credits."""
     def reissue_cancel(self) -> ToolAnswer[ReissueCancelPayload]:
         """Keep this token: cancel its replacement, which the account that paid for it has asked for as if it were lost. The balance shows such a request in `reissue_at` for 48 hours. Safe to repeat. Costs no credits."""
+    def token_update(self, *, credits_per_day: int | None = None, frozen: bool | None = None, alert_below: int | None = None, alert_percent: int | None = None) -> ToolAnswer[TokenUpdatePayload]:
+        """Set a cap per day on this token, freeze or thaw it, set alerts; what is not given stays. Without arguments it shows what is set. All of it binds the allowances of the token too, from the next call on. Costs no credits."""
     def webhook_deliveries(self, *, id: str, limit: int | None = None, cursor: str | None = None) -> ToolAnswer[WebhookDeliveriesPayload]:
         """The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Costs no credits."""
     def webhook_list(self) -> ToolAnswer[WebhookListPayload]:
@@ -2252,6 +2263,8 @@ class AsyncTools:
         """Change the name, caps, end or tools of an allowance; what is not given stays. It holds from the next call on. A cap below what is spent stops it. Costs no credits."""
     async def reissue_cancel(self) -> ToolAnswer[ReissueCancelPayload]:
         """Keep this token: cancel its replacement, which the account that paid for it has asked for as if it were lost. The balance shows such a request in `reissue_at` for 48 hours. Safe to repeat. Costs no credits."""
+    async def token_update(self, *, credits_per_day: int | None = None, frozen: bool | None = None, alert_below: int | None = None, alert_percent: int | None = None) -> ToolAnswer[TokenUpdatePayload]:
+        """Set a cap per day on this token, freeze or thaw it, set alerts; what is not given stays. Without arguments it shows what is set. All of it binds the allowances of the token too, from the next call on. Costs no credits."""
     async def webhook_deliveries(self, *, id: str, limit: int | None = None, cursor: str | None = None) -> ToolAnswer[WebhookDeliveriesPayload]:
         """The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Costs no credits."""
     async def webhook_list(self) -> ToolAnswer[WebhookListPayload]:

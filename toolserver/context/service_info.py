@@ -55,6 +55,7 @@ class ServiceInfo:
     x402: Any = None  # the x402 service that sells credits, if payments are enabled
     allowances: Any = None  # the allowances of tokens, if the ledger supports them
     tools: ToolSearch | None = None
+    limits: Any = None  # the limits that owners set on their tokens, if this service keeps the ledger
     webhooks: Any = None  # the webhook subscriptions, if webhooks are enabled
 
     def __post_init__(self) -> None:

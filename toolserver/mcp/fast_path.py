@@ -154,6 +154,8 @@ def render_result(operation: Operation, outcome: Outcome) -> ToolResult:
         signed = {"receipt": outcome.receipt, "receipt_id": outcome.receipt_id}
     elif outcome.receipt_id is not None:  # requested by reference: the hash that the receipt signs
         signed = {"receipt_id": outcome.receipt_id, "response_sha256": rendered.sha256(remaining).hex()}
+    if outcome.alerts:
+        signed["credits_alert"] = list(outcome.alerts)
     if outcome.settlement is not None:
         signed[META_RESPONSE] = outcome.settlement
     if remaining is None:

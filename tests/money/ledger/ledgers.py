@@ -127,6 +127,9 @@ class Sister:
     async def revoke_allowance(self, token: str, id: str) -> Any:
         return await self._asked("revoke_allowance", token, id)
 
+    async def change_limits(self, who: Who, change: Any) -> Any:
+        return await self.owner.change_limits(who, change)
+
     async def mint(self, who: Who, credits: int, *, cause: str) -> Any:
         self.follower._known.clear()  # else what was unknown a moment ago stays so for some seconds
         return await self.owner.mint(who, credits, cause=cause)

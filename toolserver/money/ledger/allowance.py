@@ -1,8 +1,4 @@
-"""Defines allowances: tokens that spend the credits of another token, within caps.
-
-Spending counts from the reservation on, so that concurrent calls cannot cross a cap together.
-Credits that are given back are deducted from the day on which they were reserved.
-"""
+"""Defines allowances: tokens that spend the credits of another token, within caps. See `daily_spending`."""
 
 import json
 import secrets
@@ -10,8 +6,8 @@ from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple
 
 from toolserver.errors import InsufficientCredits, RevokedToken
+from toolserver.money.ledger.daily_spending import DAY_MS, DailySpending
 
-DAY_MS = 86_400_000
 MOST_CREDITS, MOST_NAME, MOST_TOOLS = 10**9, 100, 100
 MOST_LIVE = 100  # allowances of one token that are neither revoked nor expired
 MOST_LIVE_OF_A_SISTER, MOST_LIVE_OF_SISTERS = 50, 75  # of them made through one sister service, and through all
@@ -21,7 +17,7 @@ AllowanceState = Literal["active", "exhausted", "expired", "revoked"]
 
 
 @dataclass(slots=True)
-class Allowance:
+class Allowance(DailySpending):
     """An allowance as it is stored. `parent` is the hash of the token whose credits it spends. Times are in ms.
 
     `service` is the sister service through which it was made, for whose calls alone it pays;
@@ -50,16 +46,10 @@ class Allowance:
         """Return True if it is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
 
-    def spent_on(self, day: int) -> int:
-        """Return the credits spent on a day: `spent_today` for the day that is counted, and 0 for any other."""
-        return self.spent_today if day == self.day else 0
-
     def find_room(self, now: int) -> int:
         """Return how many credits its own caps still allow it to spend now."""
-        room = self.credits - self.spent
-        if self.credits_per_day is not None:
-            room = min(room, self.credits_per_day - self.spent_on(now // DAY_MS))
-        return max(0, room)
+        room, today = self.credits - self.spent, self.find_room_today(now)
+        return max(0, room if today is None else min(room, today))
 
     def find_state(self, now: int) -> AllowanceState:
         """Return its state, as its owner sees it."""
@@ -79,8 +69,7 @@ class Allowance:
 
         `service` is the sister service that makes the call; None if this service does.
         """
-        spent_today = self.spent_on(now // DAY_MS)
-        left = self.find_room(now)
+        left, today = self.find_room(now), self.find_room_today(now)
         if self.service is not None and self.service != service:
             raise _crossed("This allowance pays only at the service where it was made.", "service", credits, left)
         if self.tools is not None and endpoint not in json.loads(self.tools).values():
@@ -88,25 +77,21 @@ class Allowance:
         if self.spent + credits > self.credits:
             detail = f"This call costs {credits} credits; the allowance has spent {self.spent} of {self.credits}."
             raise _crossed(detail, "credits", credits, left)
-        if self.credits_per_day is not None and spent_today + credits > self.credits_per_day:
+        if today is not None and credits > today:
+            spent_today = self.spent_on(now // DAY_MS)
             detail = f"This call costs {credits} credits; {spent_today} of {self.credits_per_day} were spent today."
             raise _crossed(detail, "credits_per_day", credits, left)
 
     def take(self, credits: int, now: int) -> int:
         """Count credits that are reserved now, and return the day for which they count."""
-        day = now // DAY_MS
-        if day != self.day:
-            self.day, self.spent_today = day, 0
         self.spent += credits
-        self.spent_today += credits
         self.last_used_at = now
-        return day
+        return self.count(credits, now)
 
     def give_back(self, credits: int, day: int | None) -> None:
         """Give back credits that were reserved on a day. `spent_today` changes only if that day is still counted."""
         self.spent -= credits
-        if day == self.day:
-            self.spent_today -= credits
+        self.uncount(credits, day)
 
 
 @dataclass(frozen=True, slots=True)

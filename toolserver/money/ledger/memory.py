@@ -8,6 +8,7 @@ from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.allowance import SHOWN_ENDED, Allowance, AllowanceChange, AllowanceTerms, draft_allowance
 from toolserver.money.ledger.operations import (
     ChangeAllowance,
+    ChangeLimits,
     Charge,
     CreateAllowance,
     LedgerOperation,
@@ -19,6 +20,7 @@ from toolserver.money.ledger.operations import (
     find_owner,
     release_expired,
 )
+from toolserver.money.ledger.owner_limits import LimitChange, OwnerLimits
 from toolserver.money.ledger.protocol import FINGERPRINT, OpenHold, fingerprint_of, show_hold
 from toolserver.money.ledger.state import (
     AccountStanding,
@@ -117,6 +119,9 @@ class MemoryLedger:
 
     async def revoke_allowance(self, who: Who, id: str) -> Allowance:
         return self._apply(RevokeAllowance(key_of(who), id))
+
+    async def change_limits(self, who: Who, change: LimitChange) -> OwnerLimits:
+        return self._apply(ChangeLimits(key_of(who), change))
 
     async def list_allowances(self, who: Who) -> list[Allowance]:
         now, owner = self._now(), find_owner(self.load(), key_of(who))

@@ -32,6 +32,8 @@ from toolserver.money.ledger.allowance import (
     AllowanceChange,
     write_tools,
 )
+from toolserver.money.ledger.daily_spending import DAY_MS
+from toolserver.money.ledger.owner_limits import LimitChange, OwnerLimits
 from toolserver.money.ledger.state import (
     ISSUED,
     REVENUE,
@@ -94,7 +96,8 @@ class CauseReused(ToolserverError):
 class Needs(NamedTuple):
     """The rows that an operation needs: those of a token or account, of a call, and of a cause of credits.
 
-    `allowance` is the id or hash of an allowance. With `family`, the live allowances of the token are needed too.
+    `allowance` is the id or hash of an allowance. With `family`, the live allowances of the token are needed too, and
+    with `today`, its limits with what was spent today.
     """
 
     key: str | None = None
@@ -102,6 +105,7 @@ class Needs(NamedTuple):
     cause: str | None = None
     allowance: str | None = None
     family: bool = False
+    today: bool = False
 
 
 @dataclass(slots=True)
@@ -126,10 +130,8 @@ class LedgerOperation(Generic[R]):
             debit, credit = (ours, theirs) if kind == "reverse" else (theirs, ours)
             books.write(kind, debit, credit, hold.credits, resolves=hold.transfer)
             books.keep(hold)
-            if hold.allowance is not None and not charge:
-                allowance = books.allowances[hold.allowance]
-                allowance.give_back(hold.credits, hold.day)
-                books.keep_allowance(allowance)
+            if not charge:
+                _give_back(books, hold)
         return _settlement(books, hold, replayed=move is None)
 
 
@@ -157,6 +159,8 @@ class _Spending(LedgerOperation[R]):
         named = (account.id, self.credits, None if allowance is None else allowance.id)
         if hold is not None and (hold.account, hold.credits, hold.allowance) != named:
             raise CallReused(f"{self.call_id} is already used for another call")
+        if hold is None and (limits := books.limits.get(account.id)) is not None:
+            limits.check(self.credits, books.now)
         if hold is None and allowance is not None:
             allowance.check_caps(self.credits, self.endpoint, books.now, find_maker(self.call_id))
         if hold is None and account.spendable < self.credits:
@@ -181,10 +185,15 @@ class _Spending(LedgerOperation[R]):
             transfer.seq,
             self.expires_at,
             settled_at,
+            day=books.now // DAY_MS,
         )
         if (allowance := books.find_allowance(self.key)) is not None:
-            hold.allowance, hold.day = allowance.id, allowance.take(self.credits, books.now)
+            hold.allowance = allowance.id
+            allowance.take(self.credits, books.now)
             books.keep_allowance(allowance)
+        if (limits := books.limits.get(account.id)) is not None:
+            limits.count(self.credits, books.now)
+            books.keep_limits(limits)
         books.keep(hold)
         return hold
 
@@ -298,8 +307,21 @@ def _whole(credits: int) -> None:
 
 def _settlement(books: LedgerState, hold: Hold, *, replayed: bool) -> Settlement:
     charged = hold.credits if hold.state == "posted" else 0
-    remaining = books.find_spendable(books.accounts[hold.account], hold.allowance)
-    return Settlement(hold.call_id, charged, remaining, hold.reason, hold.state, replayed)
+    account, limits = books.accounts[hold.account], books.limits.get(hold.account)
+    remaining = books.find_spendable(account, hold.allowance)
+    alerts = () if limits is None else limits.find_alerts(account.spendable, books.now)
+    return Settlement(hold.call_id, charged, remaining, hold.reason, hold.state, replayed, alerts)
+
+
+def _give_back(books: LedgerState, hold: Hold) -> None:
+    """Give the credits of a released call back to the caps under which it was made."""
+    if hold.allowance is not None:
+        allowance = books.allowances[hold.allowance]
+        allowance.give_back(hold.credits, hold.day)
+        books.keep_allowance(allowance)
+    if (limits := books.limits.get(hold.account)) is not None:
+        limits.uncount(hold.credits, hold.day)
+        books.keep_limits(limits)
 
 
 def release_expired(books: LedgerState) -> Iterator[Settle]:
@@ -487,11 +509,34 @@ class RevokeAllowance(LedgerOperation[Allowance]):
         return replace(allowance)
 
 
+@dataclass(slots=True)
+class ChangeLimits(LedgerOperation[OwnerLimits]):
+    """Change the limits that the owner of a token sets on it. What was spent today stays counted.
+
+    Raises:
+        PaymentRequired, AllowanceConflict
+    """
+
+    key: str
+    change: LimitChange
+
+    def needs(self) -> Needs:
+        return Needs(self.key, today=True)
+
+    def on(self, books: LedgerState) -> OwnerLimits:
+        account = books.accounts[find_owner(books, self.key).account]
+        limits = books.limits.get(account.id) or books.draft_limits(account)
+        if self.change.changed:
+            self.change.apply(limits, books.now)
+            books.keep_limits(limits)
+        return replace(limits)
+
+
 def find_owner(books: LedgerState, key: str) -> Token:
-    """Return the token that manages allowances. Raises PaymentRequired, or AllowanceConflict for an allowance."""
+    """Return the token that manages allowances and limits. Raises PaymentRequired, AllowanceConflict."""
     token, _ = books.valid(key)
     if books.find_allowance(key) is not None:
-        raise AllowanceConflict("This token is an allowance, so it cannot create, list or change allowances.")
+        raise AllowanceConflict("This token is an allowance, so it cannot manage allowances or limits.")
     return token
 
 

@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from toolserver.money.ledger.allowance import Allowance, AllowanceChange, AllowanceTerms
 from toolserver.money.ledger.operations import CallReused, CauseReused, UnknownCall
+from toolserver.money.ledger.owner_limits import LimitChange, OwnerLimits
 from toolserver.money.ledger.state import (
     AccountRef,
     AccountStanding,
@@ -135,7 +136,20 @@ class AllowanceLedger(Protocol):
         ...
 
 
-class LedgerOwner(Ledger, AllowanceLedger, Protocol):
+class LimitsLedger(Protocol):
+    """A ledger on which the owner of a token sets limits that bind the token and its allowances."""
+
+    async def change_limits(self, who: Who, change: LimitChange) -> OwnerLimits:
+        """Change the limits of a token from the next reservation on, and return them. A change of nothing reads them.
+
+        Raises:
+            PaymentRequired: invalid_token, expired.
+            AllowanceConflict: the token is an allowance.
+        """
+        ...
+
+
+class LedgerOwner(Ledger, AllowanceLedger, LimitsLedger, Protocol):
     """The system of record: it also creates credits, and voids reservations that were never settled."""
 
     async def create_allowance(

@@ -86,6 +86,12 @@ RULES = {
     "an allowance spends its owner's credits": """
         SELECT r.call_id FROM reservation r JOIN allowance a ON a.id = r.allowance JOIN token t ON t.hash = a.parent
         WHERE r.account <> t.account""",
+    "a token with limits has spent today what its calls of the day cost": """
+        WITH used AS (
+          SELECT r.account, sum(r.credits) AS today FROM reservation r JOIN owner_limits l ON l.account = r.account
+          WHERE r.state IN ('open', 'posted') AND r.day = l.day GROUP BY 1)
+        SELECT 'account ' || l.account FROM owner_limits l LEFT JOIN used u ON u.account = l.account
+        WHERE l.spent_today <> coalesce(u.today, 0) AND l.day * 86400000 >= :horizon""",
     "no reservation is open past its time": """
         SELECT call_id FROM reservation WHERE state = 'open' AND expires_at <= :now""",
     "a closed month keeps its transfers": """

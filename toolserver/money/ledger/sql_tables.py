@@ -23,6 +23,7 @@ from toolserver.money.ledger.operations import (
     outcome_of,
     release_expired,
 )
+from toolserver.money.ledger.owner_limits import OwnerLimits
 from toolserver.money.ledger.state import (
     DIED,
     Account,
@@ -43,8 +44,12 @@ HOLD = (
     "r.call_id, r.account, r.credits, r.state, r.reason, r.endpoint, r.service, r.transfer, r.expires_at, r.settled_at,"
     " r.allowance, r.day"
 )
-_TOKENS = f"SELECT {_ACCOUNT}, {_TOKEN} FROM token t JOIN account a ON a.id=t.account WHERE "
-_HOLDS = f"SELECT {_ACCOUNT}, {HOLD} FROM reservation r JOIN account a ON a.id=r.account WHERE "
+_LIMITS = ", ".join(f"l.{field.name}" for field in fields(OwnerLimits))
+_LIMITED = "LEFT JOIN owner_limits l ON l.account=a.id"
+_TOKENS = f"SELECT {_ACCOUNT}, {_LIMITS}, {_TOKEN} FROM token t JOIN account a ON a.id=t.account {_LIMITED} WHERE "
+_HOLDS = f"SELECT {_ACCOUNT}, {_LIMITS}, {HOLD} FROM reservation r JOIN account a ON a.id=r.account {_LIMITED} WHERE "
+_SPENT_TODAY = """SELECT coalesce(sum(credits), 0) FROM reservation
+  WHERE account=? AND day=? AND state IN ('open', 'posted')"""
 _ALLOWANCES = f"SELECT {', '.join(field.name for field in fields(Allowance))} FROM allowance WHERE "
 _CAUSES = "SELECT seq, kind, debit, credit, amount, resolves, cause, at FROM transfer WHERE "
 # Only rows that were loaded are changed. If another instance has made the row since, none is, and the group runs again.
@@ -53,6 +58,8 @@ _SAME_HOLD = "WHERE reservation.transfer=excluded.transfer"
 _SIZES = (64, 32, 16, 8, 4, 2, 1)
 _account_row = attrgetter("id", "credits", "debits", "pending")
 _allowance_row = attrgetter(*(field.name for field in fields(Allowance)))
+_limits_row = attrgetter(*(field.name for field in fields(OwnerLimits)))
+_REST = 4 + len(fields(OwnerLimits))  # after the columns of an account and its limits
 _hold_row = attrgetter(*(field.name for field in fields(Hold)))
 _IS_LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at>?)"
 _LIVE = f"parent=? AND {_IS_LIVE} ORDER BY created_at, id"
@@ -201,6 +208,7 @@ def load_state(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], no
         _load_owners(db, books, [name for name in named if len(name) == 64], column)
     for owner in {need.key for need in needs if need.family and need.key in books.tokens}:
         _add_allowances(books, _read_allowances(db, _LIVE, (books.tokens[owner].hash, now)))
+    _load_spent_today(db, books, {need.key for need in needs if need.today and need.key in books.tokens})
     for values in split_padded([need.call_id for need in needs if need.call_id is not None]):
         _hold_rows(books, db.execute(_HOLDS + _among("r.call_id", len(values)), values))
     for values in split_padded([need.cause for need in needs if need.cause is not None]):
@@ -249,14 +257,30 @@ def _load_owners(db: SqlConnection, books: LedgerState, keys: list[str], by_hash
     for column, wanted in ((by_hash, [k for k in keys if len(k) == 64]), ("t.ref", [k for k in keys if len(k) != 64])):
         for values in split_padded(wanted):
             for row in db.execute(_TOKENS + _among(column, len(values)), values):
-                books.keep_token(Token(*row[4:]))
-                books.accounts.setdefault(row[0], Account(*row[:4]))
+                books.keep_token(Token(*row[_REST:]))
+                _add_account(books, row)
 
 
 def _hold_rows(books: LedgerState, rows: Iterable[Any]) -> None:
     for row in rows:
-        books.accounts.setdefault(row[0], Account(*row[:4]))
-        books.holds[row[4]] = Hold(*row[4:])
+        _add_account(books, row)
+        books.holds[row[_REST]] = Hold(*row[_REST:])
+
+
+def _add_account(books: LedgerState, row: Any) -> None:
+    """Add an account and its limits, if it has some, to the state. Those that are already loaded stay the same."""
+    books.accounts.setdefault(row[0], Account(*row[:4]))
+    if row[4] is not None:
+        books.limits.setdefault(row[0], OwnerLimits(*row[4:_REST]))
+
+
+def _load_spent_today(db: SqlConnection, books: LedgerState, keys: Iterable[str]) -> None:
+    """Load what tokens without limits spent today, so that operations of the group count on."""
+    for account in [books.accounts[books.tokens[key].account] for key in keys]:
+        if account.id not in books.limits:
+            limits = books.draft_limits(account)
+            limits.spent_today = int(db.execute(_SPENT_TODAY, (account.id, limits.day)).fetchone()[0])
+            books.limits[account.id] = limits
 
 
 def store_state(db: SqlConnection, books: LedgerState) -> None:
@@ -264,6 +288,7 @@ def store_state(db: SqlConnection, books: LedgerState) -> None:
     _put(db, _account_sql, list(map(_account_row, books.changed_accounts.values())))
     _put(db, _token_sql, list(books.changed_tokens.values()))
     _put(db, _allowance_sql, list(map(_allowance_row, books.changed_allowances.values())))
+    _put(db, _limits_sql, list(map(_limits_row, books.changed_limits.values())))
     _put(db, _transfer_sql, books.transfers)
     _put(db, _hold_sql, list(map(_hold_row, books.changed_holds.values())))
 
@@ -326,6 +351,13 @@ def _allowance_sql(count: int) -> str:
     names = [field.name for field in fields(Allowance)]
     columns = ", ".join(f"{name}=excluded.{name}" for name in names if name not in fixed)
     return f"INSERT INTO allowance VALUES {_rows(count, len(names))} ON CONFLICT(id) DO UPDATE SET {columns}"
+
+
+@cache
+def _limits_sql(count: int) -> str:
+    names = [field.name for field in fields(OwnerLimits)]
+    columns = ", ".join(f"{name}=excluded.{name}" for name in names if name != "account")
+    return f"INSERT INTO owner_limits VALUES {_rows(count, len(names))} ON CONFLICT(account) DO UPDATE SET {columns}"
 
 
 @cache

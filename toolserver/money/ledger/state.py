@@ -7,6 +7,8 @@ from typing import Literal, NamedTuple
 from toolserver.core.caller import token_hash, well_formed
 from toolserver.errors import InvalidToken, PaymentRequired, RevokedToken
 from toolserver.money.ledger.allowance import Allowance
+from toolserver.money.ledger.daily_spending import DAY_MS
+from toolserver.money.ledger.owner_limits import OwnerLimits
 
 NoCharge = Literal[
     "5xx", "circuit_breaker", "schema_failure", "stale_data", "empty_result", "cancelled", "delivery_failed"
@@ -41,7 +43,10 @@ class Reservation(NamedTuple):
 
 
 class Settlement(NamedTuple):
-    """How a call ended: the credits `charged`, the credits `remaining`, and the reason if nothing was charged."""
+    """How a call ended: the credits `charged`, the credits `remaining`, and the reason if nothing was charged.
+
+    `alerts` names the thresholds of the token's owner that are crossed: `balance`, `day`.
+    """
 
     call_id: str
     charged: int
@@ -49,6 +54,7 @@ class Settlement(NamedTuple):
     reason: str | None = None
     state: State = "posted"
     replayed: bool = False
+    alerts: tuple[str, ...] = ()
 
 
 class AccountStanding(NamedTuple):
@@ -139,8 +145,9 @@ class Account:
 
 @dataclass(slots=True)
 class Hold:
-    """A reservation as it is stored. Times are epoch milliseconds; `day` is the day since 1970 on which an allowance
-    reserved it.
+    """A reservation as it is stored. Times are epoch milliseconds; `day` is the day since 1970 on which it was made.
+
+    Earlier versions stored the day only for the calls of allowances.
     """
 
     call_id: str
@@ -180,13 +187,15 @@ class LedgerState:
     tokens: dict[str, Token] = field(default_factory=dict)  # by hash and by reference
     allowances: dict[str, Allowance] = field(default_factory=dict)  # by hash, by reference and by id
     accounts: dict[int, Account] = field(default_factory=dict)
+    limits: dict[int, OwnerLimits] = field(default_factory=dict)  # by account; most have none
     holds: dict[str, Hold] = field(default_factory=dict)
     causes: dict[str, LedgerTransfer] = field(default_factory=dict)
-    transfers: list[LedgerTransfer] = field(default_factory=list)  # only new ones; the four below hold changes
+    transfers: list[LedgerTransfer] = field(default_factory=list)  # only new ones; the five below hold changes
     changed_tokens: dict[str, Token] = field(default_factory=dict)
     changed_accounts: dict[int, Account] = field(default_factory=dict)
     changed_holds: dict[str, Hold] = field(default_factory=dict)
     changed_allowances: dict[str, Allowance] = field(default_factory=dict)
+    changed_limits: dict[int, OwnerLimits] = field(default_factory=dict)
 
     def find_allowance(self, key: str) -> Allowance | None:
         """Return the allowance that a key opens: none if it is the key of a token, even if an allowance has it too."""
@@ -220,6 +229,19 @@ class LedgerState:
         for key in (allowance.hash, allowance.ref, allowance.id):
             self.allowances[key] = allowance
         self.changed_allowances[allowance.id] = allowance
+
+    def keep_limits(self, limits: OwnerLimits) -> None:
+        self.limits[limits.account] = self.changed_limits[limits.account] = limits
+
+    def draft_limits(self, account: Account) -> OwnerLimits:
+        """Return the limits of an account that has none yet: no cap, and what was spent today, by the loaded holds."""
+        day = self.now // DAY_MS
+        spent = sum(
+            hold.credits
+            for hold in self.holds.values()
+            if (hold.account, hold.day) == (account.id, day) and hold.state in ("open", "posted")
+        )
+        return OwnerLimits(account.id, None, None, None, None, day, spent, self.now)
 
     def revoke_allowance(self, allowance: Allowance) -> bool:
         """Invalidate an allowance for good. Return False if it already was."""

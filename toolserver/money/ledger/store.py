@@ -14,6 +14,7 @@ from toolserver.errors import BillingUnavailable, PaymentRequired
 from toolserver.money.ledger.allowance import Allowance, AllowanceChange, AllowanceTerms, draft_allowance
 from toolserver.money.ledger.operations import (
     ChangeAllowance,
+    ChangeLimits,
     Charge,
     CreateAllowance,
     LedgerOperation,
@@ -23,6 +24,7 @@ from toolserver.money.ledger.operations import (
     RevokeAllowance,
     Settle,
 )
+from toolserver.money.ledger.owner_limits import LimitChange, OwnerLimits
 from toolserver.money.ledger.protocol import OpenHold, fingerprint_of, show_hold
 from toolserver.money.ledger.sql_invariants import Breach, LedgerTotals, find_breaches, read_totals
 from toolserver.money.ledger.sql_statements import read_statement
@@ -152,6 +154,9 @@ class SqlLedger:
         revoked = await self._write(RevokeAllowance(key_of(who), id))
         self._known.pop(revoked.hash, None)
         return revoked
+
+    async def change_limits(self, who: Who, change: LimitChange) -> OwnerLimits:
+        return await self._write(ChangeLimits(key_of(who), change))
 
     async def list_allowances(self, who: Who) -> list[Allowance]:
         key, now = key_of(who), self.now()
