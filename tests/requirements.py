@@ -81,6 +81,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
     },
     "SPEC §3": {
         "purchase.expiry": "What was paid before the quote's end is credited, even if it is confirmed later.",
+        "purchase.cap": "A quote may ask for a cap per day, which the token that it buys has from the start.",
         "purchase.credited": "A USDC transfer that matches memo and hash becomes credits on a new token.",
         "purchase.once": "The same nonce or transaction hash never credits twice.",
         "token.stays-valid": "A token below the cost of a call stays valid.",

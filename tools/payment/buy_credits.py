@@ -9,6 +9,7 @@ from pydantic import BeforeValidator, Field, WithJsonSchema
 from toolserver import CREDIT_PRICE, Payload, Tier, Timestamp, ToolContext, TopLevel, tool
 
 MOST_USD = 1_000_000
+MOST_CREDITS = 10**9
 NETWORK, TOKEN = "eip155:8453", "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 
 
@@ -69,6 +70,9 @@ async def payment_buy_credits(
             description="Optional lock: base64url SHA-256 of a claim_verifier that confirm then requires",
         ),
     ] = None,
+    credits_per_day: Annotated[
+        int | None, Field(ge=1, le=MOST_CREDITS, description="Optional: most credits the token spends per UTC day")
+    ] = None,
 ) -> BuyCredits:
     """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until
     you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token.
@@ -77,7 +81,7 @@ async def payment_buy_credits(
     than was quoted.
     Errors: chain_unavailable when payments cannot be checked at the moment, not_found where none are taken.
     """
-    quote = await ctx.host.payments.quote(amount_usd, challenge=claim_challenge)
+    quote = await ctx.host.payments.quote(amount_usd, challenge=claim_challenge, credits_per_day=credits_per_day)
     return BuyCredits(
         wallet=quote.wallet,
         memo=quote.memo,

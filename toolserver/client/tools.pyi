@@ -2113,7 +2113,7 @@ class Tools:
         """Costs 2 credits (0.04 USD) a call; fresh for 30 minutes. What gains stars on GitHub: the 30 most starred repositories of the past week with stars per day and in the last 24 hours, the 15 most starred active LLM repositories, and counts by language, topic and AI share. For a plain list use code_host_trending."""
     def payment_balance(self) -> ToolAnswer[PaymentBalancePayload]:
         """The credits left on the bearer token that this call is made with, and when the token was issued. Costs no credits."""
-    def payment_buy_credits(self, *, amount_usd: float, claim_challenge: str | None = None) -> ToolAnswer[PaymentBuyCreditsPayload]:
+    def payment_buy_credits(self, *, amount_usd: float, claim_challenge: str | None = None, credits_per_day: int | None = None) -> ToolAnswer[PaymentBuyCreditsPayload]:
         """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token. Costs no credits."""
     def payment_confirm(self, *, tx_hash: str, nonce: str, claim_verifier: str | None = None, payer_signature: str | None = None) -> ToolAnswer[PaymentConfirmPayload]:
         """Turn a payment into a bearer token with credits: call it after sending USDC to the address of a quote. Waits some seconds for the chain; on payment_pending, call it again with the same arguments. Each payment counts once. Costs no credits."""
@@ -2245,7 +2245,7 @@ class AsyncTools:
         """Costs 2 credits (0.04 USD) a call; fresh for 30 minutes. What gains stars on GitHub: the 30 most starred repositories of the past week with stars per day and in the last 24 hours, the 15 most starred active LLM repositories, and counts by language, topic and AI share. For a plain list use code_host_trending."""
     async def payment_balance(self) -> ToolAnswer[PaymentBalancePayload]:
         """The credits left on the bearer token that this call is made with, and when the token was issued. Costs no credits."""
-    async def payment_buy_credits(self, *, amount_usd: float, claim_challenge: str | None = None) -> ToolAnswer[PaymentBuyCreditsPayload]:
+    async def payment_buy_credits(self, *, amount_usd: float, claim_challenge: str | None = None, credits_per_day: int | None = None) -> ToolAnswer[PaymentBuyCreditsPayload]:
         """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token. Costs no credits."""
     async def payment_confirm(self, *, tx_hash: str, nonce: str, claim_verifier: str | None = None, payer_signature: str | None = None) -> ToolAnswer[PaymentConfirmPayload]:
         """Turn a payment into a bearer token with credits: call it after sending USDC to the address of a quote. Waits some seconds for the chain; on payment_pending, call it again with the same arguments. Each payment counts once. Costs no credits."""

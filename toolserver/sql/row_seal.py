@@ -43,7 +43,7 @@ TABLES = (
     *("old_quote", "refund", "reissue"),
     "uncharged_call",
     *("closed_month", "removed_calls"),
-    "owner_limits",
+    *("owner_limits", "quote_limit"),
 )
 """In the order of their sums. A migration that adds a table of money appends it; the file is then sealed again."""
 SIZE = 32  # bytes in a hash and in a sum

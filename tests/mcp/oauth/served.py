@@ -48,7 +48,9 @@ class ArrangedSales(ClosedPurchases):
         self.seen: str | Exception | None = None  # the transaction that pays
         self.looked: list[str] = []
 
-    async def quote(self, amount_usd: Any, *, challenge: str | None = None) -> PurchaseQuote:
+    async def quote(
+        self, amount_usd: Any, *, challenge: str | None = None, credits_per_day: int | None = None
+    ) -> PurchaseQuote:
         amount = int(amount_usd * 1_000_000)
         uri, until = f"ethereum:0x1@8453/transfer?uint256={amount}", datetime(2027, 1, 15, 8, 30, tzinfo=UTC)
         return PurchaseQuote(f"0x{'0' * 36}1234", f"svc_buy_{'9' * 32}", amount, amount // 20_000, until, "c", uri)

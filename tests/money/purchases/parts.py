@@ -150,8 +150,10 @@ class Desk:
     watch: ReorgWatch
     rules: Rules
 
-    async def quote(self, usd: str = "5", challenge: str | None = None) -> PurchaseQuote:
-        return await self.quotes.make(Decimal(usd), challenge)
+    async def quote(
+        self, usd: str = "5", challenge: str | None = None, credits_per_day: int | None = None
+    ) -> PurchaseQuote:
+        return await self.quotes.make(Decimal(usd), challenge, credits_per_day)
 
     async def confirm(self, tx: bytes | str, memo: str, **more: Any) -> CreditedPurchase:
         text = tx if isinstance(tx, str) else f"0x{tx.hex()}"

@@ -24,6 +24,7 @@ from toolserver.core.caller import well_formed
 from toolserver.errors import (
     AlreadyCredited,
     BelowMinimum,
+    InsufficientCredits,
     NoMatchingTransfer,
     PaymentRequired,
 )
@@ -51,6 +52,23 @@ async def test_a_confirmed_payment_becomes_a_token_with_credits(tmp_path, server
         stored = await d.rows("SELECT tx_hash, amount, credits, logs, finality, late, memo_public FROM tx_credit")
         assert stored == [(TX, 5_000_000, 250, "[0]", "blocks", 0, 0)]
         assert await d.rows("SELECT state FROM purchase") == [("credited",)]
+
+
+@proves("purchase.cap")
+async def test_the_cap_per_day_of_a_quote_is_set_on_its_token_before_it_can_spend(tmp_path, server):
+    async with desk(tmp_path, [server]) as d:
+        quote, plain = await d.quote("5", credits_per_day=7), await d.quote("5")
+        server.sees(paid(address_of(quote), 5))
+        server.sees(paid(address_of(plain), 5, tx=TX2))
+        bought = await d.confirm(TX, quote.memo)
+        with pytest.raises(InsufficientCredits) as refused:
+            await d.ledger.charge("c1", bought.token, 8, endpoint="/x")
+        assert refused.value.extra["cap"] == "credits_per_day"
+        assert (await d.ledger.charge("c2", bought.token, 7, endpoint="/x")).remaining == 243
+        other = await d.confirm(TX2, plain.memo)
+        assert (await d.ledger.charge("c3", other.token, 250, endpoint="/x")).remaining == 0
+        with pytest.raises(StorageFailed):
+            await d.ledger.file.alone(lambda db: db.execute("UPDATE quote_limit SET credits_per_day=999"))
 
 
 @pytest.mark.parametrize(("usd", "credits"), [(4.999999, 249), (5.000001, 250), (7.5, 375), (1, 50), (99, 4950)])

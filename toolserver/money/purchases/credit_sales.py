@@ -60,8 +60,10 @@ class ChainServers(NamedTuple):
 class CreditSales(Protocol):
     """Sells credits. Tools know nothing else about purchases."""
 
-    async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
-        """Offer credits for an amount. Raise InvalidArguments, ChainUnavailable."""
+    async def quote(
+        self, amount_usd: Decimal, *, challenge: str | None = None, credits_per_day: int | None = None
+    ) -> PurchaseQuote:
+        """Offer credits for an amount, on a token with this cap per day. Raise InvalidArguments, ChainUnavailable."""
         ...
 
     async def confirm(self, claim: Claim) -> CreditedPurchase:
@@ -96,7 +98,9 @@ class CreditSales(Protocol):
 class NoCreditSales:
     """The replacement in a service that sells nothing: every method raises NotFound."""
 
-    async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
+    async def quote(
+        self, amount_usd: Decimal, *, challenge: str | None = None, credits_per_day: int | None = None
+    ) -> PurchaseQuote:
         raise _unsold()
 
     async def confirm(self, claim: Claim) -> CreditedPurchase:

@@ -148,7 +148,9 @@ class Quotes:
         self._numbers = AddressNumbers(store, terms.first_index, marks)
         self._lately: deque[float] = deque()  # when the quotes of the last minute were made
 
-    async def make(self, amount_usd: Decimal, challenge: str | None = None) -> PurchaseQuote:
+    async def make(
+        self, amount_usd: Decimal, challenge: str | None = None, credits_per_day: int | None = None
+    ) -> PurchaseQuote:
         """Return a new quote, which is stored first. Raises InvalidArguments, ChainUnavailable, RateLimited."""
         amount = self._amount(amount_usd)
         if challenge is not None and not CHALLENGE.fullmatch(challenge):
@@ -158,7 +160,15 @@ class Quotes:
         now, memo = int(self._clock.time()), new_memo()
         expires_at = now + self._terms.life_s
         draft = PurchaseDraft(
-            memo_hash(memo), b"", None, amount, credits_for(amount), challenge, now * 1000, expires_at * 1000
+            memo_hash(memo),
+            b"",
+            None,
+            amount,
+            credits_for(amount),
+            challenge,
+            now * 1000,
+            expires_at * 1000,
+            credits_per_day,
         )
         wallet = checksum_address(await self._kept(draft))
         log.info("quote made", extra={"amount": amount, "wallet": wallet})

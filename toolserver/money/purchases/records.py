@@ -25,7 +25,10 @@ class AddressInUse(ToolserverError):
 
 
 class PurchaseDraft(NamedTuple):
-    """A purchase that is about to be quoted. `hd_index` is None when all purchases share one address."""
+    """A purchase that is about to be quoted. `hd_index` is None when all purchases share one address.
+
+    `credits_per_day` is the cap that the token shall have; None: no cap.
+    """
 
     memo_hash: bytes
     address: bytes
@@ -35,6 +38,7 @@ class PurchaseDraft(NamedTuple):
     challenge: str | None
     created_at: int
     expires_at: int
+    credits_per_day: int | None = None
 
 
 class Purchase(NamedTuple):

@@ -167,8 +167,12 @@ class RemotePurchases:
     def count_servers(self) -> None:
         """Return None: the owner watches the chain."""
 
-    async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
-        body = {"amount_usd": float(amount_usd)} | ({"claim_challenge": challenge} if challenge else {})
+    async def quote(
+        self, amount_usd: Decimal, *, challenge: str | None = None, credits_per_day: int | None = None
+    ) -> PurchaseQuote:
+        body: dict[str, Any] = {"amount_usd": float(amount_usd)}
+        body |= {"claim_challenge": challenge} if challenge else {}
+        body |= {"credits_per_day": credits_per_day} if credits_per_day else {}
         offered = await self._post("/api/payment/buy-credits", body, _Offered)
         return PurchaseQuote(
             offered.wallet,

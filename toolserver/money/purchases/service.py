@@ -416,9 +416,11 @@ class PurchaseService(ClosedPurchases):
         self._count_servers = count_servers
         self._quotes, self._confirmations, self._search, self._ready = quotes, confirmations, search, ready
 
-    async def quote(self, amount_usd: Decimal, *, challenge: str | None = None) -> PurchaseQuote:
+    async def quote(
+        self, amount_usd: Decimal, *, challenge: str | None = None, credits_per_day: int | None = None
+    ) -> PurchaseQuote:
         await self._ready()
-        return await self._quotes.make(amount_usd, challenge)
+        return await self._quotes.make(amount_usd, challenge, credits_per_day)
 
     def count_servers(self) -> ChainServers:
         return self._count_servers()

@@ -14,7 +14,8 @@ from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
 
-from toolserver.money.ledger.operations import Mint
+from toolserver.money.ledger.operations import ChangeLimits, Mint
+from toolserver.money.ledger.owner_limits import LimitChange
 from toolserver.money.ledger.sql_tables import apply_operation
 from toolserver.money.ledger.state import new_ref
 from toolserver.money.purchases.listing import ListedPurchase, ReviewCase
@@ -293,9 +294,11 @@ def set_aside(start: int, count: int, db: SqlConnection) -> int:
 def add_quote(draft: PurchaseDraft, db: SqlConnection) -> None:
     columns = "memo_hash, address, hd_index, amount, credits, challenge, created_at, expires_at"
     try:
-        db.execute(f"INSERT INTO purchase({columns}, state) VALUES(?,?,?,?,?,?,?,?,'quoted')", draft)
+        db.execute(f"INSERT INTO purchase({columns}, state) VALUES(?,?,?,?,?,?,?,?,'quoted')", draft[:-1])
     except ConstraintViolated as error:
         raise AddressInUse(f"index {draft.hd_index}") from error
+    if draft.credits_per_day is not None:
+        db.execute("INSERT INTO quote_limit VALUES(?,?)", (draft.memo_hash, draft.credits_per_day))
 
 
 def find_purchase(memo_hash: bytes, db: SqlConnection) -> Purchase | None:
@@ -312,11 +315,21 @@ def find_credit(purchase: int, db: SqlConnection) -> StoredCredit | None:
 def credit_transfer(credit: TransferCredit, db: SqlConnection) -> int:
     decision = decide_credit(credit, _load_facts(db, credit))
     apply_operation(db, decision.mint, credit.credited_at)
+    _set_quoted_limit(db, credit)
     db.execute("UPDATE purchase SET state='credited' WHERE id=?", (credit.purchase,))
     _insert_credit(db, credit, decision.credits)
     for payment in decision.unapplied:
         record_unapplied(payment, db)
     return decision.credits
+
+
+def _set_quoted_limit(db: SqlConnection, credit: TransferCredit) -> None:
+    """Set the cap per day on the new token that its buyer asked for with the quote, if any."""
+    quoted = "SELECT q.credits_per_day FROM purchase p JOIN quote_limit q ON q.memo_hash = p.memo_hash WHERE p.id=?"
+    row = db.execute(quoted, (credit.purchase,)).fetchone()
+    if row is not None:
+        change = LimitChange(frozenset({"credits_per_day"}), int(row[0]))
+        apply_operation(db, ChangeLimits(credit.token, change), credit.credited_at)
 
 
 def _load_facts(db: SqlConnection, credit: TransferCredit) -> CreditFacts:

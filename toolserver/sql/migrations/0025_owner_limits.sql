@@ -12,3 +12,13 @@ CREATE TABLE owner_limits(
 ) STRICT;
 CREATE TRIGGER owner_limits_are_never_deleted BEFORE DELETE ON owner_limits
 BEGIN SELECT RAISE(ABORT, 'the limits of a token are never deleted'); END;
+
+-- The cap per day that the buyer asked for with a quote: it is set on the token that the payment buys.
+CREATE TABLE quote_limit(
+  memo_hash       BLOB PRIMARY KEY CHECK (length(memo_hash) = 32),
+  credits_per_day INTEGER NOT NULL CHECK (credits_per_day > 0)
+) STRICT, WITHOUT ROWID;
+CREATE TRIGGER quote_limit_is_never_changed BEFORE UPDATE ON quote_limit
+BEGIN SELECT RAISE(ABORT, 'a quote keeps its limit'); END;
+CREATE TRIGGER quote_limit_is_never_deleted BEFORE DELETE ON quote_limit
+BEGIN SELECT RAISE(ABORT, 'a quote keeps its limit'); END;

@@ -93,7 +93,9 @@ function tellCredits() {
 
 async function askForOffer() {
   const begun = performance.now();
-  const { data } = await fetchJson("/api/payment/buy-credits", { method: "POST", body: { amount_usd: Number(read("#amount")) } });
+  const body = { amount_usd: Number(read("#amount")) };
+  if (read("#per-day")) body.credits_per_day = Number(read("#per-day"));
+  const { data } = await fetchJson("/api/payment/buy-credits", { method: "POST", body });
   offer = data;
   const lasts = shop.quote_s === null ? new Date(offer.expires_at).getTime() - Date.now() : 1000 * shop.quote_s;
   ends = begun + lasts; // by elapsed time: this machine's clock may be wrong

@@ -12,3 +12,11 @@ CREATE TABLE owner_limits(
 );
 CREATE TRIGGER owner_limits_are_never_deleted BEFORE DELETE ON owner_limits FOR EACH ROW
   EXECUTE FUNCTION refuse_change('the limits of a token are never deleted');
+
+-- The cap per day that the buyer asked for with a quote: it is set on the token that the payment buys.
+CREATE TABLE quote_limit(
+  memo_hash       bytea PRIMARY KEY CHECK (length(memo_hash) = 32),
+  credits_per_day bigint NOT NULL CHECK (credits_per_day > 0)
+);
+CREATE TRIGGER quote_limit_is_never_changed BEFORE UPDATE OR DELETE ON quote_limit FOR EACH ROW
+  EXECUTE FUNCTION refuse_change('a quote keeps its limit');
