@@ -281,13 +281,13 @@ def test_a_reservation_and_its_settlement_say_everything_about_them(books):
         ("c1", 2, 3, 9.5, "open", True),
     ]
     hold = books.holds["c1"]
-    assert (hold.endpoint, hold.service, hold.transfer, hold.settled_at, hold.day) == ("/x", "b", 2, None, None)
+    assert (hold.endpoint, hold.service, hold.transfer, hold.settled_at, hold.day) == ("/x", "b", 2, None, 0)
     books.now = 8000
-    assert Settle("c1", None).on(books) == ("c1", 2, 3, None, "posted", False)
+    assert Settle("c1", None).on(books) == ("c1", 2, 3, None, "posted", False, ())
     assert (hold.settled_at, hold.reason) == (8000, None)
-    assert Settle("c1", None).on(books) == ("c1", 2, 3, None, "posted", True)
+    assert Settle("c1", None).on(books) == ("c1", 2, 3, None, "posted", True, ())
     books.now = 9000
-    assert Settle("c1", "5xx").on(books) == ("c1", 0, 5, "5xx", "reversed", False)
+    assert Settle("c1", "5xx").on(books) == ("c1", 0, 5, "5xx", "reversed", False, ())
     assert (hold.settled_at, hold.reason) == (9000, "5xx")
     assert reserve.on(books) == ("c1", 2, 5, 9.5, "reversed", True)
     assert [(t.kind, t.debit, t.credit, t.amount, t.resolves) for t in books.transfers[1:]] == [
@@ -299,11 +299,11 @@ def test_a_reservation_and_its_settlement_say_everything_about_them(books):
 
 def test_a_charge_in_one_step_says_everything_about_it_and_ends_a_reservation(books):
     books.now = 7000
-    assert Charge("c1", WHO, 2, "/x", "b").on(books) == ("c1", 2, 3, None, "posted", False)
+    assert Charge("c1", WHO, 2, "/x", "b").on(books) == ("c1", 2, 3, None, "posted", False, ())
     assert (books.holds["c1"].settled_at, books.holds["c1"].service) == (7000, "b")
-    assert Charge("c1", WHO, 2, "/x", "b").on(books) == ("c1", 2, 3, None, "posted", True)
+    assert Charge("c1", WHO, 2, "/x", "b").on(books) == ("c1", 2, 3, None, "posted", True, ())
     Reserve("c2", WHO, 3, "/x").on(books)
-    assert Charge("c2", WHO, 3, "/x").on(books) == ("c2", 3, 0, None, "posted", False)
+    assert Charge("c2", WHO, 3, "/x").on(books) == ("c2", 3, 0, None, "posted", False, ())
     with pytest.raises(InsufficientCredits) as refused:
         Charge("c3", WHO, 1, "/x").on(books)
     assert refused.value.extra == {"required": 1, "credits_remaining": 0}
@@ -311,9 +311,9 @@ def test_a_charge_in_one_step_says_everything_about_it_and_ends_a_reservation(bo
 
 def test_a_voided_call_cannot_be_charged_and_keeps_the_first_64_characters_of_its_reason(books):
     Reserve("c1", WHO, 2, "/x").on(books)
-    assert Settle("c1", "r" * 65).on(books) == ("c1", 0, 5, "r" * 64, "voided", False)
+    assert Settle("c1", "r" * 65).on(books) == ("c1", 0, 5, "r" * 64, "voided", False, ())
     for again in (Settle("c1", None), Settle("c1", "later"), Charge("c1", WHO, 2, "/x")):
-        assert again.on(books) == ("c1", 0, 5, "r" * 64, "voided", True)
+        assert again.on(books) == ("c1", 0, 5, "r" * 64, "voided", True, ())
     assert outcome_of(Settle("c9", "5xx"), books).args == ("c9 was never reserved",)
     assert isinstance(outcome_of(Settle("c9", None), books), UnknownCall)
 
@@ -380,7 +380,7 @@ def test_an_operation_says_what_it_needs():
     assert Charge("c1", WHO, 1, "/x").needs() == Reserve("c1", WHO, 1, "/x").needs() == Needs(WHO, "c1")
     assert (Settle("c1", None).needs(), Settle("c1", None, key=WHO).needs()) == (Needs(None, "c1"), Needs(WHO, "c1"))
     assert (Mint(WHO, 1, "m", "r").needs(), Revoke(WHO, "x").needs()) == (Needs(WHO, None, "m"), Needs(WHO))
-    assert Needs() == (None, None, None, None, False)
+    assert Needs() == (None, None, None, None, False, False)
     with pytest.raises(NotImplementedError):
         LedgerOperation().needs()
 

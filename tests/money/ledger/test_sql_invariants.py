@@ -74,6 +74,10 @@ DAMAGE = [
         + ALLOWANCE.format("f" * 64, "max(hash)", 1)
         + "UPDATE reservation SET allowance='a', day=0 WHERE call_id='c1'",
     ),
+    (
+        "a token with limits has spent today what its calls of the day cost",
+        "INSERT INTO owner_limits SELECT 4, 9, NULL, NULL, NULL, day, 1, 0 FROM reservation WHERE call_id='c2'",
+    ),
     ("no reservation is open past its time", "UPDATE reservation SET expires_at=1 WHERE call_id='c2'"),
     ("a closed month keeps its transfers", MONTH.format(8)),
     ("a closed month keeps its transfers", MONTH.format(9) + REMOVED.format(1)),

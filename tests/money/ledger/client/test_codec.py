@@ -46,7 +46,7 @@ def test_a_reply_is_a_settlement():
     said = Committed(
         ok=True, state="reversed", credits_charged=0, balance_after=10, no_charge_reason="5xx", replayed=True
     )
-    assert settlement("c1", said) == ("c1", 0, 10, "5xx", "reversed", True)
+    assert settlement("c1", said) == ("c1", 0, 10, "5xx", "reversed", True, ())
 
 
 def test_an_account_has_a_balance_a_time_of_issue_and_a_reference():
