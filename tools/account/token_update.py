@@ -19,7 +19,14 @@ class TokenSettings(TopLevel):
     alert_percent: int | None = Field(description="They warn from this share of the cap on; null: never")
 
 
-@tool(path="/api/payment/token", method="PATCH", title="Limit your token", tier=Tier.ACCOUNT, quotas=((30, 60),))
+@tool(
+    path="/api/payment/token",
+    method="PATCH",
+    title="Limit your token",
+    tier=Tier.ACCOUNT,
+    quotas=((30, 60),),
+    search_hint="freeze thaw block token daily spending limit cap alert",
+)
 async def token_update(
     ctx: ToolContext,
     credits_per_day: Annotated[
