@@ -16,6 +16,25 @@ class Place(NamedTuple):
     lon: float
 
 
+class Located(NamedTuple):
+    """A place with a name. `region` is a state or province.
+
+    `weight` says how likely the place is meant by its name: its population, or a multiple that grows with its renown.
+    """
+
+    name: str
+    region: str | None
+    country: str | None
+    country_code: str | None
+    weight: float
+    place: Place
+    timezone: str | None = None
+
+    @property
+    def full_name(self) -> str:
+        return ", ".join(part for part in (self.name, self.region, self.country) if part)
+
+
 RADIUS_KM = 6371.0  # of the Earth
 DEFAULT = Place(34.05, -118.24)  # Los Angeles
 

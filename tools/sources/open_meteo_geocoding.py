@@ -3,10 +3,10 @@
 https://open-meteo.com/en/docs/geocoding-api
 """
 
-from typing import Any, NamedTuple
+from typing import Any
 
 from tools.parsing.fields import NAME, clean, clean_or_none, number, optional, within
-from tools.parsing.places import Place, two_decimals
+from tools.parsing.places import Located, Place, two_decimals
 from tools.sources.hosts import OPENMETEO, WEEK
 from toolserver import Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
 
@@ -14,21 +14,6 @@ SEARCH = "geocoding-api.open-meteo.com/v1/search"
 KEY = "OPENMETEO_API_KEY"
 LICENCE = Licence("non_commercial", "Place names by GeoNames via Open-Meteo.com", "https://open-meteo.com/en/terms")
 MOST = 10
-
-
-class Located(NamedTuple):
-    """A place with that name. `population` is 0 where it is not known; `region` is a state or province."""
-
-    name: str
-    region: str | None
-    country: str | None
-    country_code: str | None
-    population: float
-    place: Place
-
-    @property
-    def full_name(self) -> str:
-        return ", ".join(part for part in (self.name, self.region, self.country) if part)
 
 
 def request(query: str, keys: Keys) -> Get:
@@ -54,8 +39,9 @@ def _located(row: dict[str, Any]) -> Located:
         region=clean_or_none(row.get("admin1"), NAME),
         country=clean_or_none(row.get("country"), NAME),
         country_code=clean_or_none(row.get("country_code"), 2),
-        population=optional(number, row.get("population")) or 0.0,
+        weight=optional(number, row.get("population")) or 0.0,
         place=Place(two_decimals(lat), two_decimals(lon)),
+        timezone=clean_or_none(row.get("timezone"), NAME),
     )
 
 
