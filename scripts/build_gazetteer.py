@@ -28,7 +28,8 @@ from typing import Any
 from tools.parsing.place_names import fold
 
 TARGET = Path(__file__).resolve().parent.parent / "tools" / "shared" / "data" / "gazetteer.txt.xz"
-ALL_NAMES_FROM = 160_000  # people: a city of this size keeps its names in every script
+ALL_NAMES_FROM = 170_000  # people: a city of this size keeps its names in every script
+RENOWNED_FROM = 40  # names: so does a city with so many
 MANY_NAMES_FROM = 50_000
 MANY, FEW = 8, 4  # other Latin names of smaller cities
 RENOWN = 0.75  # the power of the number of names
@@ -62,7 +63,7 @@ REGION_NAMES = {  # in the country's own language, or short
     "AT.02": "Kärnten", "AT.03": "Niederösterreich", "AT.04": "Oberösterreich", "AT.06": "Steiermark", "AT.07": "Tirol",
     "AT.09": "Wien", "BE.VLG": "Vlaanderen", "BE.WAL": "Wallonie", "CA.05": "Newfoundland", "CA.09": "PEI",
     "CA.10": "PQ", "CH.BS": "Basel-Stadt", "CH.GE": "Genève", "CH.GR": "Graubünden", "CH.LU": "Luzern",
-    "CH.VS": "Wallis", "DE.02": "Bayern", "DE.05": "Hessen", "DE.07": "Nordrhein-Westfalen", "DE.13": "Sachsen",
+    "CH.VS": "Wallis", "DE.02": "Bayern", "DE.05": "Hessen", "DE.07": "Nordrhein-Westfalen|NRW", "DE.13": "Sachsen",
     "DE.14": "Sachsen-Anhalt", "DE.15": "Thüringen", "DE.16": "Berlin", "DK.17": "Hovedstaden",
     "ES.07": "Illes Balears", "ES.32": "Navarra", "ES.51": "Andalucía", "ES.53": "Canarias",
     "ES.54": "Castilla-La Mancha", "ES.55": "Castilla y León", "ES.56": "Catalunya",
@@ -143,7 +144,7 @@ def write_regions(regions: Mapping[str, str], extras: Iterable[list[str]]) -> It
     for code, name in sorted(regions.items()):
         row = more.get(code)
         iso = row[1].partition("-")[2] if row else ""
-        names = [name, *([iso] if iso.isalpha() and len(iso) > 1 else ()), REGION_NAMES.get(code, "")]
+        names = [name, *([iso] if iso.isalpha() and len(iso) > 1 else ()), *REGION_NAMES.get(code, "").split("|")]
         names += row[5].split("|") if row else []
         names += [_AREA.sub("", fold(each)) for each in names]
         country, _, region = code.partition(".")
@@ -185,7 +186,7 @@ def choose_names(city: Mapping[str, Any], scripts: set[str]) -> list[str]:
     Latin ones that most spellings agree on.
     """
     others = [name for name in city["alternatenames"] if not is_transliteration(name)]
-    if city["population"] >= ALL_NAMES_FROM:
+    if city["population"] >= ALL_NAMES_FROM or len(others) >= RENOWNED_FROM:
         return [city["name"], *others]
     native = [name for name in others if script_of(name) in scripts - {"LATIN"}]
     latin = [name for name in others if script_of(name) == "LATIN" and len(name) >= SHORTEST]

@@ -25,7 +25,7 @@ from toolserver.settings import Settings, UpstreamSettings
 
 CORE = "briefing btc_price earthquakes find_tools forex service_status stocks tech_news weather".split()
 UNCACHED = {"health", "find-tools"}
-ADDED = {"limit", "cursor", "place"}  # by us: wherever there is a list, and where a city is easier to name
+ADDED = {"limit", "cursor", "place", "units"}  # by us: where there is a list, and where people name a city
 OWN = {"health", "ai-stats", "find-tools"}  # made of nothing but the service itself
 
 
@@ -290,6 +290,20 @@ async def test_each_source_is_named_as_published_with_its_times_and_licence(serv
 
 
 # --- limits ---
+
+
+@proves("places.refused-at-once")
+@pytest.mark.parametrize("name", ["weather", "air-quality"])
+async def test_a_place_that_is_refused_takes_no_time_from_the_corrected_one(name):
+    async with served(limits=True) as s:
+        refused = [await s.get(name, f"place={place}") for place in ("Springfield", "Texas", "Paris, Atlantis")]
+        asked = list(s.upstreams.asked)
+        candidate = refused[0].json()["candidates"][0]
+        answer = await s.get(name, f"place={candidate['place']}")
+
+    assert [each.status_code for each in refused] == [400] * 3
+    assert asked == []
+    assert (answer.status_code, answer.json()["data"]["lat"]) == (200, candidate["lat"])
 
 
 @proves("limits.spacing", "limits.no-penalty", "errors.rate_limited")

@@ -30,7 +30,7 @@ STEP = 1 if WHOLE else sized(9, fast=100)
 COUNTED: Counter[str] = Counter()
 EXCUSED: set[tuple[str, str]] = set()
 
-ASKED_FOR = {"OpenMeteo.geocoding": (("place", "Berlin"),)}
+ASKED_FOR = {"OpenMeteo.geocoding": (("place", "Hallstatt"),)}
 """The arguments without which a source is not asked."""
 
 LEGITIMATE = {

@@ -11,6 +11,7 @@ from tools.parsing.fields import number, optional, within
 from tools.parsing.places import DEFAULT, Latitude, Longitude, Place, distance_km, two_decimals
 from tools.shared.geocoding import ChosenPlace, PlaceName, choose_place
 from tools.sources.airnow import REPORTING_AREAS, Area
+from tools.sources.geonames import CITIES
 from tools.sources.open_meteo import AIR_QUALITY, AirQuality
 from tools.sources.open_meteo_geocoding import GEOCODING
 from toolserver import CardValue, Payload, SourceChanged, SourceEmpty, Timestamp, ToolContext, tool, via
@@ -105,6 +106,7 @@ def coordinate(limit: float) -> Callable[[Any], float | None]:
     search_hint="how is the air quality AQI pollution smog smoke PM2.5 in city",
     ttl_s=1800,
     sources=(AIR_QUALITY, REPORTING_AREAS, GEOCODING),
+    shipped=(CITIES,),
     distinct=(("lat", "lon", "place"), 60, 3600),
     headline=CardValue("us_aqi", "US AQI", "{us_aqi_band} at {lat}, {lon}"),
 )

@@ -1,22 +1,43 @@
 """GET /api/weather."""
 
 from functools import partial
-from typing import Annotated
+from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
 from tools.parsing.places import Latitude, Longitude, Place, two_decimals
 from tools.shared.geocoding import ChosenPlace, PlaceName, choose_place
-from tools.shared.weather import Weather, condition, from_met_norway, from_open_meteo
+from tools.shared.weather import (
+    KPH_PER_MPH,
+    MM_PER_INCH,
+    Weather,
+    celsius,
+    condition,
+    from_met_norway,
+    from_open_meteo,
+    local_time,
+)
+from tools.sources.geonames import CITIES
 from tools.sources.met_norway import LOCATION_FORECAST
 from tools.sources.open_meteo import FORECAST, Conditions, Hour
 from tools.sources.open_meteo_geocoding import GEOCODING
-from toolserver import CardValue, InvalidArguments, Payload, Picture, Timestamp, ToolContext, tool, via
+from toolserver import CardValue, InvalidArguments, Payload, Picture, Sparse, Timestamp, ToolContext, tool, via
 
 UNITS = {"temperature": "°F", "wind_speed": "mph", "humidity": "%", "precipitation": "inch"}
+METRIC_UNITS = {"temperature_c": "°C", "wind_speed_kph": "km/h", "precipitation_mm": "mm"}
+METRIC = "Only with units=metric"
+
+LocalTime = Annotated[
+    str | None,
+    Field(
+        description="`time` on the clocks of the place, with the offset from UTC",
+        examples=["2027-01-15T00:00:00-08:00"],
+        json_schema_extra={"format": "date-time"},
+    ),
+]
 
 
-class CurrentWeather(Payload):
+class CurrentWeather(Sparse):
     time: Timestamp
     temperature_f: float
     apparent_temperature_f: float | None
@@ -26,9 +47,14 @@ class CurrentWeather(Payload):
     wind_direction_deg: int | None
     humidity_percent: int
     precipitation_in: float | None = Field(description="In 15 minutes; of MET Norway: in the hour to come")
+    local_time: LocalTime
+    temperature_c: float | None = Field(default=None, description=METRIC)
+    apparent_temperature_c: float | None = Field(default=None, description=METRIC)
+    wind_speed_kph: float | None = Field(default=None, description=METRIC)
+    precipitation_mm: float | None = Field(default=None, description=METRIC)
 
 
-class HourlyWeather(Payload):
+class HourlyWeather(Sparse):
     time: Timestamp
     temperature_f: float
     weather_code: int | None
@@ -36,13 +62,16 @@ class HourlyWeather(Payload):
     wind_speed_mph: float
     humidity_percent: int | None
     precipitation_probability_percent: int | None
+    local_time: LocalTime
+    temperature_c: float | None = Field(default=None, description=METRIC)
+    wind_speed_kph: float | None = Field(default=None, description=METRIC)
 
 
 class LocalWeather(Payload):
     lat: float
     lon: float
     place: str | None = Field(description="The place that a name was found to be")
-    timezone: str = Field(description="Of the place, by name; UTC when not known. All times are UTC")
+    timezone: str = Field(description="Of the place, by name; UTC when not known")
     default_location: bool
     current: CurrentWeather
     hourly: list[HourlyWeather] = Field(max_length=24, description="From the current hour")
@@ -62,6 +91,7 @@ def rounded(degrees: float | None) -> float | None:
     toolset="core",
     ttl_s=600,
     sources=(FORECAST, LOCATION_FORECAST, GEOCODING),
+    shipped=(CITIES,),
     distinct=(("lat", "lon", "place"), 60, 3600),
     headline=CardValue("current.temperature_f", "°F", "{current.condition} at {lat}, {lon}"),
     pictures=(
@@ -75,16 +105,21 @@ async def weather(
     lat: Annotated[Latitude | None, AfterValidator(rounded), Field(description="Latitude", examples=[40.71])] = None,
     lon: Annotated[Longitude | None, AfterValidator(rounded), Field(description="Longitude", examples=[-74.01])] = None,
     place: PlaceName | None = None,
+    units: Annotated[
+        Literal["us", "metric"], Field(description="metric adds Celsius, km/h and mm to °F, mph and inches")
+    ] = "us",
 ) -> LocalWeather:
-    """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity,
-    condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts.
+    """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity,
+    condition, local time. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts.
 
     Shape: coordinates are rounded to two decimals. Without any the place is Los Angeles, with `default_location` and
-    a warning of that name.
+    a warning of that name. Of several places with a name, the one that is far larger and better known than the others
+    is meant; `place` in the answer names it. `time` is in UTC, `local_time` the same instant there.
     Source: Open-Meteo, refreshed every 10 minutes; MET Norway when Open-Meteo is down (then no apparent temperature,
-    no probability of precipitation and no time zone).
+    no probability of precipitation, and a time zone only for a place found by name). Names of places are looked up in
+    a copy of GeoNames that is shipped; only those of less than 15,000 people at Open-Meteo.
     Errors: one coordinate without the other, one out of range, a name that no place has or several have (they are
-    listed) is `invalid_arguments`.
+    listed, each as it can be sent) is `invalid_arguments`.
     """
     if (lat is None) != (lon is None):
         missing = {"loc": "lat" if lat is None else "lon", "msg": "Field required", "type": "missing"}
@@ -96,23 +131,29 @@ async def weather(
         via(FORECAST, chosen.place, partial(from_open_meteo, now=ctx.now)),
         via(LOCATION_FORECAST, chosen.place, partial(from_met_norway, now=ctx.now)),
     )
-    return _shown(forecast, chosen)
+    return _shown(forecast, chosen, is_metric=units == "metric")
 
 
-def _shown(forecast: Weather, chosen: ChosenPlace) -> LocalWeather:
+def _shown(forecast: Weather, chosen: ChosenPlace, *, is_metric: bool) -> LocalWeather:
+    zone = forecast.timezone or chosen.timezone
     return LocalWeather(
         lat=chosen.place.lat,
         lon=chosen.place.lon,
         place=chosen.name,
-        timezone=forecast.timezone or "UTC",
+        timezone=zone or "UTC",
         default_location=chosen.by_default,
-        current=_current(forecast.current),
-        hourly=[_hour(hour) for hour in forecast.hourly],
-        units=UNITS,
+        current=_current(forecast.current, zone, is_metric=is_metric),
+        hourly=[_hour(hour, zone, is_metric=is_metric) for hour in forecast.hourly],
+        units=UNITS | METRIC_UNITS if is_metric else UNITS,
     )
 
 
-def _current(now: Conditions) -> CurrentWeather:
+def _current(now: Conditions, zone: str | None, *, is_metric: bool) -> CurrentWeather:
+    rain = now.precipitation_in
+    metric: dict[str, Any] = {
+        "apparent_temperature_c": _celsius(now.apparent_temperature_f),
+        "precipitation_mm": None if rain is None else round(rain * MM_PER_INCH, 1),
+    }
     return CurrentWeather(
         time=now.time,
         temperature_f=round(now.temperature_f, 1),
@@ -123,10 +164,12 @@ def _current(now: Conditions) -> CurrentWeather:
         wind_direction_deg=_whole(now.wind_direction_deg),
         humidity_percent=round(now.humidity_percent),
         precipitation_in=_rounded(now.precipitation_in, 3),
+        local_time=local_time(now.time, zone),
+        **(_metric(now) | metric if is_metric else {}),
     )
 
 
-def _hour(hour: Hour) -> HourlyWeather:
+def _hour(hour: Hour, zone: str | None, *, is_metric: bool) -> HourlyWeather:
     return HourlyWeather(
         time=hour.time,
         temperature_f=round(hour.temperature_f, 1),
@@ -135,7 +178,20 @@ def _hour(hour: Hour) -> HourlyWeather:
         wind_speed_mph=round(hour.wind_speed_mph, 1),
         humidity_percent=_whole(hour.humidity_percent),
         precipitation_probability_percent=_whole(hour.precipitation_probability_percent),
+        local_time=local_time(hour.time, zone),
+        **(_metric(hour) if is_metric else {}),
     )
+
+
+def _metric(seen: Conditions | Hour) -> dict[str, Any]:
+    return {
+        "temperature_c": _celsius(seen.temperature_f),
+        "wind_speed_kph": round(seen.wind_speed_mph * KPH_PER_MPH, 1),
+    }
+
+
+def _celsius(fahrenheit: float | None) -> float | None:
+    return None if fahrenheit is None else round(celsius(fahrenheit), 1) + 0.0  # which turns -0.0 into 0.0
 
 
 def _rounded(value: float | None, digits: int) -> float | None:

@@ -21,7 +21,7 @@ LARGER = 3  # times the weight of the next one: that one is then not meant
 SAME_PLACE_KM = 25  # a district is no other place than its city
 NEARBY_KM = 60  # between a place and the city that is written after it
 SHORTEST_AREA = 4  # letters: LA is a city, though it is also the code of Laos
-SHOWN = 8
+SHOWN, RIVALS = 8, 3  # candidates of a refusal; those among them that only lie in an area of the name
 KNOWN = "London"  # a name that every working geocoder knows
 SECTION = "data.place"
 
@@ -123,7 +123,7 @@ def _list_rivals(gazetteer: Gazetteer, query: PlaceQuery, city: City) -> list[Ci
     """Return the largest cities of states and countries that have the name of a city elsewhere: Ontario, Lebanon."""
     areas = [] if query.areas or len(query.name) < SHORTEST_AREA else gazetteer.find_areas(query.name)
     areas = [area for area in areas if not city.lies_in(area)]
-    return [City(located, likeness=OTHER_NAME) for located in _list_largest(gazetteer, areas)]
+    return [City(located, likeness=OTHER_NAME) for located in _list_largest(gazetteer, areas)[:RIVALS]]
 
 
 def _list_largest(gazetteer: Gazetteer, areas: Iterable[Area]) -> list[Located]:
@@ -140,7 +140,9 @@ def _choose(cities: Sequence[City]) -> Located:
         has_same_name = other.located.full_name == meant.located.full_name  # no words could tell them apart
         is_rival = meant.weight < LARGER * other.weight or not meant.weight
         if is_rival and not is_same and not has_same_name:
-            raise _refuse("several places have this name; add the state or country", [city.located for city in cities])
+            likeliest = sorted(cities, key=lambda city: -city.weight)
+            candidates = [city.located for city in likeliest]
+            raise _refuse("several places have this name; add the state or country", candidates)
     return meant.located
 
 

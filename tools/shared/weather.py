@@ -1,14 +1,15 @@
-"""Convert two forecasts to one form: units, WMO codes in words, and the hours that are the next 24."""
+"""Convert two forecasts to one form: units, local times, WMO codes in words, and the hours that are the next 24."""
 
 from datetime import datetime, timedelta
 from typing import NamedTuple
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tools.sources.met_norway import Step
 from tools.sources.open_meteo import Conditions, Forecast, Hour
 from toolserver import SourceChanged, SourceFrozen
 
 HOURS = 24
-MM_PER_INCH, MPH_PER_MS = 25.4, 2.23694
+MM_PER_INCH, MPH_PER_MS, KPH_PER_MPH = 25.4, 2.23694, 1.609344
 FARTHEST = timedelta(hours=2)  # between now and the step that serves as the current weather
 OLDEST = timedelta(hours=7)  # a forecast may be kept for a little over six hours
 
@@ -61,6 +62,18 @@ def code_of_symbol(symbol: str | None) -> int | None:
 
 def fahrenheit(celsius: float) -> float:
     return celsius * 9 / 5 + 32
+
+
+def celsius(fahrenheit: float) -> float:
+    return (fahrenheit - 32) * 5 / 9
+
+
+def local_time(time: datetime, zone: str | None) -> str | None:
+    """Return a time on the clocks of a zone, in ISO 8601 with its offset; None for no zone or one unknown here."""
+    try:
+        return None if zone is None else time.astimezone(ZoneInfo(zone)).isoformat(timespec="seconds")
+    except (ZoneInfoNotFoundError, ValueError):  # ValueError: a name that is no relative path
+        return None
 
 
 def from_open_meteo(forecast: Forecast, now: datetime) -> Weather:

@@ -7,9 +7,18 @@ from pydantic import ValidationError
 
 import tools.simulated.met_norway
 import tools.simulated.open_meteo  # noqa: F401 - registers its routes
+from tests.requirements import proves
 from tests.tools.desk import NOW
 from tools.free.weather import weather
-from tools.shared.weather import code_of_symbol, condition, fahrenheit, from_met_norway, from_open_meteo
+from tools.shared.weather import (
+    celsius,
+    code_of_symbol,
+    condition,
+    fahrenheit,
+    from_met_norway,
+    from_open_meteo,
+    local_time,
+)
 from tools.sources.met_norway import Step
 from tools.sources.open_meteo import Conditions, Forecast, Hour
 from toolserver.errors import InvalidArguments
@@ -107,6 +116,47 @@ async def test_met_norway_tells_the_same_weather_with_fewer_members(compose):
     assert [warning.code for warning in made.notes.warnings] == ["default_location", "fallback_used"]
 
 
+@proves("places.units")
+@pytest.mark.parametrize("down", [set(), {"OpenMeteo.forecast"}])
+async def test_metric_units_add_their_own_fields_and_change_no_other(compose, down):
+    us, metric = [(await compose(weather, {"units": units}, down=down)).json for units in ("us", "metric")]
+    added = {"temperature_c", "apparent_temperature_c", "wind_speed_kph", "precipitation_mm"}
+    current, hours = metric["current"], metric["hourly"]
+
+    assert current.keys() - us["current"].keys() == added
+    assert {name: current[name] for name in us["current"]} == us["current"]
+    assert current["temperature_c"] == pytest.approx((current["temperature_f"] - 32) / 1.8, abs=0.06)
+    assert current["wind_speed_kph"] == pytest.approx(current["wind_speed_mph"] * 1.609, abs=0.1)
+    assert (current["apparent_temperature_c"] is None) == (current["apparent_temperature_f"] is None)
+    assert hours[5].keys() - us["hourly"][5].keys() == {"temperature_c", "wind_speed_kph"}
+    assert hours[5]["temperature_c"] == pytest.approx((hours[5]["temperature_f"] - 32) / 1.8, abs=0.06)
+    assert metric["units"] == us["units"] | {"temperature_c": "°C", "wind_speed_kph": "km/h", "precipitation_mm": "mm"}
+
+
+def test_freezing_is_0_on_the_other_scale():
+    assert (celsius(32), celsius(-40), celsius(212)) == (0, -40, 100)
+
+
+@proves("places.local-time")
+async def test_local_time_is_that_of_the_place_when_the_weather_was_so(compose):
+    delhi = (await compose(weather, {"place": "Delhi"}, down={"OpenMeteo.forecast"})).json
+    later = await compose(weather, {"place": "Delhi"}, down={"OpenMeteo.forecast"}, world=World(1, NOW + 900))
+
+    assert (delhi["timezone"], delhi["current"]["time"]) == ("Asia/Kolkata", "2027-01-15T08:00:00Z")
+    assert delhi["current"]["local_time"] == "2027-01-15T13:30:00+05:30"
+    assert delhi["hourly"][1]["local_time"] == "2027-01-15T14:30:00+05:30"
+    assert later.json["current"]["local_time"] == delhi["current"]["local_time"]
+    for each in ((await compose(weather)).json["current"], *delhi["hourly"]):
+        assert datetime.fromisoformat(each["local_time"]) == datetime.fromisoformat(each["time"])
+
+
+def test_local_time_knows_when_clocks_change_and_invents_no_zone():
+    before, after = (datetime(2027, 3, 14, hour, tzinfo=UTC) for hour in (9, 10))
+    assert local_time(before, "America/Los_Angeles") == "2027-03-14T01:00:00-08:00"
+    assert local_time(after, "America/Los_Angeles") == "2027-03-14T03:00:00-07:00"
+    assert [local_time(before, zone) for zone in (None, "Moon/Base", "", "/etc/passwd", "../UTC")] == [None] * 5
+
+
 async def test_when_nobody_answers_nothing_is_invented(compose):
     with pytest.raises(SourceError):
         await compose(weather, down={"*"})
@@ -138,7 +188,7 @@ def test_neighbours_share_an_answer():
     model = operation_of(weather).arguments
     places = [{"lat": 40.7128, "lon": -0.001}, {"lat": "40.71", "lon": 0}, {"lat": 40.7149, "lon": 0.0049}]
     assert len({model.model_validate(place) for place in places}) == 1
-    assert model.model_validate(places[0]).model_dump_json() == '{"lat":40.71,"lon":0.0,"place":null}'
+    assert model.model_validate(places[0]).model_dump_json() == '{"lat":40.71,"lon":0.0,"place":null,"units":"us"}'
 
 
 def forecast_of(current, hours):

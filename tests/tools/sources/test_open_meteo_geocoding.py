@@ -19,7 +19,7 @@ def test_a_search_is_in_english_and_with_a_key_on_the_customers_host():
 
 def test_places_are_read_with_what_is_known_of_them():
     (found,) = parse({"results": [ROW], "generationtime_ms": 0.5}, "Paris")
-    assert (found.full_name, found.place, found.population) == ("Paris, France", (48.85, 2.35), 0)
+    assert (found.full_name, found.place, found.weight) == ("Paris, France", (48.85, 2.35), 0)
 
 
 def test_no_result_is_an_answer_and_an_error_is_none():
