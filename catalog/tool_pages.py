@@ -43,7 +43,7 @@ def _page(operation: Operation, example: dict[str, Any] | None) -> Iterator[str]
         yield "```"
     if operation.sources:
         yield "\n## Sources, in order of use\n"
-        for source in _once(operation.sources):
+        for source in _once([*operation.sources, *operation.shipped]):
             yield f"- [`{source.name}`](../sources.md): {source.licence.attribution}, {_KINDS[source.licence.kind]}"
     yield "\n## Errors\n"
     yield from _errors(operation)
@@ -115,12 +115,15 @@ def _sources(registry: Registry) -> Iterator[str]:
     yield "Names are permanent: every answer has them in `_meta.sources[]`. `sources.licence_policy` selects sources:"
     yield "`any` all, `no_forbidden` all but those that prohibit redistribution, `commercial` only those free to use.\n"
     yield "| source | credit | terms | fresh | kept | used by |\n|---|---|---|---|---|---|"
-    for source in _once(registry.sources):
-        users = [o for o in registry if any(source.name == used.name for used in o.sources)]
+    shipped = {source.name: source for operation in registry for source in operation.shipped}
+    for source in sorted(_once([*registry.sources, *shipped.values()]), key=lambda source: source.name):
+        users = [o for o in registry if any(source.name == used.name for used in (*o.sources, *o.shipped))]
         named = ", ".join(f"[{o.name}](tools/{o.name}.md)" for o in users)
         terms = _KINDS[source.licence.kind]
         linked = f"[{terms}]({source.licence.terms_url})" if source.licence.terms_url else terms
         fresh, usable = duration(source.fresh_s), duration(source.keep_s)
+        if source.name in shipped:
+            fresh, usable = "a copy that is shipped", "–"
         yield f"| `{source.name}` | {source.licence.attribution} | {linked} | {fresh} | {usable} | {named} |"
 
 

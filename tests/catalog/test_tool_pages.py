@@ -1,10 +1,13 @@
 """The registry as Markdown: a page for each tool, and the tables of tools, sources and errors."""
 
+from dataclasses import replace
+
 import pytest
 
 from catalog.tool_pages import errors_page, sources_page, tool_page, tools_page
-from tests.catalog.tiny import TINY
+from tests.catalog.tiny import PLACE, TINY
 from toolserver.registry.error_codes import PROBLEMS
+from toolserver.registry.registry import Registry
 
 
 def page(name, example=None):
@@ -86,6 +89,15 @@ def test_the_table_of_sources_names_each_once_with_its_terms_and_its_users():
         "| `Sample.place` | Sample & Sons <office> | [free with credit](https://upstream.example/terms) | 1 min | 1 h"
         " | [sights](tools/sights.md), [digest](tools/digest.md), [premium_deep](tools/premium_deep.md) |"
     )
+
+
+def test_a_source_that_is_shipped_is_named_without_a_lifetime():
+    copy = replace(PLACE, name="Sample.copy")
+    shipped = Registry([replace(TINY["sights"], shipped=(copy,))])
+    assert " | a copy that is shipped | – | [sights](tools/sights.md) |" in row_of(
+        sources_page(shipped), "| `Sample.copy`"
+    )
+    assert "- [`Sample.copy`](../sources.md): " in tool_page(shipped["sights"], None)
 
 
 def test_the_table_of_errors_has_a_row_for_every_code():
