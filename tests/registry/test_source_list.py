@@ -13,7 +13,9 @@ PROJECT = Registry.load("tools")
 def test_every_source_is_listed_once_with_its_licence_shipped_ones_too():
     listed = json.loads(write_source_list(PROJECT))
     names = [source["name"] for source in listed["sources"]]
-    assert names == sorted({source.name for source in PROJECT.sources} | {"Bundled.terminal_bench"})
+    assert names == sorted(
+        {source.name for source in PROJECT.sources} | {"Bundled.geonames_cities", "Bundled.terminal_bench"}
+    )
     assert listed["count"] == len(names)
     assert all({"class", "attribution"} <= source["licence"].keys() for source in listed["sources"])
     assert listed["sources"] == list_sources(PROJECT)

@@ -31,7 +31,7 @@ SAME_SPELLING, SAME_NAME, LONGER_NAME, OTHER_NAME = 3, 1, 0.5, 0.2
 CITY_WORDS = ("市", "都", "府", "시", " city")  # at the end of a name that is known without it
 
 
-class Area(NamedTuple):
+class Territory(NamedTuple):
     """A country, or with `region` a state or province of it, by its code."""
 
     country_code: str
@@ -43,7 +43,7 @@ class City(NamedTuple):
     """A city, where it is, and how much the name that was looked up is its own."""
 
     located: Located
-    area: Area | None = None
+    area: Territory | None = None
     likeness: float = SAME_NAME
 
     @property
@@ -51,7 +51,7 @@ class City(NamedTuple):
         """How likely the city is meant."""
         return self.located.weight * self.likeness
 
-    def lies_in(self, area: Area) -> bool:
+    def lies_in(self, area: Territory) -> bool:
         """Whether the city is in that country, or in that state of it."""
         here = self.area
         return here is not None and here.country_code == area.country_code and area.region in (None, here.region)
@@ -86,12 +86,12 @@ class Gazetteer:
         cities = (self._read_city(at) for at in self._find(key, self._cities, len(self._text)))
         return [city._replace(likeness=compare_names(name, city.located.name)) for city in cities]
 
-    def find_areas(self, name: str) -> list[Area]:
+    def find_areas(self, name: str) -> list[Territory]:
         """Return the countries, states and provinces with that name or code."""
         key = fold(name).removeprefix("the ")
         return [_read_area(self._line(at)) for at in self._find(key, 0, self._cities)]
 
-    def list_largest(self, area: Area, most: int) -> list[Located]:
+    def list_largest(self, area: Territory, most: int) -> list[Located]:
         """Return the largest and best known cities of a country or state."""
         above = f"\n@{area.country_code}\t" + ("" if area.region is None else f"{area.region}\t")
         largest: list[Located] = []
@@ -130,7 +130,7 @@ class Gazetteer:
             place=Place(two_decimals(float(lat)), two_decimals(float(lon))),
             timezone=timezone,
         )
-        return City(located, Area(country, region, located.region or ""))
+        return City(located, Territory(country, region, located.region or ""))
 
 
 def compare_names(name: str, main_name: str) -> float:
@@ -147,9 +147,9 @@ def _read_spelling(name: str) -> str:
     return name.casefold().replace(".", "").replace("-", " ")
 
 
-def _read_area(line: str) -> Area:
+def _read_area(line: str) -> Territory:
     _, country, *region, name = line.split("\t")
-    return Area(country, region[0] if region else None, name)
+    return Territory(country, region[0] if region else None, name)
 
 
 @cache

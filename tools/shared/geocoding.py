@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from tools.parsing.place_names import PlaceQuery, fold, read_place
 from tools.parsing.places import DEFAULT, Located, Place, distance_km
-from tools.shared.gazetteer import OTHER_NAME, Area, City, Gazetteer, open_gazetteer
+from tools.shared.gazetteer import OTHER_NAME, Territory, City, Gazetteer, open_gazetteer
 from tools.sources.geonames import CITIES
 from tools.sources.open_meteo_geocoding import GEOCODING
 from toolserver import InvalidArguments, SourceNote, SourceUnproved, ToolContext
@@ -126,7 +126,7 @@ def _list_rivals(gazetteer: Gazetteer, query: PlaceQuery, city: City) -> list[Ci
     return [City(located, likeness=OTHER_NAME) for located in _list_largest(gazetteer, areas)[:RIVALS]]
 
 
-def _list_largest(gazetteer: Gazetteer, areas: Iterable[Area]) -> list[Located]:
+def _list_largest(gazetteer: Gazetteer, areas: Iterable[Territory]) -> list[Located]:
     """Return the largest cities of all these areas together."""
     largest = {located for area in areas for located in gazetteer.list_largest(area, SHOWN)}
     return sorted(largest, key=lambda located: -located.weight)[:SHOWN]
