@@ -284,6 +284,11 @@ export interface WeatherDataCurrent {
   wind_direction_deg: number | null;
   humidity_percent: number;
   /** In 15 minutes; of MET Norway: in the hour to come */ precipitation_in: number | null;
+  /** `time` on the clocks of the place, with the offset from UTC */ local_time: string | null;
+  /** Only with units=metric */ temperature_c?: number | null;
+  /** Only with units=metric */ apparent_temperature_c?: number | null;
+  /** Only with units=metric */ wind_speed_kph?: number | null;
+  /** Only with units=metric */ precipitation_mm?: number | null;
 }
 
 export interface WeatherDataHourly {
@@ -294,13 +299,16 @@ export interface WeatherDataHourly {
   wind_speed_mph: number;
   humidity_percent: number | null;
   precipitation_probability_percent: number | null;
+  /** `time` on the clocks of the place, with the offset from UTC */ local_time: string | null;
+  /** Only with units=metric */ temperature_c?: number | null;
+  /** Only with units=metric */ wind_speed_kph?: number | null;
 }
 
 export interface WeatherData {
   lat: number;
   lon: number;
   /** The place that a name was found to be */ place: string | null;
-  /** Of the place, by name; UTC when not known. All times are UTC */ timezone: string;
+  /** Of the place, by name; UTC when not known */ timezone: string;
   default_location: boolean;
   current: WeatherDataCurrent;
   /** From the current hour */ hourly: Array<WeatherDataHourly>;
@@ -2266,9 +2274,9 @@ export interface Tools {
   /** Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds. */ service_status: { arguments: { /** Most items to list */ limit?: number | null; }; payload: ServiceStatusPayload };
   /** U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds. */ stocks: { arguments: { /** Tickers separated by commas, 1-35; default: 31 widely held ones */ symbols?: string | null; /** Most items to list */ limit?: number | null; }; payload: StocksPayload };
   /** The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds. */ tech_news: { arguments: { /** Most items to list */ limit?: number | null; }; payload: TechNewsPayload };
-  /** Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes. */ weather: { arguments: { /** Latitude */ lat?: number | null; /** Longitude */ lon?: number | null; /** A city's name instead of coordinates, with region or country after a comma where several have it */ place?: string | null; }; payload: WeatherPayload };
+  /** Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity, condition, local time. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes. */ weather: { arguments: { /** Latitude */ lat?: number | null; /** Longitude */ lon?: number | null; /** A city, in any language, instead of coordinates; if several have the name, add state or country */ place?: string | null; /** metric adds Celsius, km/h and mm to °F, mph and inches */ units?: "us" | "metric" | null; }; payload: WeatherPayload };
   /** How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds. */ ai_stats: { arguments: { /** Most items to list */ limit?: number | null; }; payload: AiStatsPayload };
-  /** Air quality at a place: US and European index, PM2.5, PM10, ozone, NO2, SO2, CO. Use it for "is the air good here?". Give `place`, or `lat` and `lon`; without them it answers for Los Angeles and says `default_location`. Free; fresh for 30 minutes. */ air_quality: { arguments: { /** Latitude */ lat?: number | null; /** Longitude */ lon?: number | null; /** A city's name instead of coordinates, with region or country after a comma where several have it */ place?: string | null; }; payload: AirQualityPayload };
+  /** Air quality at a place: US and European index, PM2.5, PM10, ozone, NO2, SO2, CO. Use it for "is the air good here?". Give `place`, or `lat` and `lon`; without them it answers for Los Angeles and says `default_location`. Free; fresh for 30 minutes. */ air_quality: { arguments: { /** Latitude */ lat?: number | null; /** Longitude */ lon?: number | null; /** A city, in any language, instead of coordinates; if several have the name, add state or country */ place?: string | null; }; payload: AirQualityPayload };
   /** Solana's throughput right now: transactions a second, slot time, current slot, epoch and how far it is. Use it for "how busy is Solana?"; for Ethereum fees use gas. Free; fresh for 30 seconds. */ chain_network: { arguments: Record<string, never>; payload: ChainNetworkPayload };
   /** Earthquakes and blasts worldwide by smallest magnitude and period, from the past hour to the past month, newest first. Use it for any magnitude or period other than "2.5 and above today", which earthquakes answers. Free; fresh for at most 15 minutes. */ climate_earthquakes: { arguments: { /** Smallest magnitude; significant: as judged by USGS */ magnitude?: "significant" | "4.5" | "2.5" | "1.0" | "all" | null; /** The past hour, day, week or month */ period?: "hour" | "day" | "week" | "month" | null; /** Most items to list */ limit?: number | null; /** `next_cursor` of the page before */ cursor?: string | null; }; payload: ClimateEarthquakesPayload };
   /** Weather alerts that the US National Weather Service lists as active, with their text, filtered by state, event name, severity, urgency or status. Use severe_weather for a ranking of the gravest; this one for a place. Free; fresh for 60 seconds. */ climate_weather_alerts: { arguments: { /** State, territory or marine area of the US */ area?: "AK" | "AL" | "AM" | "AN" | "AR" | "AS" | "AZ" | "CA" | "CO" | "CT" | "DC" | "DE" | "FL" | "FM" | "GA" | "GM" | "GU" | "HI" | "IA" | "ID" | "IL" | "IN" | "KS" | "KY" | "LA" | "LC" | "LE" | "LH" | "LM" | "LO" | "LS" | "MA" | "MD" | "ME" | "MH" | "MI" | "MN" | "MO" | "MP" | "MS" | "MT" | "NC" | "ND" | "NE" | "NH" | "NJ" | "NM" | "NV" | "NY" | "OH" | "OK" | "OR" | "PA" | "PH" | "PK" | "PM" | "PR" | "PS" | "PW" | "PZ" | "RI" | "SC" | "SD" | "SL" | "TN" | "TX" | "UT" | "VA" | "VI" | "VT" | "WA" | "WI" | "WV" | "WY" | null; /** Name of an event of the NWS */ event?: string | null; /** How grave it is, in the words of the NWS */ severity?: "Extreme" | "Severe" | "Moderate" | "Minor" | "Unknown" | null; /** How soon to act, in the words of the NWS */ urgency?: "Immediate" | "Expected" | "Future" | "Past" | "Unknown" | null; /** Actual, or one of those not to be acted on */ status?: "Actual" | "Exercise" | "System" | "Test" | "Draft" | null; /** Most items to list */ limit?: number | null; /** `next_cursor` of the page before */ cursor?: string | null; }; payload: ClimateWeatherAlertsPayload };

@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 
 from tools.parsing.place_names import PlaceQuery, fold, read_place
 from tools.parsing.places import DEFAULT, Located, Place, distance_km
-from tools.shared.gazetteer import OTHER_NAME, Territory, City, Gazetteer, open_gazetteer
+from tools.shared.gazetteer import OTHER_NAME, City, Gazetteer, Territory, open_gazetteer
 from tools.sources.geonames import CITIES
 from tools.sources.open_meteo_geocoding import GEOCODING
 from toolserver import InvalidArguments, SourceNote, SourceUnproved, ToolContext

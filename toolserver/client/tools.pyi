@@ -258,6 +258,11 @@ class WeatherDataCurrent(TypedDict):
     wind_direction_deg: int | None
     humidity_percent: int
     precipitation_in: float | None
+    local_time: str | None
+    temperature_c: NotRequired[float | None]
+    apparent_temperature_c: NotRequired[float | None]
+    wind_speed_kph: NotRequired[float | None]
+    precipitation_mm: NotRequired[float | None]
 
 class WeatherDataHourly(TypedDict):
     time: str
@@ -267,6 +272,9 @@ class WeatherDataHourly(TypedDict):
     wind_speed_mph: float
     humidity_percent: int | None
     precipitation_probability_percent: int | None
+    local_time: str | None
+    temperature_c: NotRequired[float | None]
+    wind_speed_kph: NotRequired[float | None]
 
 class WeatherData(TypedDict):
     lat: float
@@ -2033,8 +2041,8 @@ class Tools:
         """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds."""
     def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
         """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
-    def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[WeatherPayload]:
-        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
+    def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None, units: Literal["us", "metric"] | None = None) -> ToolAnswer[WeatherPayload]:
+        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity, condition, local time. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
     def ai_stats(self, *, limit: int | None = None) -> ToolAnswer[AiStatsPayload]:
         """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds."""
     def air_quality(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[AirQualityPayload]:
@@ -2165,8 +2173,8 @@ class AsyncTools:
         """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds."""
     async def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
         """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
-    async def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[WeatherPayload]:
-        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit, wind in mph, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
+    async def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None, units: Literal["us", "metric"] | None = None) -> ToolAnswer[WeatherPayload]:
+        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity, condition, local time. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
     async def ai_stats(self, *, limit: int | None = None) -> ToolAnswer[AiStatsPayload]:
         """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds."""
     async def air_quality(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[AirQualityPayload]:
