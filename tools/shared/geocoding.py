@@ -31,8 +31,8 @@ PlaceName = Annotated[
     Field(
         min_length=2,
         max_length=80,
-        description="A city, in any language, instead of coordinates; if several have the name, add state or country",
-        examples=["Paris", "Portland, OR"],
+        description="City instead of coordinates, with state or country where several have the name",
+        examples=["Portland, OR"],
     ),
 ]
 
