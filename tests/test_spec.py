@@ -25,7 +25,7 @@ from toolserver.settings import Settings, UpstreamSettings
 
 CORE = "briefing btc_price earthquakes find_tools forex service_status stocks tech_news weather".split()
 UNCACHED = {"health", "find-tools"}
-ADDED = {"limit", "cursor", "place", "units"}  # by us: where there is a list, and where people name a city
+ADDED = {"limit", "cursor", "place", "units", "coin"}  # by us: lists, cities as people name them, other coins
 OWN = {"health", "ai-stats", "find-tools"}  # made of nothing but the service itself
 
 
