@@ -136,7 +136,7 @@ def test_the_earliest_dates_count_and_each_has_its_member():
 
 def test_the_changelog_begins_with_what_is_about_to_go():
     text = "# Changelog\n\n## [Unreleased]\n"
-    assert changelog_markdown(text).body.decode() == text
+    assert changelog_markdown(text, ()).body.decode() == text
     table = write_table((GOING,))
     assert "| field | `weather.data.current.time` | 2027-01-01 | 2027-04-01 | data.current.at |" in table
     assert changelog_markdown(text, (GOING,)).body.decode() == f"# Changelog\n\n{table}## [Unreleased]\n"
