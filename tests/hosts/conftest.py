@@ -55,11 +55,13 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
         yield program
 
 
-def door_to(program: Program, transport: str) -> Door:
-    """Return how a host reaches a program."""
+def door_to(program: Program, transport: str, *, whole: bool = False) -> Door:
+    """Return how a host reaches a program: with the core of the tools listed, or the whole."""
     if transport == "bridge":
-        return Door(transport, command=(str(TOOLSERVER), "stdio", "--server", program.url))
-    return Door(transport, url=program.ready["mcp_url"] + ("/auth" if transport == "oauth" else ""))
+        more = ("--toolset", "all") if whole else ()
+        return Door(transport, command=(str(TOOLSERVER), "stdio", "--server", program.url, *more))
+    address = program.ready["mcp_url"] + ("/auth" if transport == "oauth" else "")
+    return Door(transport, url=address + ("?toolset=all" if whole else ""), token=program.ready["token"])
 
 
 @pytest.fixture

@@ -7,19 +7,25 @@ as a person would set it, and kept in `approvals`.
 
 import json
 import subprocess
+import sys
 from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from tests.hosts.model_server import ModelServer
+from tests.hosts.terminal import run_in_terminal
+from tests.live.processes import ROOT
 from tests.live.programs import NODE
 
 HERE = Path(__file__).resolve().parent
 MODULES = HERE / "node_modules"
 PYTHON = HERE / ".venv-agents" / "bin" / "python"
 SERVER = "toolserver"
-LONGEST_S = 90.0
+LONGEST_S = 300.0
+BROWSER = "bin/xdg-open"
+MAY_SPEND = 20  # credits: what a person allows a host that signs in
 
 
 @dataclass(frozen=True)
@@ -29,6 +35,7 @@ class Door:
     transport: str  # "http", "bridge" or "oauth"
     url: str = ""
     command: tuple[str, ...] = ()
+    token: str = ""  # what the person pastes on the page of consent
 
 
 class HostFailed(Exception):
@@ -43,17 +50,26 @@ class Host(ABC):
     of_server: tuple[str, ...] = ("",)
     """How the names (or namespaces) of the server's tools begin, by which its model tells them from the host's own."""
     approvals: str = "none: it has no approvals"
+    defers = False
+    """Whether its model searches for tools: then every tool is listed to it."""
 
     def __init__(self, folder: Path, model: ModelServer, door: Door) -> None:
         self.home, self.model, self.door = folder / "home", model, door
         self.work = self.home / "work"
         self.work.mkdir(parents=True, exist_ok=True)
         self.errors = ""
+        self.write_browser()
         self.configure()
+        if door.transport == "oauth":
+            self.sign_in()
 
     @abstractmethod
     def configure(self) -> None:
         """Write the configuration of the host."""
+
+    @abstractmethod
+    def sign_in(self) -> None:
+        """Sign in at the server as a person does in this host, before the first sentence."""
 
     @abstractmethod
     def say(self, sentence: str) -> str:
@@ -73,7 +89,8 @@ class Host(ABC):
         """Return the whole environment of the host."""
         return {
             "HOME": str(self.home),
-            "PATH": f"{NODE.parent}:/usr/bin:/bin",
+            "PATH": f"{self.home}/bin:{NODE.parent}:/usr/bin:/bin",
+            "BROWSER": str(self.home / BROWSER),
             "TMPDIR": str(self.home),
             "TERM": "dumb",
             "NO_COLOR": "1",
@@ -83,6 +100,12 @@ class Host(ABC):
             "NO_PROXY": "127.0.0.1,localhost",
             "no_proxy": "127.0.0.1,localhost",
         }
+
+    def write_browser(self) -> None:
+        """Put a browser in the way of the host: a person who says yes to it sits there."""
+        python = f"TOKEN={self.door.token} CREDITS={MAY_SPEND} exec {sys.executable} -m tests.hosts.browser"
+        self.write(BROWSER, f'#!/bin/sh\ncd {ROOT} && {python} "$1" 2>"{self.home}/browser-errors"\n')
+        (self.home / BROWSER).chmod(0o755)
 
     def write(self, path: str, text: str) -> None:
         """Write a file in the home of the host."""
@@ -124,12 +147,27 @@ class CommandLineHost(Host):
             raise HostFailed(f"{self.name} ended with {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
         return done.stdout.strip()
 
+    def run_in_terminal(self, *words: str, answers: Mapping[str, str] | None = None) -> None:
+        """Run the program in a terminal, where a person answers it. Raises HostFailed."""
+        command = [str(self.program), *words]
+        status, output = run_in_terminal(
+            command, env=self.environment(), cwd=self.work, answers=answers or {}, within_s=LONGEST_S
+        )
+        if status != 0:
+            browser = self.home / "browser-errors"
+            errors = browser.read_text()[-800:] if browser.exists() else ""
+            raise HostFailed(f"{self.name} did not sign in: {output[-1200:]}{errors}")
+
 
 class ClaudeCode(CommandLineHost):
     name = "Claude Code"
     program = MODULES / ".bin" / "claude"
     of_server = (f"mcp__{SERVER}__",)
     approvals = f"settings.json: permissions.allow mcp__{SERVER}, ToolSearch"
+    defers = True
+
+    def sign_in(self) -> None:
+        self.run_in_terminal("mcp", "login", SERVER)
 
     def configure(self) -> None:
         allowed = {"permissions": {"allow": [f"mcp__{SERVER}", "ToolSearch"]}}
@@ -162,6 +200,10 @@ class Codex(CommandLineHost):
     program = MODULES / ".bin" / "codex"
     of_server = (f"mcp__{SERVER}",)
     approvals = 'config.toml: default_tools_approval_mode = "approve"'
+    defers = True
+
+    def sign_in(self) -> None:
+        self.run("mcp", "login", SERVER)
 
     def configure(self) -> None:
         """It waits for a server only if that is required; our model answers before a command has started."""
@@ -206,10 +248,16 @@ class GeminiCli(CommandLineHost):
     of_server = (f"mcp_{SERVER}_",)
     approvals = "settings.json: mcpServers.toolserver.trust true"
 
+    def sign_in(self) -> None:
+        """It signs in when it first connects, and asks before it opens the browser."""
+        self.run_in_terminal(*self.words("Hello."), answers={"[Y/n]": "y\r"})
+
     def configure(self) -> None:
         entry: dict[str, Any] = {"httpUrl": self.door.url}
         if self.door.command:
             entry = {"command": self.door.command[0], "args": list(self.door.command[1:])}
+        if self.door.transport == "oauth":
+            entry["oauth"] = {"enabled": True}
         settings = {
             "mcpServers": {SERVER: entry | {"trust": True}},
             "general": {"enableAutoUpdate": False, "enableAutoUpdateNotification": False},
@@ -236,6 +284,9 @@ class PythonAgent(Host):
 
     script: str
     program = PYTHON
+
+    def sign_in(self) -> None:
+        """It has begun to: the script signs in when it connects."""
 
     def configure(self) -> None:
         door = {"url": self.door.url, "command": list(self.door.command), "transport": self.door.transport}

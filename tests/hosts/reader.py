@@ -8,6 +8,7 @@ them. After a refusal it does what the refusal says: sends a candidate, calls ag
 import json
 import math
 import re
+import time
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -16,9 +17,17 @@ from tests.hosts.model_server import TOOL_SEARCH, Call, Json, Result, ShownTool,
 
 SEARCHES = ("ToolSearch", TOOL_SEARCH)
 """What hosts call the search for tools that they do not show at first."""
-FEW_WORDS = 1.0  # below this score the words of a sentence name no tool
+SEARCHES_HERE = "no listed tool fits"
+"""So a tool of the server says that it searches its tools."""
+HAS_A_PRICE = re.compile(r"costs \d+ credits?", re.IGNORECASE)
+CODE = re.compile(r"\b(?=\w*\d)[\w-]{20,}\b")
+NOT_TO_GUESS = re.compile(r"token|only if|signature|ISO 8601|cursor|optional lock|question", re.IGNORECASE)
+"""Descriptions of arguments that no name in a sentence stands for."""
+FEWEST = 20  # tools, in how rare a word counts as: of five that a search has found, each word is in few
+FITS = 0.3  # of what a sentence says, as little as a listed tool must have in its words
 TRIES = 4  # of one call that is refused
 MOST_CALLS = 14  # for one sentence
+CONNECTS_S = 1.0
 NO_WORDS = frozenset(
     "a an and any are at be by can do does for from get give has have how i in is it its last me more most much my now "
     "of on or one other please so that the there this to tool use what when which with you your call s".split()
@@ -30,7 +39,6 @@ class Reader:
 
     def __init__(self, of_server: Sequence[str]) -> None:
         self.of_server = tuple(of_server)
-        self.searched = ""
 
     def __call__(self, turn: Turn) -> Call | str:
         results = turn.results
@@ -40,9 +48,14 @@ class Reader:
         if len(results) >= MOST_CALLS:
             return f"I have tried {len(results)} times: {last.text}"
         if last.call.name in SEARCHES:
+            if not self._tools(turn):
+                time.sleep(CONNECTS_S)  # the host may not have reached the server yet: a real model takes longer
+                return last.call
             return self._choose(turn, last.text.splitlines()) or last.text
         problem = find_problem(last.text)
         tool = self._named(turn, last.call.name)
+        if problem is None and tool is not None and SEARCHES_HERE in tool.description:
+            return self._run(turn, last) or last.text
         if problem is None or tool is None:
             return last.text
         if sum(one.call.name == last.call.name for one in results) >= TRIES:
@@ -66,12 +79,42 @@ class Reader:
         """Return a call of the tool that fits the sentence best, of those that a search has found if there was one."""
         tools = self._tools(turn)
         shown = [tool for tool in tools if tool.name in listed] or tools
-        scores = score(turn.sentence, shown)
-        if not scores:
+        by_name = {tool.name: tool for tool in shown}
+        fits = score(turn.sentence, shown)
+        if not fits:
             return None
-        best = max(scores, key=lambda name: scores[name])
-        tool = next(tool for tool in shown if tool.name == best)
-        return Call(tool.name, fill(tool.schema, turn), tool.namespace)
+        calls = {name: Call(name, fill(tool.schema, turn), tool.namespace) for name, tool in by_name.items()}
+        best = max(fits, key=lambda name: fits[name] * doubt(turn.sentence, by_name[name], calls[name]))
+        if set(by_name[best].schema.get("required", ())) - set(calls[best].arguments):
+            return self._look_up(turn, by_name[best]) or calls[best]
+        search = next((tool for tool in tools if SEARCHES_HERE in tool.description), None)
+        if fits[best] < FITS and search is not None:
+            texts = [name for name, shape in search.schema["properties"].items() if shape.get("type") == "string"]
+            return Call(search.name, {texts[0]: turn.sentence}, search.namespace)
+        return calls[best]
+
+    def _look_up(self, turn: Turn, tool: ShownTool) -> Call | None:
+        """Return a call of the tool that comes after one, as its description says, or a search for it."""
+        after = re.search(r"then call (\w+)|, call (\w+_\w+)", tool.description)
+        if after is None:
+            return None
+        name = after[1] or after[2]
+        shown = next((one for one in self._tools(turn) if one.name.endswith(name)), None)
+        if shown is not None:
+            return Call(shown.name, fill(shown.schema, turn), shown.namespace)
+        search = next((one for one in turn.tools if one.name in SEARCHES), None)
+        return Call(search.name, {search.schema["required"][0]: name}) if search else None
+
+    def _run(self, turn: Turn, result: Result) -> Call | None:
+        """Return a call of the first of the tools that the server's own search has found."""
+        found = next((one for one in objects(result.text) if "input_schema" in one), None)
+        if found is None:
+            return None
+        arguments = fill(found["input_schema"], turn)
+        tool = next((tool for tool in self._tools(turn) if tool.name.endswith(found["name"])), None)
+        if tool is not None:
+            return Call(tool.name, arguments, tool.namespace)
+        return Call(result.call.name, {"call": {"name": found["name"], "arguments": arguments}}, result.call.namespace)
 
 
 def words_of(text: str) -> list[str]:
@@ -81,39 +124,44 @@ def words_of(text: str) -> list[str]:
 
 
 def score(sentence: str, tools: Iterable[ShownTool]) -> dict[str, float]:
-    """How well each tool fits: rare words count more, and words of its name twice."""
+    """How much of a sentence the words of each tool have, from 0 to 1: rare words and those of its name count more."""
     texts = {tool.name: words_of(tool.name) * 2 + words_of(tool.description) for tool in tools}
     found_in = Counter(word for words in texts.values() for word in set(words))
-    asked = set(words_of(sentence))
+    many = max(len(texts), FEWEST)
+    weights = {word: math.log(1 + many / (found_in[word] or 0.5)) for word in words_of(sentence)}
+    whole = sum(weights.values()) or 1.0
     return {
-        name: sum(
-            math.log(1 + len(texts) / found_in[word]) * (1 + 0.3 * min(words.count(word) - 1, 2))
-            for word in asked
-            if word in words
-        )
+        name: sum(weight * min(1.0, 0.7 + 0.1 * words.count(word)) for word, weight in weights.items() if word in words)
+        / whole
         / (1 + len(words) / 400)
         for name, words in texts.items()
     }
+
+
+def doubt(sentence: str, tool: ShownTool, call: Call) -> float:
+    """How much to take off for a price that the user has not asked for, and for arguments that the sentence lacks."""
+    priced = HAS_A_PRICE.search(tool.description) and not {"premium", "paid", "credit"} & set(words_of(sentence))
+    lacks = set(tool.schema.get("required", ())) - set(call.arguments)
+    return (0.5 if priced else 1.0) * (0.3 if lacks else 1.0)
 
 
 def fill(schema: Json, turn: Turn) -> Json:
     """Return the arguments that the sentence, or an earlier result, has for the properties of a schema."""
     required = schema.get("required", ())
     arguments: Json = {}
-    names = proper_names(turn.sentence)
+    names, codes = proper_names(turn.sentence), CODE.findall(turn.sentence)
     for name, shape in (schema.get("properties") or {}).items():
         value: Any = None
         if "enum" in shape:
             value = choose_value(turn.sentence, shape)
-        elif "pattern" in shape:
-            value = find_pattern(shape["pattern"], [turn.sentence, *earlier(turn)]) if name in required else None
         elif shape.get("type") in ("number", "integer"):
             value = find_number(turn.sentence, name, shape, name in required)
+        elif shape.get("type") == "string" and name in required:
+            value = next(iter(codes), None) or remember(name, turn) or remember_described(shape, turn)
+            codes = [code for code in codes if code != value]
         elif shape.get("type") == "string":
-            value = remember(name, turn)
-            if value is None and (examples := shape.get("examples")):
-                value = next((one for one in names if looks_like(one, examples, shape)), None)
-                names = [one for one in names if one != value]
+            value = remember(name, turn) or next((one for one in names if is_meant(one, shape)), None)
+            names = [one for one in names if one != value]
         if value is not None:
             arguments[name] = value
     return arguments
@@ -125,18 +173,21 @@ def earlier(turn: Turn) -> Iterator[str]:
 
 
 def remember(name: str, turn: Turn) -> str | None:
-    """Return what an earlier result calls by the name of an argument."""
+    """Return what an earlier answer calls by the name of an argument. The definitions of tools are no answer."""
     for text in earlier(turn):
-        match = re.search(rf'\\*"{name}\\*"\s*:\s*\\*"([^"\\]+)', text)
-        if match:
-            return match[1]
+        shown = list(objects(text))
+        if any("input_schema" in one for one in shown):
+            continue
+        for one in shown:
+            if isinstance(one.get(name), str):
+                return str(one[name])
     return None
 
 
-def find_pattern(pattern: str, texts: Iterable[str]) -> str | None:
-    """Return the first part of the texts that a whole pattern describes."""
-    inner = re.compile(r"(?<![\w-])" + pattern.removeprefix("^").removesuffix("$") + r"(?![\w-])")
-    return next((match[0] for text in texts if (match := inner.search(text))), None)
+def remember_described(shape: Json, turn: Turn) -> str | None:
+    """Return what an earlier result calls by a word of the description of an argument."""
+    words = re.findall(r"[a-z_]{3,}", shape.get("description", ""))
+    return next((value for word in words if (value := remember(word, turn))), None)
 
 
 def find_number(sentence: str, name: str, shape: Json, required: bool) -> float | int | None:
@@ -166,11 +217,12 @@ def proper_names(sentence: str) -> list[str]:
     return sorted((name.rstrip(".") for name in names), key=len, reverse=True)
 
 
-def looks_like(name: str, examples: Sequence[str], shape: Json) -> bool:
-    """Whether a name has the look of the examples: codes in capitals, or a name."""
-    shortest, longest = shape.get("minLength", 0), shape.get("maxLength", 10**6)
-    codes = all(str(example).upper() == str(example) for example in examples)
-    return shortest <= len(name) <= longest and (name.upper() == name or not codes)
+def is_meant(name: str, shape: Json) -> bool:
+    """Whether an argument may stand for a name: some take codes in capitals only, and some take no name."""
+    description, examples = shape.get("description", ""), [str(one) for one in shape.get("examples", ())]
+    codes = all(one.upper() == one for one in examples) if examples else "ticker" in description.lower()
+    fits = shape.get("minLength", 0) <= len(name) <= shape.get("maxLength", 80)
+    return fits and not NOT_TO_GUESS.search(description) and (name.upper() == name or not codes)
 
 
 def find_problem(text: str) -> Json | None:
@@ -205,6 +257,9 @@ def follow(problem: Json, tool: ShownTool, call: Call) -> Call | None:
     if problem["error"] == "invalid_arguments":
         wrong = next(iter(problem.get("errors") or ()), {}).get("loc")
         meant = next(iter(problem.get("did_you_mean") or ()), None)
+        if wrong in call.arguments and "leave this argument out" in str(problem.get("detail")):
+            arguments = {name: value for name, value in call.arguments.items() if name != wrong}
+            return Call(call.name, arguments, call.namespace)
         if wrong in (tool.schema.get("properties") or {}) and meant:
             return Call(call.name, {**call.arguments, wrong: meant}, call.namespace)
         return None

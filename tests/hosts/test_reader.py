@@ -18,9 +18,16 @@ UNITS = {"type": "string", "enum": ["us", "metric"], "description": "us: Fahrenh
 WEATHER = tool("weather", "Current weather anywhere: temperature and wind.", place=PLACE, units=UNITS)
 STOCKS = tool("stocks", "U.S. share prices.", symbols={"type": "string", "examples": ["AAPL,MSFT"]})
 BUY = tool("buy_credits", "A quote to buy credits.", ("usd",), usd={"type": "number", "description": "US dollars"})
-NONCE = {"type": "string", "pattern": "^memo_[0-9a-f]{4}$"}
-CONFIRM = tool("confirm", "Confirm a payment.", ("hash", "nonce"), hash={"pattern": "^0x[0-9a-f]{8}$"}, nonce=NONCE)
-PREMIUM = tool("premium", "A briefing with a receipt.", token={"type": "string", "description": "Bearer token"})
+NONCE = {"type": "string", "description": "The memo of the quote"}
+HASH = {"type": "string", "description": "Hash of the transfer"}
+CONFIRM = tool("confirm", "Confirm a payment.", ("hash", "nonce"), hash=HASH, nonce=NONCE)
+PAID = "0x" + "0123abcd" * 8
+PREMIUM = tool(
+    "premium",
+    "A briefing with a receipt. Costs 1 credit a call.",
+    token={"type": "string", "description": "Bearer token"},
+)
+FIND = tool("find", "Finds tools. Use it when no listed tool fits.", q={"type": "string"}, call={"type": "object"})
 TOOLS = [WEATHER, STOCKS, BUY, CONFIRM, PREMIUM, ShownTool("Bash", "Anything: weather, prices, credits", {})]
 
 
@@ -44,8 +51,8 @@ def test_tools_and_arguments_come_from_the_sentence(sentence: str, name: str, ar
 
 def test_what_an_earlier_result_names_is_remembered() -> None:
     quote = Result(Call("x__buy_credits", {"usd": 5}), '{"wallet": "0x1", "memo": "memo_12ab"}')
-    assert play("Buy 5 dollars of credits.", quote, "I have sent the payment 0x0123abcd: confirm it.") == Call(
-        "x__confirm", {"hash": "0x0123abcd", "nonce": "memo_12ab"}
+    assert play("Buy 5 dollars of credits.", quote, f"I have sent the payment {PAID}: confirm it.") == Call(
+        "x__confirm", {"hash": PAID, "nonce": "memo_12ab"}
     )
     confirmed = Result(Call("x__confirm", {}), '{"token": "svc_1", "credits": 250}')
     assert play("Confirm it.", confirmed, "Give me the briefing.") == Call("x__premium", {"token": "svc_1"})
@@ -57,6 +64,22 @@ def test_the_search_of_the_host_is_asked_in_the_words_of_the_user() -> None:
     assert play(sentence, tools=[search]) == Call("ToolSearch", {"query": sentence})
     found = Result(Call("ToolSearch", {"query": sentence}), "x__stocks")
     assert play(sentence, found, tools=[search, *TOOLS]) == Call("x__stocks", {})
+
+
+def test_where_no_listed_tool_fits_the_server_is_asked_for_one_and_runs_it() -> None:
+    sentence = "Which volcanoes erupt?"
+    assert play(sentence, tools=[*TOOLS, FIND]) == Call("x__find", {"q": sentence})
+    tools = [{"name": "volcanoes", "input_schema": {"type": "object", "properties": {}}}]
+    found = Result(Call("x__find", {"q": sentence}), json.dumps({"data": {"tools": tools}}))
+    assert play(sentence, found, tools=[*TOOLS, FIND]) == Call(
+        "x__find", {"call": {"name": "volcanoes", "arguments": {}}}
+    )
+
+
+def test_a_free_tool_is_chosen_before_one_with_a_price_unless_the_user_wants_that() -> None:
+    free = tool("summary", "A briefing in words.")
+    assert play("Give me a briefing.", tools=[PREMIUM, free]) == Call("x__summary", {})
+    assert play("Give me the premium briefing.", tools=[free, PREMIUM]) == Call("x__premium", {})
 
 
 def test_a_refusal_is_followed_where_it_says_what_to_send() -> None:

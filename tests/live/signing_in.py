@@ -12,6 +12,21 @@ import httpx
 PROTECTED, BACK = "/api/mcp/auth", "http://127.0.0.1:9/back"
 
 
+def read_request(page: httpx.Response) -> str:
+    """The id of the request on a page of consent."""
+    request = re.search(r'name="request" value="([0-9a-f]+)"', page.text)
+    assert request is not None, page.text
+    return request[1]
+
+
+def consent(http: httpx.Client, page: httpx.Response, *, token: str, credits: int) -> str:
+    """Say yes on a page of consent with a token: the address to which the browser is sent back."""
+    form = {"request": read_request(page), "do": "allow", "token": token, "credits": str(credits), "days": "1"}
+    answer = http.post(page.url.copy_with(path=f"{PROTECTED}/consent", query=None), data=form)
+    assert answer.status_code == 303, answer.text
+    return str(answer.headers["location"])
+
+
 class SigningIn:
     """The dance, step by step. `tokens` are what it ended in; `secrets` is everything on the way that must not leak."""
 
@@ -36,14 +51,9 @@ class SigningIn:
         asked = {"response_type": "code", "client_id": self.client, "redirect_uri": BACK, "code_challenge": challenge}
         asked |= {"code_challenge_method": "S256", "resource": self.url + PROTECTED}
         page = self.http.get(f"{PROTECTED}/authorize", params=asked, follow_redirects=True)
-        request = re.search(r'name="request" value="([0-9a-f]+)"', page.text)
-        assert request is not None, page.text
-        form = {"request": request[1], "do": "allow", "token": token, "credits": str(credits), "days": "1"}
-        answer = self.http.post(f"{PROTECTED}/consent", data=form)
-        assert answer.status_code == 303, answer.text
-        (code,) = parse_qs(urlsplit(answer.headers["location"]).query)["code"]
+        (code,) = parse_qs(urlsplit(consent(self.http, page, token=token, credits=credits)).query)["code"]
         self.exchange(grant_type="authorization_code", code=code, redirect_uri=BACK, code_verifier=verifier)
-        self.secrets |= {"code": code, "page": request[1], "verifier": verifier}
+        self.secrets |= {"code": code, "page": read_request(page), "verifier": verifier}
 
     def exchange(self, **given: str) -> None:
         """Get tokens for a code or a refresh token."""

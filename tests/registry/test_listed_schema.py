@@ -7,12 +7,13 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tests.catalog.tiny import TINY
+from tests.catalog.tiny import FACTS, TINY
 from tests.json_schemas import validate
 from tests.registry.test_response_schema import SOURCED, composed, references
 from tests.size import a_share
 from toolserver.mcp.definitions import definition
 from toolserver.mcp.messages import encode
+from toolserver.registry.error_codes import PROBLEMS, example
 from toolserver.registry.listed_schema import MOST_BYTES, listed_schema
 from toolserver.registry.registry import Registry, Tier
 from toolserver.registry.response_schema import frame_of
@@ -49,6 +50,15 @@ def test_it_is_an_object_with_references_to_its_own_root_only(operation):
     jsonschema.Draft202012Validator.check_schema(schema)
     assert schema["type"] == "object"
     assert references(schema) <= {f"#/$defs/{name}" for name in schema.get("$defs", {})}
+
+
+@every_tool
+def test_every_refusal_fits(operation):
+    """Gemini CLI hides one that does not."""
+    members = {"next": {"tool": "x", "how": "x"}, "errors": [], "did_you_mean": [], "limit": "x", "required": 2}
+    for problem in PROBLEMS.values():
+        body = example(problem, facts=FACTS, request_id="req_1") | members
+        jsonschema.validate(body, listed_schema(operation))
 
 
 @pytest.mark.parametrize("operation", a_share(SOURCED, 3, first=2), ids=lambda operation: operation.name)

@@ -1,7 +1,7 @@
 """Writes the output schemas of `tools/list`: what a model needs to use an answer, in few bytes.
 
-No member is required at the top, because strict clients validate refusals against the schema
-too, and would hide those that lack the members of an answer.
+No member is required at the top, and a member that refusals have too may be of their type as well:
+strict clients validate refusals against the schema, and would hide those that do not fit.
 
 A client reads a whole tool list into a context window. So the output schemas leave bounds,
 formats, remarks and the members around every payload to OpenAPI, and type a large payload
@@ -21,6 +21,9 @@ from toolserver.registry.response_schema import BARE, answer_schema, frame_of
 MOST_BYTES = 900  # of one schema, unless the names of members alone take more
 DEEPEST = 6  # levels of objects and lists
 _NULL: Schema = {"type": "null"}
+_OF_REFUSALS = {"type": "string", "title": "string", "status": "integer", "detail": "string", "error": "string"}
+_OF_REFUSALS |= {"request_id": "string", "next": "object"}
+"""The type of each member of a refusal whose name an answer may have at the top for something else."""
 _SHOWN = ("data", "stale", "_meta")  # of the members around a payload
 
 
@@ -41,7 +44,7 @@ def _shaped(operation: Operation, depth: int) -> Schema:
     around = () if frame_of(operation) is BARE else frame_of(operation).names
     members = {n: m for n, m in schema["properties"].items() if n not in around or n in _SHOWN}
     shape = _Shape(schema.get("$defs", {}))
-    properties = {name: shape.of(member, depth) for name, member in members.items()}
+    properties = {name: shape.of_answer_or_refusal(name, member, depth) for name, member in members.items()}
     listed = {"type": "object", "properties": properties}
     return {**listed, "$defs": shape.nullable} if shape.nullable else listed
 
@@ -52,6 +55,16 @@ class _Shape:
     def __init__(self, definitions: Schema) -> None:
         self._definitions = definitions
         self.nullable: dict[str, Schema] = {}
+
+    def of_answer_or_refusal(self, name: str, node: Schema, depth: int) -> Schema:
+        """Return the shape of a member at the top, which may also have the type that refusals give to its name."""
+        shape = self.of(node, depth)
+        kind = _OF_REFUSALS.get(name)
+        plain = self.nullable[shape["$ref"].rsplit("/", 1)[1]] if "$ref" in shape else shape
+        arms: list[Schema] = plain.get("anyOf", [plain])
+        if kind is None or any(arm.get("type") == kind and "enum" not in arm for arm in arms):
+            return shape
+        return {"anyOf": [*arms, {"type": kind}]}
 
     def of(self, node: Schema, depth: int) -> Schema:
         """Return the node with one type and `depth` levels of objects and lists below it, or null if it may be null."""

@@ -20,7 +20,7 @@ async def main(door: dict) -> None:
         agent = Agent(name="Assistant", instructions=instructions, model="gpt-5.5", mcp_servers=[server])
         session = SQLiteSession("conversation")
         for line in iter(sys.stdin.readline, ""):
-            answer = await Runner.run(agent, json.loads(line), session=session, max_turns=20)
+            answer = await Runner.run(agent, json.loads(line), session=session, max_turns=100)
             print(json.dumps(answer.final_output), flush=True)
 
 

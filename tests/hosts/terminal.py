@@ -1,0 +1,42 @@
+"""A program in a terminal: some sign in only where a person sits."""
+
+import os
+import pty
+import select
+import subprocess
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+
+def run_in_terminal(
+    command: Sequence[str], *, env: Mapping[str, str], cwd: Path, answers: Mapping[str, str], within_s: float
+) -> tuple[int, str]:
+    """Run a program, and answer each question that has a text of `answers` once. Return its status and all it wrote."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        list(command), env=dict(env), cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
+    )
+    os.close(theirs)
+    output, waiting, until = "", dict(answers), time.monotonic() + within_s
+    try:
+        while time.monotonic() < until and process.poll() is None:
+            if select.select([ours], [], [], 0.2)[0]:
+                output += _read(ours)
+            for question in [text for text in waiting if text in output]:
+                os.write(ours, waiting.pop(question).encode())
+        if process.poll() is None:
+            process.kill()
+        while select.select([ours], [], [], 0)[0] and (more := _read(ours)):
+            output += more
+    finally:
+        os.close(ours)
+    return process.wait(), output
+
+
+def _read(terminal: int) -> str:
+    """Return what stands in the terminal, or nothing after the end of its program."""
+    try:
+        return os.read(terminal, 65536).decode(errors="replace")
+    except OSError:
+        return ""
