@@ -536,6 +536,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "definitions.true": "Required, enums, bounds and defaults are those of the tools.",
         "mcp.structured-equals-text": "structuredContent is the REST payload and content[0].text the same JSON.",
         "mcp.credits": "For bearer calls _meta.credits_remaining stands in the payload and in the result's _meta.",
+        "mcp.charged": "Paid results say credits_charged and receipt_id in the payload's _meta, where models read.",
         "mcp.receipt": "The result's _meta holds receipt and receipt_id.",
         "terms.price": "Price stands in words in the first line of every premium description, on every face.",
         "terms.fresh": "Every description says for how long an answer is fresh.",

@@ -90,7 +90,9 @@ export interface Meta {
   /** Of /api/sources: the first 8 digits of its SHA-256 */ sources_digest?: string;
   stale: boolean;
   /** True: the data are invented for a demonstration */ simulated?: boolean;
-  /** On MCP, after a call with a token */ credits_remaining?: number;
+  /** On MCP, after a call with a token: what it can spend */ credits_remaining?: number;
+  /** On MCP: what this call cost, in credits; 0 if free */ credits_charged?: number;
+  /** On MCP, after a paid call: the id of its signed receipt */ receipt_id?: string;
 }
 
 export interface BriefingPayload {

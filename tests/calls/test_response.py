@@ -15,12 +15,13 @@ from toolserver.calls.response import (
     COMPRESS_FROM,
     ENCODINGS,
     SHORT_META,
+    ChargeNote,
     RenderedResponse,
     epoch,
     json_bytes,
     shorten_meta,
-    with_credits,
-    with_credits_escaped,
+    with_note,
+    with_note_escaped,
 )
 
 BODY = json_bytes({"data": 'ü"\\\n' * 500, "_meta": {"sources": []}})
@@ -60,16 +61,28 @@ def test_the_payload_as_a_json_string(rendered):
     assert json.loads(rendered.escaped) == BODY.decode()
 
 
-@pytest.mark.parametrize("remaining", [0, 98, 10**15])
-def test_the_copy_with_credits_is_hashed_and_measured_as_it_is_sent(rendered, remaining):
-    copy = with_credits(BODY, remaining)
+@pytest.mark.parametrize(
+    ("note", "members"),
+    [
+        (ChargeNote(0, 0), {"credits_remaining": 0, "credits_charged": 0}),
+        (
+            ChargeNote(2, 98, "rcpt_01"),
+            {"credits_remaining": 98, "credits_charged": 2, "receipt_id": "rcpt_01"},
+        ),
+        (ChargeNote(2, None, "rcpt_01"), {"credits_charged": 2, "receipt_id": "rcpt_01"}),
+        (ChargeNote(75, 10**15), {"credits_remaining": 10**15, "credits_charged": 75}),
+    ],
+)
+def test_the_copy_with_a_note_is_hashed_and_measured_as_it_is_sent(rendered, note, members):
+    copy = with_note(BODY, note)
 
-    assert json.loads(copy)["_meta"] == {"sources": [], "credits_remaining": remaining}
-    assert json.loads(with_credits_escaped(rendered.escaped, remaining)) == copy.decode()
-    assert rendered.sha256(remaining) == hashlib.sha256(copy).digest()
-    assert rendered.size(remaining) == len(copy)
+    assert json.loads(copy)["_meta"] == {"sources": [], **members}
+    assert note.as_json() == members
+    assert json.loads(with_note_escaped(rendered.escaped, note)) == copy.decode()
+    assert rendered.sha256(note) == hashlib.sha256(copy).digest()
+    assert rendered.size(note) == len(copy)
     assert (rendered.sha256(), rendered.size()) == (hashlib.sha256(BODY).digest(), len(BODY))
-    assert (rendered.sha256(remaining), rendered.sha256()) == tuple(hashlib.sha256(x).digest() for x in (copy, BODY))
+    assert (rendered.sha256(note), rendered.sha256()) == tuple(hashlib.sha256(x).digest() for x in (copy, BODY))
 
 
 def test_times_and_values_that_json_does_not_have():
@@ -90,7 +103,7 @@ def test_the_short_meta_keeps_what_changes_a_decision_and_is_made_once():
     assert short is whole.short
     assert short.etag == hashlib.sha256(short.payload).hexdigest()[:32] != whole.etag
     assert (short.generated_at, short.expires_at, short.oldest_at, short.stale) == (1000.0, 1060.0, 990.0, True)
-    assert json.loads(with_credits(short.payload, 7))["_meta"]["credits_remaining"] == 7
+    assert json.loads(with_note(short.payload, ChargeNote(2, 7)))["_meta"]["credits_remaining"] == 7
 
 
 def test_a_payload_without_meta_is_its_own_short_form():

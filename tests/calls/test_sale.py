@@ -17,7 +17,7 @@ from toolserver.calls.paid_call import (
     unpack_sale,
 )
 from toolserver.calls.pipeline import Outcome
-from toolserver.calls.response import RenderedResponse, find_no_charge_reason, with_credits
+from toolserver.calls.response import ChargeNote, RenderedResponse, find_no_charge_reason, with_note
 from toolserver.core.caller import Caller, token_hash
 from toolserver.money.ledger.state import Settlement
 from toolserver.registry.registry import operation_of
@@ -54,10 +54,21 @@ def test_failed_comes_before_stale_and_stale_before_empty(facts, reason):
 
 @pytest.mark.parametrize("transport", ["rest", "mcp", "stdio"])
 def test_a_receipt_covers_the_bytes_that_are_handed_over(transport):
-    sent = BODY if transport == "rest" else with_credits(BODY, 98)
+    caller = call(transport).call.caller
+    for charged, remaining in ((2, 98), (0, None)):
+        result = PaidCallResult(rendered(), charged, remaining, None, "rcpt_1")
+        sent = BODY if transport == "rest" else with_note(BODY, result.note)
+        signed = describe_body(caller, rendered(), charged, remaining, "rcpt_1")
+        assert signed == (hashlib.sha256(sent).hexdigest(), len(sent))
 
-    assert describe_body(call(transport), rendered(), SETTLED) == (hashlib.sha256(sent).hexdigest(), len(sent))
-    assert describe_body(call(transport), rendered(), None) == (hashlib.sha256(BODY).hexdigest(), len(BODY))
+
+def test_an_answer_says_what_its_call_cost_where_somebody_s_credits_are_concerned():
+    answer = rendered()
+    assert PaidCallResult(answer, 2, 98, None, "rcpt_1").note == ChargeNote(2, 98, "rcpt_1")
+    assert PaidCallResult(answer, 0, 98).note == ChargeNote(0, 98)
+    assert PaidCallResult(answer, 0, None, "stale_data", "rcpt_1").note == ChargeNote(0, None, "rcpt_1")
+    assert PaidCallResult(answer, 2, None).note == ChargeNote(2)
+    assert PaidCallResult(answer, 0, None).note is None
 
 
 def test_a_receipt_says_what_was_asked_charged_and_left():

@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 
+import anyio
 import pytest
 
 from tests.calls.parts import START
@@ -12,7 +13,7 @@ from toolserver.calls.rate_limit import Quota
 from toolserver.calls.visitor_tokens import VisitorTokens
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller, token_hash
-from toolserver.errors import InsufficientCredits, InvalidToken, MissingToken, RateLimited
+from toolserver.errors import BillingUnavailable, InsufficientCredits, InvalidToken, MissingToken, RateLimited
 from toolserver.money.ledger.memory import MemoryLedger
 
 
@@ -163,3 +164,48 @@ def test_a_suspect_is_told_how_long_to_wait(tokens, now):
 
 def test_an_address_has_thirty_tries_a_minute_and_ten_thousand_good_tokens_are_remembered():
     assert (TOKEN_TRIES, CLIENT_S, GOOD_TOKENS) == (Quota("unknown tokens", 30, 60), 1.0, 10_000)
+
+
+class SilentLedger(MemoryLedger):
+    """A ledger that refuses, or that does not answer for `silent_s` seconds."""
+
+    silent_s: float | None = None
+
+    async def balance(self, who):
+        if self.silent_s is None:
+            raise BillingUnavailable("The ledger is down.")
+        await anyio.sleep(self.silent_s)
+        return await super().balance(who)
+
+
+async def test_what_a_token_has_left_is_asked_for_once_a_second_and_again_after_it_spent(tokens, ledger, now):
+    await ledger.mint(token(7), 5, cause="test")
+    assert tokens.find_credits(token(7)) is None
+    assert (await tokens.ask_credits(caller(7)), tokens.find_credits(token(7))) == (5, 5)
+    await ledger.mint(token(7), 5, cause="more")
+    assert await tokens.ask_credits(caller(7)) == 5
+    tokens.forget_credits()
+    assert await tokens.ask_credits(caller(7)) == 10
+    await ledger.mint(token(7), 5, cause="still more")
+    now[0] += CLIENT_S
+    assert tokens.find_credits(token(7)) is None
+    assert await tokens.ask_credits(caller(7)) == 15
+
+
+@pytest.mark.parametrize("silent_s", [None, 3600.0])
+async def test_a_ledger_that_is_silent_holds_up_no_free_answer_and_nothing_is_invented(now, silent_s):
+    ledger = SilentLedger()
+    ledger.silent_s = silent_s
+    await ledger.mint(token(7), 5, cause="test")
+    tokens = TokenChecks(ledger, VisitorTokens(None, ManualClock(START)), monotonic=lambda: now[0])
+    assert await tokens.ask_credits(caller(7)) is None
+    assert tokens.find_credits(token(7)) is None
+
+
+@proves("limits.invented-tokens")
+async def test_an_invented_token_on_a_free_tool_counts_by_address_and_is_not_looked_up_for_ever(tokens):
+    for number in range(TOKEN_TRIES.quota):
+        assert await tokens.ask_credits(caller(number)) is None
+    assert tokens.is_suspect(caller(1000))
+    assert await tokens.ask_credits(Caller(client="192.0.2.1", token="svc_live_short")) is None
+    assert await tokens.ask_credits(Caller(client="192.0.2.1")) is None

@@ -652,8 +652,9 @@ async def test_a_paid_result_says_what_is_left_in_all_three_places(http: httpx.A
     answer = await post(http, asked("tools/call", {"name": "oracle"}), headers)
 
     result = answer.json()["result"]
-    assert result["_meta"] == {"credits_remaining": 98, "receipt": "head.body.signature", "receipt_id": "rcpt_0123"}
-    assert result["structuredContent"]["_meta"]["credits_remaining"] == 98
+    note = {"credits_remaining": 98, "credits_charged": 2, "receipt_id": "rcpt_0123"}
+    assert result["_meta"] == {"receipt": "head.body.signature", **note}
+    assert result["structuredContent"]["_meta"].items() >= note.items()
     assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
     assert answer.headers["x-credits-remaining"] == "98"
 
@@ -667,8 +668,49 @@ async def test_a_paid_result_but_for_the_credits_is_the_rest_payload(http: httpx
     operation = service.registry["oracle"]
     outcome = await service.pipeline.call(operation, {}, service.caller(token=TOKEN))
 
-    del structured["_meta"]["credits_remaining"]
+    for name in outcome.note.as_json():
+        del structured["_meta"][name]
     assert structured == json.loads(outcome.rendered.payload)
+
+
+@proves("mcp.credits", "mcp.charged")
+@pytest.mark.parametrize("limits", [False, True])
+async def test_a_free_result_says_what_a_token_has_left_and_that_nothing_was_charged(limits: bool) -> None:
+    """Fresh, from the cache, and after the token has spent in between."""
+    headers = JSON | {"authorization": f"Bearer {TOKEN}"}
+    seen = []
+    async with running(limited=limits) as service, service.client() as http:
+        for name in ("word", "word", "oracle", "word", "word"):
+            answer = await post(http, asked("tools/call", {"name": name}), headers)
+            service.clock.advance(31)
+            result = answer.json()["result"]
+            note = result["structuredContent"]["_meta"]
+            assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
+            assert result["_meta"]["credits_remaining"] == note["credits_remaining"]
+            assert answer.headers["x-credits-remaining"] == str(note["credits_remaining"])
+            seen.append((name, note["credits_charged"], note["credits_remaining"], "receipt_id" in note))
+    free, after = ("word", 0, 100, False), ("word", 0, 98, False)
+    assert seen == [free, free, ("oracle", 2, 98, True), after, after]
+
+
+@proves("mcp.charged")
+@pytest.mark.parametrize("token", [None, "svc_live_" + "00" * 32, "svc_live_short"])
+async def test_a_free_result_says_nothing_of_credits_without_a_valid_token(http: httpx.AsyncClient, token: str) -> None:
+    headers = JSON | ({"authorization": f"Bearer {token}"} if token else {})
+    for _ in range(2):
+        result = (await post(http, asked("tools/call", {"name": "word"}), headers)).json()["result"]
+        assert "_meta" not in result
+        assert not {"credits_charged", "credits_remaining"} & result["structuredContent"]["_meta"].keys()
+
+
+async def test_a_free_result_within_the_same_second_is_from_memory_and_knows_what_was_spent(service: Service) -> None:
+    headers = JSON | {"authorization": f"Bearer {TOKEN}"}
+    left = []
+    async with service.client() as http:
+        for name in ("word", "word", "oracle", "word"):
+            result = (await post(http, asked("tools/call", {"name": name}), headers)).json()["result"]
+            left.append(result["_meta"]["credits_remaining"])
+    assert left == [100, 100, 98, 98]
 
 
 @proves("mcp.charges", "charge.idempotent", "idempotency.mcp")

@@ -338,10 +338,10 @@ async def test_an_answer_at_hand_is_found_by_how_its_arguments_are_written_until
         assert fast.answer_unlimited(route, written, "") is None
         made = await fast.call(route, written, {"text": "hi"}, service.caller())
         assert fast.answer_unlimited(route, written, "") == made.core
-        assert await fast.answer_from_cache(route, written, None, "") == made.core
+        assert await fast.answer_from_cache(route, written, None, "") == ToolResult(made.core, {})
         short = await fast.answer_from_cache(route, written, None, "", short_meta=True)
         assert short is not None
-        assert len(short) < len(made.core)
+        assert len(short.core) < len(made.core)
         for other in (read(arguments={"text": "hi", "times": 1}), read(), read(arguments={"text": "hi"}, task={})):
             assert fast.answer_unlimited(route, other, "") is None
         service.clock.advance(61)
@@ -428,10 +428,16 @@ def test_a_free_result_is_made_once_per_answer() -> None:
 
 def test_a_result_that_cost_nothing_is_the_one_made_once_and_says_nothing_of_credits() -> None:
     result = render_result(operation_of(echo), Outcome(PREMIUM))
-    signed = render_result(operation_of(echo), sold(PREMIUM, receipt="jws", receipt_id="rcpt_1"))
-
     assert (result.core, result.meta, result.failed) == (render_core(PREMIUM), {}, False)
-    assert (signed.core, signed.meta) == (render_core(PREMIUM), {"receipt": "jws", "receipt_id": "rcpt_1"})
+
+
+@proves("mcp.charged")
+def test_an_answer_paid_for_with_the_call_says_what_it_cost_but_nothing_of_credits_left() -> None:
+    signed = render_result(operation_of(echo), sold(PREMIUM, receipt="jws", receipt_id="rcpt_1"))
+    note = {"credits_charged": 2, "receipt_id": "rcpt_1"}
+
+    assert signed.meta == {**note, "receipt": "jws"}
+    assert whole(signed.core)["structuredContent"] == {"a": 'ü"', "_meta": {"stale": False, **note}}
 
 
 def test_a_payment_with_the_call_is_confirmed_beside_the_result() -> None:
@@ -451,9 +457,10 @@ def test_the_credits_left_stand_in_both_copies() -> None:
     result = render_result(operation_of(oracle), sold(PREMIUM, 7, receipt="jws", receipt_id="rcpt_1"))
     told = whole(result.core)
 
-    assert told["structuredContent"] == {"a": 'ü"', "_meta": {"stale": False, "credits_remaining": 7}}
+    note = {"credits_remaining": 7, "credits_charged": 2, "receipt_id": "rcpt_1"}
+    assert told["structuredContent"] == {"a": 'ü"', "_meta": {"stale": False, **note}}
     assert json.loads(told["content"][0]["text"]) == told["structuredContent"]
-    assert result.meta == {"credits_remaining": 7, "receipt": "jws", "receipt_id": "rcpt_1"}
+    assert result.meta == {**note, "receipt": "jws"}
 
 
 def test_a_receipt_by_reference_is_named_beside_the_hash_that_it_has_signed() -> None:
@@ -461,15 +468,17 @@ def test_a_receipt_by_reference_is_named_beside_the_hash_that_it_has_signed() ->
     payload = whole(result.core)["content"][0]["text"]  # type: ignore[index]
     digest = hashlib.sha256(payload.encode()).hexdigest()
 
-    assert result.meta == {"credits_remaining": 7, "receipt_id": "rcpt_1", "response_sha256": digest}
+    note = {"credits_remaining": 7, "credits_charged": 2, "receipt_id": "rcpt_1"}
+    assert result.meta == {**note, "response_sha256": digest}
 
 
 def test_a_bare_payload_gets_a_meta_of_its_own() -> None:
     operation = replace(operation_of(echo), tier=Tier.PAYMENT, method="POST")
     bare = RenderedResponse(b'{"wallet":"0x","quote":{"credits":50}}', 0.0, 0.0, None)
-    told = whole(render_result(operation, sold(bare, 50)).core)
+    told = whole(render_result(operation, Outcome.of_sale(PaidCallResult(bare, 0, 50))).core)
 
-    assert told["structuredContent"] == {"wallet": "0x", "quote": {"credits": 50}, "_meta": {"credits_remaining": 50}}
+    note = {"credits_remaining": 50, "credits_charged": 0}
+    assert told["structuredContent"] == {"wallet": "0x", "quote": {"credits": 50}, "_meta": note}
     assert json.loads(told["content"][0]["text"]) == told["structuredContent"]
 
 

@@ -104,9 +104,11 @@ async def test_what_the_request_says_of_its_caller_is_kept_unless_the_message_sa
     assert not tools.caller(context({"receipt": "whole"}, **given)).receipt_reference
 
 
-async def test_a_free_result_has_no_meta_of_its_own(tools):
+async def test_a_free_result_has_a_meta_of_its_own_only_for_the_owner_of_a_token(tools, service):
     result = await tools.call_tool(context(), CallToolRequestParams(name="word"))
-    assert (result.meta, result.is_error) == (None, False)
+    assert (result.meta, result.is_error) == ({"credits_remaining": 100, "credits_charged": 0}, False)
+    nobody = RegistryTools(FastPath(service.pipeline, service.facts), tools.choice(context()), service.caller())
+    assert (await nobody.call_tool(context(), CallToolRequestParams(name="word"))).meta is None
 
 
 async def test_the_server_of_the_sdk_describes_itself_as_the_fast_path_does(tools):

@@ -46,11 +46,19 @@ async def test_a_paid_call_says_what_is_left_and_a_key_is_charged_once(session):
     assert [each["credits_remaining"] for each in left] == [98, 98]
 
 
-async def test_a_cached_answer_needs_no_waiting(session):
+async def test_a_cached_answer_needs_no_waiting_unless_it_says_what_a_token_has_left(session):
     message = messages.read_message(messages.encode(asked("tools/call", {"name": "word"})))
-    assert session.answer_from_cache(message, modern=False) is None
-    await tell(session, asked("tools/call", {"name": "word"}))
-    assert session.answer_from_cache(message, modern=False).startswith(b'{"content":')
+    async with (
+        running() as service,
+        open_session(registry(), service.pipeline, service.caller(), service.facts, toolset="all") as free,
+    ):
+        assert free.answer_from_cache(message, modern=False) is None
+        await tell(free, asked("tools/call", {"name": "word"}))
+        assert free.answer_from_cache(message, modern=False).startswith(b'{"content":')
+    for _ in range(2):
+        answer = await tell(session, asked("tools/call", {"name": "word"}))
+        assert answer["result"]["structuredContent"]["_meta"]["credits_remaining"] == 100
+        assert session.answer_from_cache(message, modern=False) is None
 
 
 async def test_only_a_plain_call_of_a_known_tool_is_answered_without_the_sdk(session):

@@ -30,7 +30,13 @@ from toolserver.calls.idempotency import (
     fingerprint,
 )
 from toolserver.calls.rate_limit import UnchargedLimit
-from toolserver.calls.response import RenderedResponse, find_no_charge_reason, run_unless_disconnected, when_sent
+from toolserver.calls.response import (
+    ChargeNote,
+    RenderedResponse,
+    find_no_charge_reason,
+    run_unless_disconnected,
+    when_sent,
+)
 from toolserver.calls.response_cache import ResponseCache, SchemaFailure
 from toolserver.core.caller import Caller, new_call_id, token_hash
 from toolserver.core.metrics import Metrics
@@ -60,7 +66,7 @@ SETTLE_S = 5.0
 KEY_LENGTH = 255
 OUR_FAULT = "Something went wrong on our side. Include the request id if you report it."
 _FACTS = ("generated_at", "expires_at", "oldest_at", "stale", "nothing", "no_charge")
-_WITH_CREDITS = ("mcp", "stdio")  # on these channels the answer says what is left, and the receipt covers it
+_WITH_NOTE = ("mcp", "stdio")  # the transports on which an answer says what the call cost, and the receipt covers it
 
 
 @dataclass(slots=True)
@@ -96,6 +102,13 @@ class PaidCallResult:
     receipt_id: str | None = None
     receipt: str | None = None
     alerts: tuple[str, ...] = ()
+
+    @property
+    def note(self) -> ChargeNote | None:
+        """What the answer says of the call on transports without headers; None if nobody's credits are concerned."""
+        if not self.charged and self.remaining is None and self.receipt_id is None:
+            return None
+        return ChargeNote(self.charged, self.remaining, self.receipt_id)
 
 
 class PaymentSale(NamedTuple):
@@ -271,7 +284,7 @@ class PaidCallRunner:
             return await self._deliver(paid, rendered, settled)
 
         def describe(settled: Settlement) -> Sale:
-            body = describe_body(paid, rendered, settled)
+            body = partial(describe_body, paid.call.caller, rendered, settled.charged, settled.remaining)
             return describe_sale(paid, settled, settled.reason, body=body, captured_at=rendered.oldest_at)
 
         def pack(settled: Settlement, receipt: "StoredReceipt") -> KeptResult:
@@ -373,7 +386,7 @@ class PaidCallRunner:
         result = PaidCallResult(rendered, charged, left, reason, alerts=alerts)
         if self._receipts is None:
             return self._hand_over(paid, result)
-        body = describe_body(paid, rendered, settled)
+        body = partial(describe_body, paid.call.caller, rendered, charged, result.remaining)
         try:
             receipt_id, receipt = await self._sign(paid, settled, reason, body=body, captured_at=rendered.oldest_at)
         except Exception as failure:
@@ -434,10 +447,17 @@ def show_answer(caller: Caller, rendered: RenderedResponse) -> RenderedResponse:
     return rendered.short if caller.short_meta else rendered
 
 
-def describe_body(paid: PaidCall, rendered: RenderedResponse, settled: Settlement | None) -> Body:
-    """Return the hash and the size of the delivered bytes."""
-    shown = settled.remaining if settled and paid.call.caller.transport in _WITH_CREDITS else None
-    return Body(rendered.sha256(shown).hex(), rendered.size(shown))
+def says_charge(caller: Caller) -> bool:
+    """Return True if answers to this caller say in their `_meta` what the call cost."""
+    return caller.transport in _WITH_NOTE
+
+
+def describe_body(
+    caller: Caller, rendered: RenderedResponse, charged: int, remaining: int | None, receipt_id: str
+) -> Body:
+    """Return the hash and the size of the delivered bytes, which may name the receipt that signs them."""
+    note = ChargeNote(charged, remaining, receipt_id) if says_charge(caller) else None
+    return Body(rendered.sha256(note).hex(), rendered.size(note))
 
 
 def describe_sale(paid: PaidCall, settled: Settlement | None, reason: str | None, **more: Any) -> Sale:

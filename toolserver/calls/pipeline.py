@@ -62,6 +62,7 @@ from toolserver.calls.paid_call import (
     CallMoney,
     PaidCallResult,
     PaidCallRunner,
+    says_charge,
     show_answer,
 )
 from toolserver.calls.rate_limit import (
@@ -74,7 +75,7 @@ from toolserver.calls.rate_limit import (
     find_distinct_quota,
     name_quota,
 )
-from toolserver.calls.response import Disconnected, Receive, RenderedResponse, run_unless_disconnected
+from toolserver.calls.response import ChargeNote, Disconnected, Receive, RenderedResponse, run_unless_disconnected
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.visitor_tokens import VISITOR_CLIENT, VisitorTokens
 from toolserver.core.caller import VISITOR, Caller, is_visitor_token, token_hash, well_formed
@@ -101,7 +102,8 @@ log = logging.getLogger(__name__)
 
 HUNG_UP = 499  # the status counted for a caller who disconnected before the answer; nothing is sent
 TOKEN_TRIES = Quota("unknown tokens", 30, 60)
-CLIENT_S = 1.0  # how long the ledger's answer about whose credits a token spends is reused
+CLIENT_S = 1.0  # how long the ledger's answers about a token, whose credits it spends and how many, are reused
+CREDITS_WAIT_S = 1.0  # how long a free answer waits for the ledger to say what a token has left
 GOOD_TOKENS = 10_000  # remembered, so that guesses from the same address do not lock out a customer
 _NOBODY = ("", 0.0)
 
@@ -126,6 +128,7 @@ class TokenChecks:
         self._good: LRUCache[bytes, bool] = LRUCache(GOOD_TOKENS)
         self._monotonic = monotonic
         self._clients: LRUCache[bytes, tuple[str, float]] = LRUCache(GOOD_TOKENS)
+        self._credits: LRUCache[bytes, tuple[int, float]] = LRUCache(GOOD_TOKENS)
 
     def find_client(self, token: str) -> str | None:
         """Return the name that limits count by for a token, if the ledger just gave it or none is needed."""
@@ -162,6 +165,36 @@ class TokenChecks:
         if name is None:
             self.record(caller, is_valid=False)
         return name
+
+    def find_credits(self, token: str) -> int | None:
+        """Return the credits that a token can spend if the ledger said so less than `CLIENT_S` ago."""
+        credits, until = self._credits.get(token_hash(token), (None, 0.0))
+        return credits if self._monotonic() < until else None
+
+    async def ask_credits(self, caller: Caller) -> int | None:
+        """Return the credits that the caller's token can spend; None for an unknown token or a ledger that is silent.
+
+        A free answer says so, but waits for it `CREDITS_WAIT_S` at most, and never fails for it.
+        """
+        token = caller.token
+        if token is None or not well_formed(token) or self.is_suspect(caller):
+            return None
+        if (credits := self.find_credits(token)) is not None:
+            return credits
+        try:
+            with anyio.move_on_after(CREDITS_WAIT_S):
+                credits = await self._ledger.balance(token)
+                self._credits[token_hash(token)] = credits, self._monotonic() + CLIENT_S
+        except InvalidToken:
+            self.record(caller, is_valid=False)
+        except PaymentRequired:
+            log.info("the ledger is unavailable or refuses the token, so a free answer does not say what is left")
+        return credits
+
+    def forget_credits(self) -> None:
+        """Forget what tokens can spend, because one of them has spent. Allowances spend what others have."""
+        if self._credits:
+            self._credits = LRUCache(GOOD_TOKENS)
 
     def require(self, operation: Operation, caller: Caller) -> str:
         """Return the caller's token. Raise PaymentRequired, RateLimited."""
@@ -290,6 +323,11 @@ class Outcome:
     def receipt(self) -> str | None:
         return None if self.sale is None else self.sale.receipt
 
+    @property
+    def note(self) -> ChargeNote | None:
+        """What the answer says of the call on transports without headers, or None."""
+        return None if self.sale is None else self.sale.note
+
 
 class Pipeline:
     """Makes calls."""
@@ -385,6 +423,8 @@ class Pipeline:
             word, status = ("stale" if outcome.rendered.stale else "ok"), 304 if outcome.unchanged else 200
             if operation.credits or operation.needs_token:
                 self.tokens.record(caller, is_valid=True)
+            if operation.tier is not Tier.FREE:
+                self.tokens.forget_credits()
             return outcome
         except CallRejected as rejected:
             word, status = rejected.code, rejected.status
@@ -456,7 +496,20 @@ class Pipeline:
             unchanged = True
             if place is not None:
                 self.limits.give_back_spacing(place, operation.name, call.key)
-        return Outcome(rendered, limit_states, hit=cached is not None, key=call.key, unchanged=unchanged)
+        sale = await self._describe_account(call, client, rendered)
+        return Outcome(rendered, limit_states, sale, hit=cached is not None, key=call.key, unchanged=unchanged)
+
+    async def _describe_account(
+        self, call: Call, client: str | None, rendered: RenderedResponse
+    ) -> PaidCallResult | None:
+        """Return what a free answer says of the caller's token on transports that say it; None if there is nothing.
+
+        `client` is the name that limits count by, if they do: the address if the token is not valid.
+        """
+        if not says_charge(call.caller) or (client is not None and not client.startswith(TOKEN_CLIENT)):
+            return None
+        remaining = await self.tokens.ask_credits(call.caller)
+        return None if remaining is None else PaidCallResult(rendered, 0, remaining)
 
     async def _find_limited_client(self, call: Call) -> str | None:
         """Return the name that the limits of a free call count by, or None if none applies."""

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from contextvars import ContextVar, Token
 from dataclasses import dataclass, field, replace
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import anyio
 import brotli
@@ -24,7 +24,7 @@ COMPRESS_FROM = 1024
 AHEAD = 0.85  # the share of its lifetime after which a popular answer is recomposed
 ENCODINGS = ("zstd", "br", "gzip")  # in order of preference
 SHORT_META = ("attribution", "untrusted_text", "stale", "simulated")
-"""The members of `_meta` that `meta=short` keeps because they affect decisions. Each call adds `credits_remaining`."""
+"""The members of `_meta` that `meta=short` keeps because they affect decisions. A `ChargeNote` follows them."""
 _FASTEST_FIT = {"br": 5, "zstd": 3, "gzip": 6}
 
 T = TypeVar("T")
@@ -48,6 +48,30 @@ class AnswerOrigin:
         """Return what the `_meta` of every answer says about the service."""
         digest, is_simulated = {"sources_digest": self.sources_digest}, {"simulated": True}
         return (digest if self.sources_digest else {}) | (is_simulated if self.simulated else {})
+
+
+class ChargeNote(NamedTuple):
+    """What the `_meta` of an answer to a token's owner says of the call over MCP, where models see no headers.
+
+    Credits. `remaining` is None if it is unknown, `receipt_id` if there is no receipt.
+    """
+
+    charged: int
+    remaining: int | None = None
+    receipt_id: str | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the members."""
+        left = {} if self.remaining is None else {"credits_remaining": self.remaining}
+        receipt = {} if self.receipt_id is None else {"receipt_id": self.receipt_id}
+        return {**left, "credits_charged": self.charged, **receipt}
+
+    @property
+    def end(self) -> bytes:
+        """The bytes that follow a payload without its last two: the members, and the ends of `_meta` and payload."""
+        left = b"" if self.remaining is None else b',"credits_remaining":%d' % self.remaining
+        receipt = b"" if self.receipt_id is None else b',"receipt_id":"%s"' % self.receipt_id.encode()
+        return b'%s,"credits_charged":%d%s}}' % (left, self.charged, receipt)
 
 
 @dataclass(slots=True, eq=False)
@@ -76,23 +100,23 @@ class RenderedResponse:
         self.ahead_at = self.generated_at + AHEAD * (self.expires_at - self.generated_at)
         self.etag = self.etag or self.sha256().hex()[:32]
 
-    def sha256(self, remaining: int | None = None) -> bytes:
-        """Return the hash of the payload or of its copy with the remaining credits; the common part is hashed once."""
-        if remaining is None and (whole_hash := self.memo.get("sha256 of all")) is not None:
+    def sha256(self, note: ChargeNote | None = None) -> bytes:
+        """Return the hash of the payload or of its copy with a note; the common part is hashed once."""
+        if note is None and (whole_hash := self.memo.get("sha256 of all")) is not None:
             return bytes(whole_hash)
         shared = self.memo.get("sha256")
         if shared is None:
             shared = self.memo["sha256"] = hashlib.sha256(memoryview(self.payload)[:-2])
         whole = shared.copy()
-        whole.update(self.payload[-2:] if remaining is None else _credits(remaining))
+        whole.update(self.payload[-2:] if note is None else note.end)
         digest = bytes(whole.digest())
-        if remaining is None:
+        if note is None:
             self.memo["sha256 of all"] = digest
         return digest
 
-    def size(self, remaining: int | None = None) -> int:
-        """Return the size in bytes of the payload or of its copy with the remaining credits."""
-        return len(self.payload) + (0 if remaining is None else len(_credits(remaining)) - 2)
+    def size(self, note: ChargeNote | None = None) -> int:
+        """Return the size in bytes of the payload or of its copy with a note."""
+        return len(self.payload) + (0 if note is None else len(note.end) - 2)
 
     @property
     def escaped(self) -> bytes:
@@ -155,18 +179,14 @@ def shorten_meta(body: bytes) -> bytes:
     return head + b',"_meta":' + encode({name: whole[name] for name in SHORT_META if name in whole}) + b"}"
 
 
-def with_credits(body: bytes, remaining: int) -> bytes:
-    """Return the payload with `_meta.credits_remaining`. `_meta` is always the last member."""
-    return body[:-2] + _credits(remaining)
+def with_note(body: bytes, note: ChargeNote) -> bytes:
+    """Return the payload with the note in its `_meta`, which is always the last member."""
+    return body[:-2] + note.end
 
 
-def _credits(remaining: int) -> bytes:
-    return b',"credits_remaining":%d}}' % remaining
-
-
-def with_credits_escaped(escaped: bytes, remaining: int) -> bytes:
-    """Return the payload, given as a JSON string, with `_meta.credits_remaining`."""
-    return escaped[:-3] + b',\\"credits_remaining\\":%d}}"' % remaining
+def with_note_escaped(escaped: bytes, note: ChargeNote) -> bytes:
+    """Return the payload, given as a JSON string, with the note in its `_meta`."""
+    return escaped[:-3] + note.end.replace(b'"', b'\\"') + b'"'  # an id of a receipt has nothing else to escape
 
 
 def json_bytes(value: Mapping[str, Any]) -> bytes:

@@ -85,6 +85,8 @@ class Meta(TypedDict):
     stale: bool
     simulated: NotRequired[bool]
     credits_remaining: NotRequired[int]
+    credits_charged: NotRequired[int]
+    receipt_id: NotRequired[str]
 
 class BriefingPayload(TypedDict):
     source: str

@@ -139,11 +139,11 @@ class McpEndpoint:
             can_pay = post.token is not None and post.token[:9] != VISITOR
             choice = self.admission.admit(scope, headers, has_token=can_pay)
             post.decode(strict=self._strict)
-            answer = await self.answer_at_once(post, choice)
-            if answer is None:
+            result = await self.answer_at_once(post, choice)
+            if result is None:
                 await self.answer_later(post, choice)
             else:
-                await self._answers.json(send, post.request_id, answer)
+                await self._send(post, result)
         except MessageRefusal as refusal:
             await self._refuse(post, refusal)
         except Exception:
@@ -153,8 +153,8 @@ class McpEndpoint:
                 post, MessageRefusal(500, INTERNAL_ERROR, "Something went wrong on our side.", data=data)
             )
 
-    async def answer_at_once(self, post: IncomingPost, choice: ToolChoice) -> bytes | None:
-        """Return the answer to a common message that needs no waiting."""
+    async def answer_at_once(self, post: IncomingPost, choice: ToolChoice) -> ToolResult | None:
+        """Return the result of a common message that needs no waiting."""
         message, modern = post.message, post.modern
         if message is None or modern is None or message.id is UNSET:
             return None
@@ -167,8 +167,8 @@ class McpEndpoint:
             elif core is None:
                 self._refuse_not_offered(post, message, modern=modern)
         else:
-            core = await self._answer_from_cache(post, route, message, choice)
-        return None if core is None else messages.response(message.id, core, messages.end(modern=modern))
+            return await self._answer_from_cache(post, route, message, choice)
+        return None if core is None else ToolResult(core, {})
 
     def _refuse_unknown_tool(self, post: IncomingPost, message: Message, choice: ToolChoice, *, modern: bool) -> None:
         """Raise MessageRefusal for a well-formed call of an unknown tool, because anyone can send many of them."""
@@ -205,19 +205,20 @@ class McpEndpoint:
 
     async def _answer_from_cache(
         self, post: IncomingPost, route: ToolRoute, message: Message, choice: ToolChoice
-    ) -> bytes | None:
-        client = None
+    ) -> ToolResult | None:
+        client, token = None, post.token
         if self._limits.enabled:
-            token = post.token
             client = self._client(post) if token is None else self._fast.pipeline.tokens.find_client(token)
             if client is None:
                 return None  # a valid token counts as its own client, and only the ledger knows whether it is valid
         try:
             agent = post.headers.get(b"user-agent", b"").decode("latin-1")
             fast = self._fast
-            return await fast.answer_from_cache(route, message.params, client, agent, short_meta=choice.short_meta)
+            return await fast.answer_from_cache(
+                route, message.params, client, agent, token=token, short_meta=choice.short_meta
+            )
         except RateLimited as rejected:
-            return self._fast.reject(rejected, post.request_id).core
+            return self._fast.reject(rejected, post.request_id)
 
     async def answer_later(self, post: IncomingPost, choice: ToolChoice) -> None:
         """Answer calls that take time, notifications, and everything that the SDK handles."""
@@ -231,14 +232,20 @@ class McpEndpoint:
             return
         route, arguments = call
         result = await self._call(post, message, route, arguments, short_meta=choice.short_meta)
-        if result is not None and message.id is not UNSET:
-            answer = messages.response(message.id, result.core, result.end(modern=bool(post.modern)))
-            left = result.meta.get("credits_remaining")
-            if left is None:
-                await self._answers.json(post.send, post.request_id, answer)
-            else:
-                credits_left = (b"x-credits-remaining", b"%d" % left)
-                await self._answers.json(post.send, post.request_id, answer, 200, credits_left)
+        if result is not None:
+            await self._send(post, result)
+
+    async def _send(self, post: IncomingPost, result: ToolResult) -> None:
+        """Send the result of a common message that is a request."""
+        if post.message is None or post.message.id is UNSET:
+            return
+        answer = messages.response(post.message.id, result.core, result.end(modern=bool(post.modern)))
+        left = result.meta.get("credits_remaining") if result.meta else None
+        if left is None:
+            await self._answers.json(post.send, post.request_id, answer)
+        else:
+            credits_left = (b"x-credits-remaining", b"%d" % left)
+            await self._answers.json(post.send, post.request_id, answer, 200, credits_left)
 
     def _read_call(
         self, post: IncomingPost, choice: ToolChoice, message: Message

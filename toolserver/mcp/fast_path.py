@@ -17,8 +17,8 @@ import msgspec
 
 from toolserver.calls.arguments import Call
 from toolserver.calls.pipeline import Outcome, Pipeline
-from toolserver.calls.response import Receive, RenderedResponse, with_credits, with_credits_escaped
-from toolserver.core.caller import Caller
+from toolserver.calls.response import ChargeNote, Receive, RenderedResponse, with_note, with_note_escaped
+from toolserver.core.caller import Caller, well_formed
 from toolserver.errors import CallRejected
 from toolserver.mcp import messages
 from toolserver.mcp.call_arguments import (
@@ -147,26 +147,32 @@ def render_core(rendered: RenderedResponse) -> bytes:
 
 
 def render_result(operation: Operation, outcome: Outcome) -> ToolResult:
-    """Return the result of a call. Both copies of the payload and the result's own `_meta` have the credits left."""
-    rendered, remaining = outcome.rendered, outcome.credits_remaining
+    """Return the result of a call. Both copies of the payload and the result's own `_meta` say what it cost.
+
+    Hosts show models the payload and nothing of the result's own `_meta`, where the receipt is.
+    """
+    rendered, note = outcome.rendered, outcome.note
     signed: dict[str, Any] = {}
     if outcome.receipt is not None:
         signed = {"receipt": outcome.receipt, "receipt_id": outcome.receipt_id}
     elif outcome.receipt_id is not None:  # requested by reference: the hash that the receipt signs
-        signed = {"receipt_id": outcome.receipt_id, "response_sha256": rendered.sha256(remaining).hex()}
+        signed = {"receipt_id": outcome.receipt_id, "response_sha256": rendered.sha256(note).hex()}
     if outcome.alerts:
         signed["credits_alert"] = list(outcome.alerts)
     if outcome.settlement is not None:
         signed[META_RESPONSE] = outcome.settlement
-    if remaining is None:
+    if note is None:
         return ToolResult(render_core(rendered), signed, payload=rendered.payload)
-    if frame_of(operation) is BARE:
-        payload = rendered.payload[:-1] + b',"_meta":{"credits_remaining":%d}}' % remaining
-        core = _content(encode(payload.decode()), payload)
-    else:
-        payload = with_credits(rendered.payload, remaining)
-        core = _content(with_credits_escaped(rendered.escaped, remaining), payload)
-    return ToolResult(core, {"credits_remaining": remaining, **signed}, payload=payload)
+    if frame_of(operation) is not BARE:
+        return _render_noted(rendered, note, signed)
+    payload = rendered.payload[:-1] + b',"_meta":' + encode(note.as_json()) + b"}"
+    return ToolResult(_content(encode(payload.decode()), payload), note.as_json() | signed, payload=payload)
+
+
+def _render_noted(rendered: RenderedResponse, note: ChargeNote, signed: Mapping[str, Any]) -> ToolResult:
+    payload = with_note(rendered.payload, note)
+    core = _content(with_note_escaped(rendered.escaped, note), payload)
+    return ToolResult(core, {**note.as_json(), **signed}, payload=payload)
 
 
 def wrap_result(name: str, result: ToolResult) -> ToolResult:
@@ -215,9 +221,19 @@ class FastPath:
         return fixed_result(message, modern=modern)
 
     async def answer_from_cache(
-        self, route: ToolRoute, params: Params, client: str | None, agent: str, *, short_meta: bool = False
-    ) -> bytes | None:
-        """Return the core of a call's result if the answer is cached. Counts against `client`'s limits, if given.
+        self,
+        route: ToolRoute,
+        params: Params,
+        client: str | None,
+        agent: str,
+        *,
+        token: str | None = None,
+        short_meta: bool = False,
+    ) -> ToolResult | None:
+        """Return a call's result if the answer is cached. Counts against `client`'s limits, if given.
+
+        With a token of an account, the result says what is left of its credits, if the ledger has just said so;
+        otherwise there is no result.
 
         Raises:
             RateLimited: the client has to wait.
@@ -227,11 +243,15 @@ class FastPath:
         rendered = None if key is None else pipeline.peek(route.operation, key, now)
         if rendered is None:
             return None
+        left = None
+        if token is not None and well_formed(token) and (left := pipeline.tokens.find_credits(token)) is None:
+            return None
         await pipeline.admit_cached(route.operation, key, client, agent, now, unchanged=False)
-        return render_core(rendered.short if short_meta else rendered)
+        shown = rendered.short if short_meta else rendered
+        return ToolResult(render_core(shown), {}) if left is None else _render_noted(shown, ChargeNote(0, left), {})
 
     def answer_unlimited(self, route: ToolRoute, params: Params, agent: str) -> bytes | None:
-        """Return the same for a caller without limits."""
+        """Return the core of a call's result if the answer is cached, for a caller without limits and token."""
         key, pipeline = _find_key(route, params), self.pipeline
         now = pipeline.answers.clock.time()
         rendered = None if key is None else pipeline.peek(route.operation, key, now)

@@ -51,6 +51,8 @@ class StdioSession:
         route = self._choice.routes.get(message.params.name) if message.method == "tools/call" else None
         if route is None:
             return self._fast.find_prepared(message, self._choice, modern=modern)
+        if self._caller.token is not None:
+            return None  # the answer says what is left of its credits, which the ledger has to be asked for
         return self._fast.answer_unlimited(route, message.params, self._caller.agent)
 
     async def answer(self, line: bytes, message: Message | None) -> bytes | None:

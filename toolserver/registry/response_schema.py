@@ -60,9 +60,11 @@ META = _object(
             "type": "boolean",
             "description": "True: the data are invented for a demonstration",
         },
-        "credits_remaining": {"type": "integer", "description": "On MCP, after a call with a token"},
+        "credits_remaining": {"type": "integer", "description": "On MCP, after a call with a token: what it can spend"},
+        "credits_charged": {"type": "integer", "description": "On MCP: what this call cost, in credits; 0 if free"},
+        "receipt_id": {"type": "string", "description": "On MCP, after a paid call: the id of its signed receipt"},
     },
-    optional=("sources", "simulated", "credits_remaining", "sources_digest"),
+    optional=("sources", "simulated", "credits_remaining", "credits_charged", "receipt_id", "sources_digest"),
     description="Where the answer comes from and how old it is",
 )
 

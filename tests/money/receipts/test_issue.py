@@ -64,6 +64,23 @@ def test_a_sale_that_the_stored_receipt_does_not_describe_gets_a_new_id(issuer, 
     assert [each.id for each in state.new_receipts] == [first.id, second.id]
 
 
+def test_a_body_that_names_its_receipt_is_signed_with_the_id_that_the_receipt_gets(issuer):
+    state = ReceiptState()
+
+    def body(text):
+        return lambda id: Body(f"{text} {id}", len(id))
+
+    def signed(receipt):
+        return json.loads(receipt.core)["response_sha256"]
+
+    first = IssueReceipt(issuer, SALE._replace(body=body("one")), NOW).on(state)
+    again = IssueReceipt(issuer, SALE._replace(body=body("one")), NOW).on(state)
+    other = IssueReceipt(issuer, SALE._replace(body=body("two")), NOW).on(state)
+    assert again is first
+    assert other.id != first.id == receipt_id("call_1")
+    assert (signed(first), signed(other)) == (f"one {first.id}", f"two {other.id}")
+
+
 def test_an_uncharged_call_is_booked_in_the_bucket_that_its_receipt_names(issuer):
     state = ReceiptState()
     hung_up = UnchargedCall(NOW, SALE.owner, "cancelled", "/x", 2)

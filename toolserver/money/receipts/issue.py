@@ -59,8 +59,9 @@ class StoredReceipt(NamedTuple):
         """
         about = msgspec.json.decode(self.core)
         charged = 0 if sale.pending else sale.charged
-        body = sale.body.sha256 if sale.body else None
-        return bool(about["response_sha256"] == body and about["credits_charged"] == charged)
+        body = sale.find_body(self.id)
+        digest = body.sha256 if body else None
+        return bool(about["response_sha256"] == digest and about["credits_charged"] == charged)
 
 
 @dataclass(slots=True)

@@ -7,7 +7,7 @@ and `key_id`, for people and for verifiers that do not support JWS.
 """
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple, get_args
@@ -45,9 +45,9 @@ class Body(NamedTuple):
 
 
 class Sale(NamedTuple):
-    """A paid call after it ended. `owner` is the SHA-256 (hex) of its token. `body` is None for a failure; `pending`
-    means that it is not known yet how the call was settled. `captured_at` is in epoch
-    seconds, `sla_s` in seconds; `cost`, `charged` and `remaining` are credits.
+    """A paid call after it ended. `owner` is the SHA-256 (hex) of its token. `body` is None for a failure, and a
+    function of the receipt's id if the body names its receipt. `pending` means that it is not known yet how the call
+    was settled. `captured_at` is in epoch seconds, `sla_s` in seconds; `cost`, `charged` and `remaining` are credits.
     """
 
     call_id: str
@@ -60,12 +60,16 @@ class Sale(NamedTuple):
     method: str = "GET"
     reason: str | None = None
     status: int = 200
-    body: Body | None = None
+    body: Body | Callable[[str], Body] | None = None
     captured_at: float | None = None
     sla_s: float | None = None
     nonce: str | None = None
     kind: Kind = "call"
     pending: bool = False
+
+    def find_body(self, receipt_id: str) -> Body | None:
+        """Return the body that goes out with the receipt of this id."""
+        return self.body(receipt_id) if callable(self.body) else self.body
 
 
 class SignedReceipt(NamedTuple):
@@ -112,9 +116,11 @@ def core_of(
 ) -> Core:
     """Return the core of a receipt, issued at `now` (epoch seconds). `log` names its place in the public log."""
     charged = 0 if sale.pending else sale.charged
+    id = id or receipt_id(sale.call_id)
+    body = sale.find_body(id)
     return {
         "v": 1,
-        "id": id or receipt_id(sale.call_id),
+        "id": id,
         "service": service,
         "kind": sale.kind if sale.reason is None else "no_charge",
         "call_id": sale.call_id,
@@ -123,8 +129,8 @@ def core_of(
         "method": sale.method,
         "request_hash": _hash_request(sale.request),
         "status": sale.status,
-        "response_sha256": sale.body.sha256 if sale.body else None,
-        "response_bytes": sale.body.size if sale.body else 0,
+        "response_sha256": body.sha256 if body else None,
+        "response_bytes": body.size if body else 0,
         "cost": sale.cost,
         "credits_charged": charged,
         "balance_after": sale.remaining,

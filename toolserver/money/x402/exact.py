@@ -10,6 +10,7 @@ it is refused without an offer, because a client that accepts an offer pays twic
 
 import logging
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, NamedTuple
 
 import anyio
@@ -22,6 +23,7 @@ from toolserver.calls.paid_call import (
     SETTLE_S,
     PaidCallResult,
     PaymentSale,
+    describe_body,
     show_answer,
     split_sale,
     unpack_sale,
@@ -43,7 +45,7 @@ from toolserver.money.ledger.protocol import NoCharge
 from toolserver.money.purchases.listing import show_time
 from toolserver.money.purchases.units import NETWORK
 from toolserver.money.receipts.service import ReceiptService
-from toolserver.money.receipts.sign import Body, Sale, request_text
+from toolserver.money.receipts.sign import Sale, request_text
 from toolserver.money.x402 import wire
 from toolserver.money.x402.offers import Offer, offer_call
 from toolserver.money.x402.records import StoredPayment, describe_request, hash_key, is_same_key
@@ -219,7 +221,7 @@ class ExactScheme:
         """Return the answer with its receipt, or without one if no receipt can be made: it may be paid for already."""
         charged = call.operation.credits if reason is None else 0
         self._metrics.settled(call.operation.name, call.operation.credits, reason)
-        body = Body(rendered.sha256().hex(), rendered.size())
+        body = partial(describe_body, call.caller, rendered, charged, None)
         try:
             signed = await self._signed(call, reason, charged=charged, body=body, captured_at=rendered.oldest_at)
         except Exception:
