@@ -203,6 +203,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "answers.source-names": "The names in _meta.sources[] are those of the tool's published list.",
         "answers.warning": "`warning` names what is degraded and is absent when nothing is.",
         "answers.same-bytes": "Until the TTL ends every call gets the same bytes.",
+        "answers.fit": "An answer stays under 8,000 tokens by default and under 20,000 with any limit (o200k_base).",
         "answers.single-flight": "Calls that come together for an answer that is not there compose it once.",
         "answers.refresh-ahead": "A popular answer is refreshed before it expires.",
         "answers.as-expected": "What an answer says is what its sources say.",

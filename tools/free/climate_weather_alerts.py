@@ -1,10 +1,12 @@
 """GET /api/climate/weather-alerts."""
 
-from typing import Annotated
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
+from tools.parsing.token_count import estimate_tokens
 from tools.shared.alerts import find_event, in_force, spell_event
 from tools.sources.nws import ALERTS, ALL, FILTERED_ALERTS, Alert, AlertQuery, Certainty, Severity, Status, Urgency
 from toolserver import Cursor, Payload, Timestamp, ToolContext, TopLevel, find_word, tool, up_to
@@ -13,7 +15,9 @@ LAND = (
     "AL AK AS AR AZ CA CO CT DE DC FL GA GU HI ID IL IN IA KS KY LA ME MD MA MI MN MS MO MT NE NV NH NJ NM NY NC ND OH"
     " OK OR PA PR RI SC SD TN TX UT VT VI VA WA WV WI WY MP PW FM MH"
 )
-TEXTS, LEAST_TEXT = 15_000, 250  # characters of all descriptions of an answer, and the minimum for one
+PAGE = 50  # alerts by default
+SHORT_PAGE, LONG_PAGE = 7_640, 19_000  # tokens of all rows of an answer: of up to `PAGE` short ones, and of any others
+CHARACTERS = 3.3  # of a token in descriptions
 SEA = "AM AN GM LC LE LH LM LO LS PH PK PM PS PZ SL"
 AREAS = frozenset(f"{LAND} {SEA}".split())
 
@@ -42,7 +46,7 @@ class WeatherAlert(Payload):
     sent: Timestamp
     effective: Timestamp
     expires: Timestamp = Field(description="When the message is void")
-    ends: Timestamp | None = Field(description="When the weather ends")
+    ends: Timestamp | None = Field(description="When the weather ends; null: not said, or `expires` in a long list")
     sender_name: str | None
     web: str | None
 
@@ -83,15 +87,19 @@ async def climate_weather_alerts(
     severity: Annotated[Severity | None, Field(description="How grave it is, in the words of the NWS")] = None,
     urgency: Annotated[Urgency | None, Field(description="How soon to act, in the words of the NWS")] = None,
     status: Annotated[Status, Field(description="Actual, or one of those not to be acted on")] = "Actual",
-    limit: Annotated[int, up_to(100)] = 50,
+    text: Annotated[
+        Literal["short", "whole"], Field(description="whole: every text whole, with fewer alerts a page if need be")
+    ] = "short",
+    limit: Annotated[int, up_to(100)] = PAGE,
     cursor: Cursor | None = None,
 ) -> WeatherAlerts:
     """Weather alerts that the US National Weather Service lists as active, with their text, filtered by state,
     event name, severity, urgency or status. Use severe_weather for a ranking of the gravest; this one for a place.
 
-    Shape: newest first, in pages of `limit`. Texts are cut where there are many: with `limit` 10 each has up to 1,500
-    characters. Messages that are over, cancelled or replaced by a newer one are left out. None is an answer:
-    it is cut from the list of the whole country, which is never empty.
+    Shape: newest first, in pages of at most `limit`. Texts are cut where there are many; `text=whole` has them whole. A
+    page of up to 50 short alerts stays below 8,000 tokens and any other below 20,000, with fewer alerts if need be;
+    `next_cursor` goes on from there. Messages that are over, cancelled or replaced by a newer one are left out. None is
+    an answer: it is cut from the list of the whole country, which is never empty.
     Source: the National Weather Service, refreshed every minute; there is no second source.
     Errors: an event that the service does not know is `invalid_arguments`, with the nearest names.
     """
@@ -101,10 +109,17 @@ async def climate_weather_alerts(
     query = AlertQuery(area, event, severity, urgency, status)
     matching = [alert for alert in listed if _matches(alert, query)]
     newest_first = sorted(in_force(matching, ctx.now), key=lambda alert: alert.sent, reverse=True)
-    page = ctx.page_from(newest_first, limit, cursor, lambda alert: alert.id)
-    room = _room_for_text(ctx, page.items)
+    tokens = SHORT_PAGE if text == "short" and limit <= PAGE else LONG_PAGE
+    page = ctx.page_from(
+        newest_first,
+        limit,
+        cursor,
+        lambda alert: alert.id,
+        count_fitting=lambda alerts: count_fitting(alerts, tokens, is_short=text == "short"),
+    )
+    rows = [list_alert(alert) for alert in page.items]
     return WeatherAlerts(
-        data=[_item(alert, room) for alert in page.items],
+        data=shorten_rows(ctx, rows, tokens) if text == "short" else rows,
         count=len(page.items),
         total_matching=page.total,
         next_cursor=page.next_cursor,
@@ -130,19 +145,72 @@ def _matches(alert: Alert, query: AlertQuery) -> bool:
     )
 
 
-def _room_for_text(ctx: ToolContext, alerts: list[Alert]) -> int:
-    """Return how many characters each description may have; a warning says when one is cut."""
-    room = max(LEAST_TEXT, TEXTS // max(1, len(alerts)))
-    if any(len(alert.description or "") > room for alert in alerts):
-        ctx.warn("data.description", "truncated", f"Descriptions are cut at {room} characters; fewer alerts have more.")
-    return room
+class RowForm(NamedTuple):
+    """How much text a row has: the most characters of its area, the least of its description, and how many tokens its
+    other members are. A row without a headline has no sender and web address either, and its `ends` only if it is not
+    `expires`.
+    """
+
+    area: int
+    description: int
+    other_tokens: int
+    has_headline: bool = True
+
+    def cost(self, row: WeatherAlert) -> int:
+        """Return about how many tokens the row has in this form."""
+        texts = [_cut(row.areaDesc, self.area), _cut(row.description or "", self.description)]
+        ends = 0 if self.has_headline or row.ends in (None, row.expires) else 14
+        headline = estimate_tokens(row.headline or "") if self.has_headline else 0
+        return self.other_tokens + headline + ends + sum(estimate_tokens(text) for text in texts)
+
+    def shape(self, row: WeatherAlert, room: int) -> WeatherAlert:
+        """Return the row in this form, with up to `room` characters of its description."""
+        description = _cut(row.description or "", room) or None
+        update: dict[str, Any] = {"areaDesc": _cut(row.areaDesc, self.area), "description": description}
+        if not self.has_headline:
+            ends = None if row.ends == row.expires else row.ends
+            update |= {"headline": None, "sender_name": None, "web": None, "ends": ends}
+        return row.model_copy(update=update)
 
 
-def _cut(text: str | None, room: int) -> str | None:
-    return text if text is None or len(text) <= room else f"{text[: room - 1].rstrip()}…"
+WHOLE = RowForm(10_000, 10_000, 158)
+SHORTER = (RowForm(120, 60, 158), RowForm(60, 0, 158), RowForm(40, 0, 143, has_headline=False))
+"""The forms of a short page, the first that fits: fewer alerts have more text."""
 
 
-def _item(alert: Alert, room: int) -> WeatherAlert:
+def count_fitting(alerts: Sequence[Alert], tokens: int, *, is_short: bool) -> int:
+    """Return how many of these alerts fit into a page of so many tokens; at least one, so that every page goes on."""
+    form = SHORTER[-1] if is_short else WHOLE
+    for count, alert in enumerate(alerts):
+        tokens -= form.cost(list_alert(alert))
+        if tokens < 0:
+            return max(1, count)
+    return len(alerts)
+
+
+def shorten_rows(ctx: ToolContext, rows: list[WeatherAlert], tokens: int) -> list[WeatherAlert]:
+    """Return the rows with as much text as a page of so many tokens has room for; a warning says what is left out."""
+    if sum(WHOLE.cost(row) for row in rows) <= tokens:
+        return rows
+    costs = ((form, sum(form.cost(row) for row in rows)) for form in SHORTER)
+    form, cost = next(((form, cost) for form, cost in costs if cost <= tokens), (SHORTER[-1], tokens))
+    room = form.description and form.description + int((tokens - cost) / len(rows) * CHARACTERS)
+    left_out = f"Descriptions are cut at {room} characters" if room else "Descriptions are left out"
+    if not form.has_headline:
+        left_out = "Headlines, descriptions, senders, web addresses and ends that are `expires` are left out"
+    ctx.warn(
+        "data", "truncated", f"{left_out}. text=whole has whole texts; filters and a smaller limit leave more room."
+    )
+    return [form.shape(row, room) for row in rows]
+
+
+def _cut(text: str, room: int) -> str:
+    """Return the text in at most `room` characters, with an ellipsis if it is cut; empty without room."""
+    return text if len(text) <= room else f"{text[: room - 1].rstrip()}…" if room else ""
+
+
+def list_alert(alert: Alert) -> WeatherAlert:
+    """Return a row with whole texts."""
     return WeatherAlert(
         id=alert.id,
         event=alert.event,
@@ -151,7 +219,7 @@ def _item(alert: Alert, room: int) -> WeatherAlert:
         certainty=alert.certainty,
         message_type=alert.message_type,
         headline=alert.headline,
-        description=_cut(alert.description, room),
+        description=alert.description,
         areaDesc=alert.area,
         sent=alert.sent,
         effective=alert.effective,

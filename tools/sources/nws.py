@@ -12,7 +12,7 @@ from tools.sources.hosts import HOUR, MINUTE, NOAA
 from toolserver import MIB, Get, Keys, Proof, Source, SourceChanged, SourceUnproved, read_rows
 
 ACTIVE = "https://api.weather.gov/alerts/active"
-LONGEST_DESCRIPTION = 1000
+LONGEST_DESCRIPTION = 10_000  # characters
 STAMP_S = 20 * MINUTE
 
 Severity = Literal["Extreme", "Severe", "Moderate", "Minor", "Unknown"]

@@ -234,14 +234,25 @@ class ToolContext:
         return self.page_from(items, limit, None, lambda item: "", section).items
 
     def page_from(
-        self, items: Sequence[T], limit: int, cursor: str | None, mark: Callable[[T], str], section: str = "data"
+        self,
+        items: Sequence[T],
+        limit: int,
+        cursor: str | None,
+        mark: Callable[[T], str],
+        section: str = "data",
+        *,
+        count_fitting: Callable[[Sequence[T]], int] | None = None,
     ) -> Page[T]:
         """Return the first `limit` items after the one whose mark is the cursor, and the next cursor.
+
+        `count_fitting` returns how many of these items fit into an answer; the others are left to the next page.
 
         Raises:
             InvalidArguments: no item has that mark, or no longer.
         """
         page = cut_page(items, limit, cursor=cursor, mark=mark)
+        if count_fitting is not None and (fitting := count_fitting(page.items)) < len(page.items):
+            page = cut_page(items, fitting, cursor=cursor, mark=mark)
         if len(page.items) < page.total:
             self.notes.warn_truncated(section, len(page.items), page.total)
         return page

@@ -617,7 +617,7 @@ async def test_a_caller_who_prefers_a_reference_gets_the_id_and_finds_the_receip
         told = await s.tell("premium_report", receipt="reference")
 
     assert "preference-applied" not in first.headers
-    assert set(told["_meta"]) == {"credits_remaining", "receipt_id", "response_sha256"}
+    assert set(told["_meta"]) == {"credits_remaining", "credits_charged", "receipt_id", "response_sha256"}
     assert told["_meta"]["response_sha256"] == sha256(told["content"][0]["text"].encode())
 
 
