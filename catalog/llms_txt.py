@@ -58,7 +58,7 @@ def llms_full_txt(registry: Registry, facts: SiteFacts) -> str:
     return _text(
         _opening(registry, facts),
         [_READING],
-        *(_described(operation, facts) for operation in registry),
+        *(_described(operation, facts) for operation in registry.listed),
         _errors(registry),
         _other_documents(registry, facts),
         _licence(registry),
@@ -73,7 +73,7 @@ def _opening(registry: Registry, facts: SiteFacts) -> Iterator[str]:
     yield f"# {SERVICE}"
     yield ""
     yield (
-        f"> {len(registry)} typed tools with live data for AI agents, over MCP, REST and function calling."
+        f"> {len(registry.listed)} typed tools with live data for AI agents, over MCP, REST and function calling."
         " Every answer says where it comes from, how old it is and what is missing."
     )
     yield ""
@@ -99,7 +99,7 @@ def _opening(registry: Registry, facts: SiteFacts) -> Iterator[str]:
 
 def _tools(registry: Registry, facts: SiteFacts) -> Iterator[str]:
     for tier, heading in TIER_HEADINGS.items():
-        listed = [operation for operation in registry if operation.tier is tier]
+        listed = [operation for operation in registry.listed if operation.tier is tier]
         if not listed:
             continue
         yield f"## {heading}"

@@ -541,6 +541,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "mcp.receipt": "The result's _meta holds receipt and receipt_id.",
         "terms.price": "Price stands in words in the first line of every premium description, on every face.",
         "terms.fresh": "Every description says for how long an answer is fresh.",
+        "terms.listed": "Home page, llms.txt, OpenAPI, catalogue and tools/list count and list the same tools.",
+        "terms.deprecated": "Deprecations stand on the tool: in tools/list, on its page, in OpenAPI on what will go.",
         "terms.hints": "All four hints are always written out; priced tools are writes, quotes and lists are reads.",
         "terms.open": "MCP lists open schemas, without additionalProperties: false; unknown arguments are refused.",
         "terms.instructions": "Instructions begin with the topics, say that there is more, then how to pay; 900 bytes.",

@@ -10,7 +10,7 @@ from rest_bridge.openapi.receipts import describe_receipt_paths, describe_stored
 from rest_bridge.openapi.webhooks import describe_deliveries
 from rest_bridge.pages.receipts import VERIFY
 from toolserver import API_VERSION
-from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, find_deprecations
+from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, deprecate_members, find_deprecations
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.placement import has_placeholders, names_in, place_arguments
 from toolserver.registry.registry import Operation, Registry, Tier
@@ -41,7 +41,9 @@ def openapi(
 ) -> dict[str, Any]:
     """Return the description. `examples` has answers by tool name."""
     shared = components(facts)
-    schemas = {name: schema for operation in registry for name, schema in _schemas(operation).items()}
+    schemas = {
+        name: schema for operation in registry.listed for name, schema in _schemas(operation, deprecations).items()
+    }
     return {
         "openapi": "3.1.0",
         "info": _info(registry, facts),
@@ -74,7 +76,7 @@ def _licence_texts(registry: Registry) -> dict[str, str]:
 
 
 def _tags(registry: Registry) -> list[Schema]:
-    used = {operation.tier for operation in registry}
+    used = {operation.tier for operation in registry.listed}
     tiers = [{"name": tier.value, "description": text} for tier, text in TIER_HEADINGS.items() if tier in used]
     return [*tiers, {"name": "service", "description": "Discovery, MCP and readiness"}]
 
@@ -83,8 +85,8 @@ def _paths(
     registry: Registry, facts: SiteFacts, examples: Mapping[str, Any], deprecations: Sequence[Deprecation]
 ) -> dict[str, Schema]:
     paths: dict[str, Schema] = {}
-    for operation in registry:
-        described = _operation(operation, facts, examples)
+    for operation in registry.listed:
+        described = _operation(operation, facts, examples, deprecations)
         if any(each.kind in ("path", "tool") for each in find_deprecations(operation, deprecations)):
             described["deprecated"] = True
         item = paths.setdefault(operation.path, {})
@@ -97,7 +99,9 @@ def _paths(
     return paths
 
 
-def _operation(operation: Operation, facts: SiteFacts, examples: Mapping[str, Any]) -> Schema:
+def _operation(
+    operation: Operation, facts: SiteFacts, examples: Mapping[str, Any], deprecations: Sequence[Deprecation]
+) -> Schema:
     return {
         "operationId": operation.name,
         "tags": [operation.tier.value],
@@ -105,7 +109,7 @@ def _operation(operation: Operation, facts: SiteFacts, examples: Mapping[str, An
         "description": operation.text,
         "externalDocs": {"url": facts.url(tool_path(operation))},
         "security": [{"bearer": []}] if auth(operation) == "bearer" else [],
-        **_request(operation),
+        **_request(operation, deprecations),
         "responses": _responses(operation, examples),
         "x-credits": operation.credits,
         "x-price": price(operation),
@@ -118,9 +122,10 @@ def _operation(operation: Operation, facts: SiteFacts, examples: Mapping[str, An
 # --- requests
 
 
-def _request(operation: Operation) -> Schema:
+def _request(operation: Operation, deprecations: Sequence[Deprecation]) -> Schema:
     """Return the parameters of a request, and its body with a separate schema for the arguments in it."""
-    properties, required = operation.input_schema["properties"], operation.input_schema.get("required", [])
+    schema = deprecate_members(operation.input_schema, operation, "argument", deprecations)
+    properties, required = schema["properties"], schema.get("required", [])
     placed = place_arguments(operation)
     parameters = [
         _parameter(name, place, properties[name], required=place == "path" or name in required)
@@ -143,9 +148,10 @@ def _has_body(operation: Operation) -> bool:
     return operation.takes_body and (bool(names_in(placed, "body")) or not placed)
 
 
-def _body_schema(operation: Operation) -> Schema:
+def _body_schema(operation: Operation, deprecations: Sequence[Deprecation]) -> Schema:
     """Return the schema of the arguments in the body."""
-    schema, in_body = operation.input_schema, names_in(place_arguments(operation), "body")
+    schema = deprecate_members(operation.input_schema, operation, "argument", deprecations)
+    in_body = names_in(place_arguments(operation), "body")
     properties = {name: schema["properties"][name] for name in in_body}
     required = [name for name in schema.get("required", []) if name in in_body]
     return {**schema, "properties": properties, **({"required": required} if "required" in schema else {})}
@@ -160,8 +166,9 @@ def _request_headers(operation: Operation) -> list[str]:
 def _parameter(name: str, where: str, schema: Schema, *, required: bool) -> Schema:
     listed = {"style": "form", "explode": False} if schema.get("type") == "array" else {}
     described = {"description": schema["description"]} if "description" in schema else {}
-    plain = {key: value for key, value in schema.items() if key != "description"}
-    return {"name": name, "in": where, "required": required, **described, **listed, "schema": plain}
+    going = {"deprecated": True} if schema.get("deprecated") else {}
+    plain = {key: value for key, value in schema.items() if key not in ("description", "deprecated")}
+    return {"name": name, "in": where, "required": required, **described, **going, **listed, "schema": plain}
 
 
 # --- responses
@@ -235,14 +242,14 @@ def _failures(operation: Operation) -> list[int]:
 # --- schemas of answers and bodies
 
 
-def _schemas(operation: Operation) -> dict[str, Schema]:
+def _schemas(operation: Operation, deprecations: Sequence[Deprecation]) -> dict[str, Schema]:
     """Return the operation's own components: its answer, its body, if any, and the models that they refer to."""
     prefix = f"{operation.name}."
-    schema = answer_schema(operation, full=True)
+    schema = deprecate_members(answer_schema(operation, full=True), operation, "field", deprecations)
     models = {prefix + name: model for name, model in schema.pop("$defs", {}).items() if name not in SHARED}
     schemas = {operation.name: _around_payload(operation, schema), **models}
     if _has_body(operation):
-        schemas[prefix + "arguments"] = _body_schema(operation)
+        schemas[prefix + "arguments"] = _body_schema(operation, deprecations)
     return {name: anchor_schema(model, prefix) for name, model in schemas.items()}
 
 

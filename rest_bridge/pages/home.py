@@ -23,9 +23,9 @@ def home(
 ) -> Document:
     """Return the page. `snippets` has the text to paste for each program and transport, grouped by program."""
     example = _find_example_call(registry)
-    shown = [one for one in registry if one.tier is Tier.FREE and one.headline is not None]
+    shown = [one for one in registry.listed if one.tier is Tier.FREE and one.headline is not None]
     prices = sorted({one.credits for one in registry if one.credits})
-    about = f"{len(registry)} typed tools over MCP, REST and function calling."
+    about = f"{len(registry.listed)} typed tools over MCP, REST and function calling."
     return render_page(
         "home.html",
         registry,
@@ -63,7 +63,7 @@ def _read_example_answer(example: Operation | None, examples: Mapping[str, Any])
 
 def _group_by_tier(registry: Registry) -> list[tuple[str, list[Operation]]]:
     """Return the tools below the headings of their tiers, without empty tiers."""
-    listed = {heading: [o for o in registry if o.tier is tier] for tier, heading in TIER_HEADINGS.items()}
+    listed = {heading: [o for o in registry.listed if o.tier is tier] for tier, heading in TIER_HEADINGS.items()}
     return [(heading, operations) for heading, operations in listed.items() if operations]
 
 

@@ -20,7 +20,9 @@ _ENVELOPE = (
 
 def reference(registry: Registry, facts: SiteFacts, groups: Sequence[GuideGroup] = ()) -> Document:
     """Return the page. `groups` has the documents. Tools are listed by tier, in registry order."""
-    listed = ((tier, heading, [o for o in registry if o.tier is tier]) for tier, heading in TIER_HEADINGS.items())
+    listed = (
+        (tier, heading, [o for o in registry.listed if o.tier is tier]) for tier, heading in TIER_HEADINGS.items()
+    )
     return render_page(
         "reference.html",
         registry,

@@ -6,7 +6,7 @@ neither uses up the calls of programs at the same address nor gets a token.
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
@@ -23,6 +23,7 @@ from toolserver.calls.arguments import example_call
 from toolserver.calls.pipeline import Pipeline
 from toolserver.core.caller import Addresses, Caller, crowd_of
 from toolserver.errors import InvalidArguments, NotFound
+from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, find_deprecations
 from toolserver.registry.field_table import payload_rows, rows
 from toolserver.registry.placement import place_arguments
 from toolserver.registry.registry import Operation, Registry, Tier
@@ -43,7 +44,11 @@ LICENCE_WORDS = {
 
 
 def tool_page(
-    registry: Registry, facts: SiteFacts, operation: Operation, example: Mapping[str, Any] | None
+    registry: Registry,
+    facts: SiteFacts,
+    operation: Operation,
+    example: Mapping[str, Any] | None,
+    deprecations: Sequence[Deprecation] = DEPRECATIONS,
 ) -> Document:
     """Return the page of one tool. `example` is an answer from the simulated world, with shortened lists."""
     return render_page(
@@ -56,6 +61,7 @@ def tool_page(
         scripts=["tool.js"],
         structured=_describe(operation, facts),
         operation=operation,
+        going=find_deprecations(operation, deprecations),
         kept=is_kept(operation),
         form_data=_describe_form(operation, facts),
         example=example,

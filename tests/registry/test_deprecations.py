@@ -14,7 +14,9 @@ import pytest
 
 from rest_bridge.openapi.document import openapi
 from rest_bridge.pages.changelog import changelog_markdown
+from rest_bridge.pages.tool import tool_page
 from tests.requirements import proves
+from toolserver.mcp.definitions import definition
 from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, find_deprecations, write_headers, write_table
 from toolserver.registry.registry import Operation, Registry
 from toolserver.registry.response_schema import answer_schema
@@ -148,3 +150,30 @@ def test_the_description_marks_paths_and_tools():
     described = openapi(TOOLS, facts, deprecations=going)["paths"]
     assert described["/api/forex"]["get"]["deprecated"] is True
     assert "deprecated" not in described["/api/gas"]["get"]
+
+
+@proves("terms.deprecated")
+def test_a_deprecation_stands_on_the_tool_on_every_face():
+    place = Deprecation("argument", "weather.place", SINCE, SUNSET, "where")
+    facts, weather, gas = SiteFacts("https://data.example", "data.example"), TOOLS["weather"], TOOLS["gas"]
+    going = (GOING, place)
+
+    for output_schema in (True, False):
+        entry = definition(weather, output_schema=output_schema, deprecations=going)
+        assert {each["name"] for each in entry["_meta"]["toolserver/deprecations"]} == {GOING.name, place.name}
+        assert entry["inputSchema"]["properties"]["place"]["deprecated"] is True
+        assert "deprecated" not in entry["inputSchema"]["properties"]["lat"]
+        assert "toolserver/deprecations" not in definition(gas, deprecations=going).get("_meta", {})
+    assert "place" in weather.input_schema["properties"]
+    assert "deprecated" not in str(weather.input_schema)
+
+    described = openapi(TOOLS, facts, deprecations=going)
+    parameters = described["paths"]["/api/weather"]["get"]["parameters"]
+    assert [each["name"] for each in parameters if each.get("deprecated")] == ["place"]
+    fields = str(described["components"]["schemas"]["weather"])
+    assert fields.count("'deprecated': True") == 1
+    assert "deprecated" not in str(described["components"]["schemas"]["gas"])
+
+    pages = [tool_page(TOOLS, facts, tool, None, going).body.decode() for tool in (weather, gas)]
+    assert ["will be removed on 2027-04-01" in page for page in pages] == [True, False]
+    assert pages[0].count("will be removed on") == len(going)

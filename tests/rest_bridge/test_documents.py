@@ -1,17 +1,50 @@
 """Every document: well-formed, safe, linked, complete, the same each time, and telling nothing of this machine."""
 
+import json
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
 from pathlib import Path
 from urllib.parse import urlsplit
 
+import pytest
+
 from catalog import llms_txt
+from catalog.llm_tools import llm_tools
 from rest_bridge.documents import documents
 from rest_bridge.pages.tool import is_kept
 from rest_bridge.static_files import read_static_files, static_path
 from tests.catalog.tiny import FACTS, FREE, TINY
-from tests.rest_bridge.made import BY_OTHERS, html_pages, made, registries
+from tests.requirements import proves
+from tests.rest_bridge.made import BY_OTHERS, PROJECT, html_pages, made, registries
+from toolserver.mcp.definitions import ToolChoices
 from toolserver.registry.site_facts import tool_path
+
+
+@proves("terms.listed")
+@pytest.mark.parametrize("hidden", [(), ("payment_topup",), ("allowance_list", "allowance_create", "gas")])
+def test_every_face_counts_and_lists_the_same_tools(hidden):
+    registry = PROJECT.unlist(hidden)
+    listed = {operation.name for operation in registry.chosen(toolset="all")}
+    assert listed == {operation.name for operation in PROJECT} - {*hidden}
+
+    there = made(registry)
+    home, guide = html_pages(registry)["/"], llms_txt.llms_txt(registry, FACTS)
+    paths = json.loads(there["/openapi.json"].body)["paths"].values()
+    described = {method["operationId"] for path in paths for method in path.values() if "x-credits" in method}
+    defined = llm_tools(registry, FACTS, generated_at=datetime(2027, 1, 15, tzinfo=UTC))
+    faces = {
+        "home page": {link.removeprefix("/t/") for link in home.links if link.startswith("/t/")},
+        "/docs": {link.removeprefix("/t/") for link in html_pages(registry)["/docs"].links if link.startswith("/t/")},
+        "llms.txt": set(re.findall(r"^- \[(\w+)\]\(https://data\.example/t/", guide, re.MULTILINE)),
+        "llms-full.txt": set(re.findall(r"or the MCP tool `(\w+)`", llms_txt.llms_full_txt(registry, FACTS))),
+        "OpenAPI": described,
+        "catalogue": {*defined["routes"]},
+        "tools/list": {entry["name"] for entry in ToolChoices(registry).choose(toolset="all").definitions},
+    }
+    assert {face: names for face, names in faces.items() if names != listed} == {}
+    count = f"{len(listed)} typed tools"
+    assert (count in guide, count in there["/"].body.decode(), defined["count"]) == (True, True, len(listed))
 
 
 @registries

@@ -12,6 +12,7 @@ from toolserver.core.similar_names import find_similar
 from toolserver.errors import InvalidArguments
 from toolserver.mcp.call_arguments import CALL_RESULT, write_arguments
 from toolserver.mcp.messages import LIST_TTL_MS, encode
+from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, deprecate_members, find_deprecations
 from toolserver.registry.listed_schema import listed_schema
 from toolserver.registry.registry import Operation, Registry, Tier
 
@@ -25,9 +26,16 @@ _WRITTEN_KEYS, _WRITTEN_BYTES = 256, 512  # spellings of arguments remembered pe
 
 
 def definition(
-    operation: Operation, *, output_schema: bool = True, token_argument: bool = False, is_read: bool = False
+    operation: Operation,
+    *,
+    output_schema: bool = True,
+    token_argument: bool = False,
+    is_read: bool = False,
+    deprecations: Sequence[Deprecation] = DEPRECATIONS,
 ) -> dict[str, Any]:
     """Return one entry of `tools/list`. `token_argument` writes it for connections that carry no token.
+
+    What will go stands in `_meta`, and arguments that will go say so themselves.
 
     With `is_read` the hints call a priced tool a read, so that a host does not ask before it
     spends. Without output schemas, the entry has only what a model reads, and all four hints:
@@ -38,11 +46,15 @@ def definition(
         entry["title"] = operation.title
     entry["description"] = operation.description
     left_out = _CHECKED if output_schema else _CHECKED | _HELPFUL
-    entry["inputSchema"] = _brief(write_arguments(operation, token_argument=token_argument), left_out)
+    arguments = write_arguments(operation, token_argument=token_argument)
+    entry["inputSchema"] = _brief(deprecate_members(arguments, operation, "argument", deprecations), left_out)
     if output_schema:
         entry["outputSchema"] = _write_output(operation)
     entry["annotations"] = annotations(operation, is_read=is_read)
-    if output_schema and (meta := _describe_to_hosts(operation)):
+    meta = _describe_to_hosts(operation) if output_schema else {}
+    if going := find_deprecations(operation, deprecations):
+        meta["toolserver/deprecations"] = [each.as_json() for each in going]
+    if meta:
         entry["_meta"] = meta
     return entry
 
@@ -244,7 +256,7 @@ class ToolChoices:
     def _make(
         self,
         operations: list[Operation],
-        listed: Mapping[str, bool],
+        listed: Mapping[str, Any],
         *,
         is_open: bool,
         is_named: bool,

@@ -6,11 +6,13 @@ and its line here then or later.
 """
 
 from collections.abc import Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from email.utils import format_datetime
 from typing import Literal
 
+from toolserver.registry.json_schema import Schema
 from toolserver.registry.registry import Operation
 
 NOTICE = timedelta(days=90)
@@ -40,6 +42,10 @@ class Deprecation:
             return any(source.name == self.name for source in operation.sources)
         return self.name.partition(".")[0] in (operation.name, *operation.aliases)
 
+    def as_json(self) -> dict[str, str]:
+        """Return what definitions of tools say of it."""
+        return {"kind": self.kind, "name": self.name, "sunset": str(self.sunset), "replacement": self.replacement}
+
     @property
     def line(self) -> str:
         """The member of X-Service-Deprecation."""
@@ -54,6 +60,31 @@ DEPRECATIONS: tuple[Deprecation, ...] = (
 def find_deprecations(operation: Operation, deprecations: Sequence[Deprecation] = DEPRECATIONS) -> list[Deprecation]:
     """Return the deprecations of a tool, the next sunset first."""
     return [each for each in _in_order(deprecations) if each.concerns(operation)]
+
+
+def deprecate_members(
+    schema: Schema, operation: Operation, kind: Kind, deprecations: Sequence[Deprecation] = DEPRECATIONS
+) -> Schema:
+    """Return the schema of a tool's arguments or answer in which the members of that kind that will go say so."""
+    names = {each.name for each in find_deprecations(operation, deprecations) if each.kind == kind}
+    paths = {name.partition(".")[2] for name in names}
+    return _mark(schema, "", paths) if paths else schema
+
+
+def _mark(schema: Schema, path: str, paths: AbstractSet[str]) -> Schema:
+    """Return a schema with marked members. Lists and alternatives add nothing to a path."""
+    marked = dict(schema)
+    if "properties" in schema:
+        inside = {name: (f"{path}.{name}" if path else name) for name in schema["properties"]}
+        marked["properties"] = {
+            name: _mark(member, inside[name], paths) | ({"deprecated": True} if inside[name] in paths else {})
+            for name, member in schema["properties"].items()
+        }
+    if isinstance(schema.get("items"), dict):
+        marked["items"] = _mark(schema["items"], path, paths)
+    if "anyOf" in schema:
+        marked["anyOf"] = [_mark(arm, path, paths) for arm in schema["anyOf"]]
+    return marked
 
 
 def write_headers(deprecations: list[Deprecation]) -> dict[str, str]:
