@@ -25,7 +25,7 @@ from toolserver.settings import Settings, UpstreamSettings
 
 CORE = "briefing btc_price earthquakes find_tools forex service_status stocks tech_news weather".split()
 UNCACHED = {"health", "find-tools"}
-ADDED = {"limit", "cursor", "place", "units", "coin", "text"}  # by us: lists, cities as people name them, other coins, how long texts are
+ADDED = {"limit", "cursor", "place", "units", "coin", "text"}  # by us: lists and their texts, cities by name, coins
 OWN = {"health", "ai-stats", "find-tools"}  # made of nothing but the service itself
 
 
