@@ -76,5 +76,5 @@ async def test_on_the_command_line_none_is_silently_ignored(shop, capsys):
     caller = local_caller(Settings(), "cli")
     for wrong in CALLS:
         operation = shop.service.registry[wrong["tool"]]
-        assert await print_outcome(shop.service, operation, wrong["arguments"], caller, as_json=True) == 1, wrong
+        assert await print_outcome(shop.service, operation, wrong["arguments"], caller, "json") == 1, wrong
         judge(shop, wrong, json.loads(capsys.readouterr().out))

@@ -52,7 +52,7 @@ def test_the_cursor_is_the_mark_of_the_last_item_shown():
 
 def test_a_limit_is_from_one_item_to_the_most_that_the_tool_lists():
     limit = TypeAdapter(Annotated[int, up_to(3)])
-    assert limit.json_schema() == {"type": "integer", "minimum": 1, "maximum": 3, "description": "Most items to list"}
+    assert limit.json_schema() == {"type": "integer", "minimum": 1, "maximum": 3, "description": "Most items"}
     assert [limit.validate_python(number) for number in (1, 3)] == [1, 3]
 
 

@@ -81,8 +81,8 @@ class Briefing(TopLevel):
 )
 async def briefing(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Briefing:
     """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech
-    news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the
-    tool of one topic for more of it.
+    news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; for
+    more, use the tool of the topic.
 
     Shape: at most 5 markets and 5 stories. A section whose sources are all down is null, and the summary says so.
     Source: those of btc_price, fear_greed, earthquakes, predictions, tech_news and service_status.

@@ -70,9 +70,7 @@ async def payment_buy_credits(
             description="Optional lock: base64url SHA-256 of a claim_verifier that confirm then requires",
         ),
     ] = None,
-    credits_per_day: Annotated[
-        int | None, Field(ge=1, le=MOST_CREDITS, description="Optional: most credits the token spends per UTC day")
-    ] = None,
+    credits_per_day: Annotated[int | None, Field(ge=1, le=MOST_CREDITS, description="Most credits per UTC day")] = None,
 ) -> BuyCredits:
     """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until
     you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token.

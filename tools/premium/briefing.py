@@ -166,9 +166,7 @@ class PremiumBriefing(TopLevel, Sparse):
 async def premium_briefing(
     ctx: ToolContext,
     include: Include = ALL,
-    history: Annotated[
-        Literal["24h"] | None, Field(description="24h adds hourly bitcoin prices of the past day")
-    ] = None,
+    history: Annotated[Literal["24h"] | None, Field(description="24h adds hourly bitcoin prices")] = None,
 ) -> PremiumBriefing:
     """The state of the world as compact figures, one section a topic: bitcoin with its day, crypto fear & greed,
     earthquakes, tech news, people in space, prediction markets; with history=24h also hourly bitcoin prices. Use the

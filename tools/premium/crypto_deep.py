@@ -140,9 +140,7 @@ class PremiumCryptoDeep(TopLevel, Sparse):
 async def premium_crypto_deep(
     ctx: ToolContext,
     coins: Coins = None,
-    history: Annotated[
-        Literal["30d"] | None, Field(description="30d adds daily bitcoin candles of the past 30 days")
-    ] = None,
+    history: Annotated[Literal["30d"] | None, Field(description="30d adds daily bitcoin candles")] = None,
     limit: Annotated[int, up_to(COINS)] = COINS,
 ) -> PremiumCryptoDeep:
     """Crypto in one call: the 50 largest coins with 1 h, 24 h and 7 d changes, an exchange's 20 most traded USDT pairs,

@@ -58,7 +58,7 @@ Since = Annotated[
     BeforeValidator(whole_second),
     WithJsonSchema({"type": "string", "format": "date-time"}),
     Field(
-        description="Only events after this time (ISO 8601, UTC without an offset); default and earliest: an hour ago",
+        description="Only events after this (ISO 8601, else UTC); default and earliest: an hour ago",
         examples=["2026-01-15T07:30:00Z"],
     ),
 ]

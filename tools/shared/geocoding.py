@@ -31,7 +31,7 @@ PlaceName = Annotated[
     Field(
         min_length=2,
         max_length=80,
-        description="City instead of coordinates, with state or country where several have the name",
+        description="City, with state or country where several have the name",
         examples=["Portland, OR"],
     ),
 ]

@@ -2028,7 +2028,7 @@ class WebhookUnsubscribePayload(TypedDict):
 
 class Tools:
     def briefing(self, *, limit: int | None = None) -> ToolAnswer[BriefingPayload]:
-        """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it. Free; fresh for 60 seconds."""
+        """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; for more, use the tool of the topic. Free; fresh for 60 seconds."""
     def btc_price(self, *, coin: str | None = None) -> ToolAnswer[BtcPricePayload]:
         """The price now of bitcoin, or of any of the 250 largest coins as `coin`, with its change, high, low and traded volume of the past 24 hours, and which venue says so. For the biggest moves use crypto_movers. Free; fresh for 30 seconds."""
     def earthquakes(self, *, limit: int | None = None) -> ToolAnswer[EarthquakesPayload]:
@@ -2160,7 +2160,7 @@ class Tools:
 
 class AsyncTools:
     async def briefing(self, *, limit: int | None = None) -> ToolAnswer[BriefingPayload]:
-        """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; use the tool of one topic for more of it. Free; fresh for 60 seconds."""
+        """The state of the world in one call: bitcoin price, crypto fear & greed, earthquakes, prediction markets, tech news and the status of GitHub, Cloudflare, OpenAI and Anthropic, with a summary in words. Use it first; for more, use the tool of the topic. Free; fresh for 60 seconds."""
     async def btc_price(self, *, coin: str | None = None) -> ToolAnswer[BtcPricePayload]:
         """The price now of bitcoin, or of any of the 250 largest coins as `coin`, with its change, high, low and traded volume of the past 24 hours, and which venue says so. For the biggest moves use crypto_movers. Free; fresh for 30 seconds."""
     async def earthquakes(self, *, limit: int | None = None) -> ToolAnswer[EarthquakesPayload]:

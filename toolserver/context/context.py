@@ -148,7 +148,7 @@ Cursor = Annotated[
 
 def up_to(most: int) -> Any:
     """Return the bounds and description of an argument `limit`: a tool lists 1 to `most` items."""
-    return Field(ge=1, le=most, description="Most items to list")
+    return Field(ge=1, le=most, description="Most items")
 
 
 class Page(NamedTuple, Generic[T]):

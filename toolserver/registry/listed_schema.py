@@ -18,7 +18,7 @@ from toolserver.registry.json_schema import Schema
 from toolserver.registry.registry import Operation
 from toolserver.registry.response_schema import BARE, answer_schema, frame_of
 
-MOST_BYTES = 900  # of one schema, unless the names of members alone take more
+MOST_BYTES = 850  # of one schema, unless the names of members alone take more
 DEEPEST = 6  # levels of objects and lists
 _NULL: Schema = {"type": "null"}
 _OF_REFUSALS = {"type": "string", "title": "string", "status": "integer", "detail": "string", "error": "string"}

@@ -274,8 +274,8 @@ FREE_HEADERS = [
     *("Cache-Control", "Age", "ETag", "Last-Modified", "Cache-Status", "RateLimit-Policy", "RateLimit", "X-Request-Id")
 ]
 PAID_HEADERS = [
-    *("Cache-Control", "X-Credits-Remaining", "X-Service-Receipt-Id", "X-Service-Receipt", "Content-Digest"),
-    *("Preference-Applied", "X-Request-Id"),
+    *("Cache-Control", "X-Credits-Alert", "X-Credits-Remaining", "X-Service-Receipt-Id", "X-Service-Receipt"),
+    *("Content-Digest", "Preference-Applied", "X-Request-Id"),
 ]
 
 
