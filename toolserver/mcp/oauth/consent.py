@@ -27,7 +27,7 @@ from toolserver.mcp.oauth.clients import is_client_url
 from toolserver.mcp.oauth.grants import OAuthGrants
 from toolserver.mcp.oauth.metadata import CONSENT, RESOURCE
 from toolserver.mcp.oauth.redirects import add_answer, describe_redirect
-from toolserver.mcp.oauth.store import ConsentRequest, OAuthStore, hash_secret, seal_under, unseal_with
+from toolserver.mcp.oauth.store import ConsentRequest, hash_secret, seal_under, unseal_with
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 
@@ -128,7 +128,6 @@ class ConsentSteps:
         self,
         registry: Registry,
         pipeline: Pipeline,
-        store: OAuthStore,
         grants: OAuthGrants,
         issuer: VisitorIssuer,
         *,
@@ -136,7 +135,7 @@ class ConsentSteps:
         defaults: ConsentDefaults,
         find_payment: FindPayment | None = None,
     ) -> None:
-        self._registry, self._pipeline, self._store, self._grants = registry, pipeline, store, grants
+        self._registry, self._pipeline, self._store, self._grants = registry, pipeline, grants.store, grants
         self._issuer = issuer
         self._facts, self._clock, self._defaults = facts, pipeline.answers.clock, defaults
         self._now = milliseconds(self._clock)

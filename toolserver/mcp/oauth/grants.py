@@ -78,7 +78,7 @@ class OAuthGrants:
         is_live: Callable[[str], Awaitable[bool]],
         end_allowance: Callable[[str], Awaitable[object]] | None = None,
     ) -> None:
-        self._store, self._now, self._visitors = store, milliseconds(clock), visitors
+        self.store, self._now, self._visitors = store, milliseconds(clock), visitors
         self.is_live, self._end_allowance = is_live, end_allowance
 
     async def allow(self, request: ConsentRequest, child: str, expires_at: int) -> str | None:
@@ -101,11 +101,11 @@ class OAuthGrants:
             expires_at=expires_at,
         )
         code, stored = make_secret("code", id, child, now + CODE_MS)
-        return code if await self._store.allow_request(request.id, grant, stored, now) else None
+        return code if await self.store.allow_request(request.id, grant, stored, now) else None
 
     async def find(self, secret: str, kind: SecretKind, client_id: str) -> PresentedSecret | None:
         """Return a code or refresh token that a client may use now. One that was used before ends its grant."""
-        presented = await self._store.find_secret(hash_secret(secret))
+        presented = await self.store.find_secret(hash_secret(secret))
         if presented is None or presented.secret.kind != kind or presented.grant.client_id != client_id:
             return None
         if presented.secret.used_at is not None:
@@ -122,12 +122,12 @@ class OAuthGrants:
         if is_visitor_token(child):
             return await self._hand_over(presented, child)
         if not await self.is_live(child):
-            await self._store.revoke_grant(presented.grant.id, self._now())
+            await self.store.revoke_grant(presented.grant.id, self._now())
             raise GrantEnded
         now, ends = self._now(), presented.grant.expires_at
         access, stored_access = make_secret("access", presented.grant.id, child, min(now + ACCESS_MS, ends))
         refresh, stored_refresh = make_secret("refresh", presented.grant.id, child, ends)
-        if not await self._store.exchange(presented.secret.hash, [stored_access, stored_refresh], now):
+        if not await self.store.exchange(presented.secret.hash, [stored_access, stored_refresh], now):
             await self._end_copied(presented)  # another request with the same secret was faster
             raise GrantEnded
         return IssuedTokens(access, refresh, (stored_access.expires_at - now) // 1000)
@@ -137,14 +137,14 @@ class OAuthGrants:
         now, end = self._now(), self._visitors.find_end(visitor)
         if end is None:
             raise GrantEnded
-        if not await self._store.exchange(presented.secret.hash, [], now):
+        if not await self.store.exchange(presented.secret.hash, [], now):
             await self._end_copied(presented)
             raise GrantEnded
         return IssuedTokens(visitor, None, int(end.timestamp()) - now // 1000)
 
     async def open_access(self, secret: str) -> OpenedAccess:
         """Return what a valid access token opens. Raises GrantEnded."""
-        presented = await self._store.find_secret(hash_secret(secret))
+        presented = await self.store.find_secret(hash_secret(secret))
         if presented is None or presented.secret.kind != "access" or not self._is_current(presented):
             raise GrantEnded
         child = unseal_with(secret, presented.secret.sealed)
@@ -154,7 +154,7 @@ class OAuthGrants:
 
     async def revoke(self, secret: str, client_id: str) -> OAuthGrant | None:
         """End the grant of a code or token, and its allowance. Returns None if the secret is not this client's."""
-        presented = await self._store.find_secret(hash_secret(secret))
+        presented = await self.store.find_secret(hash_secret(secret))
         if presented is None or presented.grant.client_id != client_id:
             return None
         await self._end(presented.grant)
@@ -169,7 +169,7 @@ class OAuthGrants:
         await self._end(presented.grant)
 
     async def _end(self, grant: OAuthGrant) -> None:
-        await self._store.revoke_grant(grant.id, self._now())
+        await self.store.revoke_grant(grant.id, self._now())
         self.on_end()
         if self._end_allowance is not None and grant.child != NO_ALLOWANCE:
             try:

@@ -33,7 +33,7 @@ from toolserver.mcp.oauth.metadata import (
     describe_server,
     well_known_path,
 )
-from toolserver.mcp.oauth.store import MemoryOAuthStore, OAuthStore, SqlOAuthStore
+from toolserver.mcp.oauth.store import MemoryOAuthStore, SqlOAuthStore
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.settings import Settings, is_loopback
@@ -49,9 +49,8 @@ SWEEP_S = 600.0
 class OAuthService:
     """OAuth while it is open.
 
-    `end_allowance` is that of `OAuthGrants`, `find_payment` that of `ConsentSteps`. Like
-    webhooks, clients may describe themselves on this machine if the settings allow it, for
-    development.
+    `find_payment` is that of `ConsentSteps`. Like webhooks, clients may describe themselves on
+    this machine if the settings allow it, for development.
     """
 
     def __init__(
@@ -60,20 +59,16 @@ class OAuthService:
         registry: Registry,
         pipeline: Pipeline,
         facts: SiteFacts,
-        store: OAuthStore,
+        grants: OAuthGrants,
         issuer: VisitorIssuer,
         *,
-        end_allowance: Callable[[str], Awaitable[object]] | None = None,
         find_payment: FindPayment | None = None,
     ) -> None:
         self._settings, self._registry, self._pipeline, self._facts = settings, registry, pipeline, facts
-        self.store, self._find_payment, self._clock = store, find_payment, pipeline.answers.clock
-        self._issuer = issuer
+        self.store, self._find_payment, self._clock = grants.store, find_payment, pipeline.answers.clock
+        self.grants, self._issuer = grants, issuer
         guard = EgressGuard(allow_loopback=settings.webhooks.allow_loopback)
-        self.clients = ClientDirectory(store, ClientDocuments(guard, self._clock))
-        self.grants = OAuthGrants(
-            store, self._clock, issuer.tokens, is_live=pipeline.ledger.knows, end_allowance=end_allowance
-        )
+        self.clients = ClientDirectory(self.store, ClientDocuments(guard, self._clock))
 
     def mount(self, endpoint: Endpoint, draw: DrawConsent, addresses: Addresses) -> dict[str, Endpoint]:
         """Return the endpoints by path. `endpoint` is the open MCP endpoint; `draw` makes the consent page's HTML."""
@@ -86,7 +81,6 @@ class OAuthService:
         steps = ConsentSteps(
             self._registry,
             self._pipeline,
-            self.store,
             self.grants,
             self._issuer,
             facts=facts,
@@ -149,23 +143,21 @@ async def open_oauth(
 ) -> AsyncIterator[OAuthService | OAuthOff]:
     """Run OAuth as the settings say, or an answer why there is none, until the block is left.
 
-    `file` is the ledger's or its journal's; None keeps everything in memory.
+    `file` is the ledger's or its journal's; None keeps everything in memory. `end_allowance` is that of `OAuthGrants`.
     """
     reason = find_reason_against(registry, facts, enabled=settings.oauth.enabled)
     if reason is not None:
         log.debug("hosts cannot sign in by OAuth", extra={"reason": reason})
         yield OAuthOff(reason, facts)
         return
-    oauth = OAuthService(
-        settings,
-        registry,
-        pipeline,
-        facts,
+    grants = OAuthGrants(
         MemoryOAuthStore() if file is None else SqlOAuthStore(file),
-        issuer,
+        pipeline.answers.clock,
+        issuer.tokens,
+        is_live=pipeline.ledger.knows,
         end_allowance=end_allowance,
-        find_payment=find_payment,
     )
+    oauth = OAuthService(settings, registry, pipeline, facts, grants, issuer, find_payment=find_payment)
     try:
         async with anyio.create_task_group() as upkeep:
             upkeep.start_soon(oauth.sweep_now_and_then)
