@@ -1,6 +1,7 @@
 """What programs call: `/api/mcp/auth` behind an access token, the metadata documents, and the limits of them all."""
 
 import json
+import re
 
 import pytest
 
@@ -48,6 +49,11 @@ async def test_a_browser_may_ask_first_without_a_token():
         assert "authorization" in answer.headers["access-control-allow-headers"]
 
 
+def without_credits(text: str) -> str:
+    """An answer without the credits left, which are those of the allowance here and of its owner there."""
+    return re.sub(r'credits_remaining(\\?": ?)\d+', r"credits_remaining\1", text)
+
+
 async def test_with_one_it_answers_as_the_open_endpoint_does():
     async with serving() as served:
         await served.connect()
@@ -62,7 +68,7 @@ async def test_with_one_it_answers_as_the_open_endpoint_does():
         for message in calls:
             there = await served.client.http.post("/api/mcp", json=message, headers=owner)
             here = await served.client.http.post(RESOURCE, json=message, headers=mine)
-            assert (here.status_code, here.json()) == (there.status_code, there.json())
+            assert (here.status_code, without_credits(here.text)) == (there.status_code, without_credits(there.text))
         assert (await served.client.http.get(RESOURCE, headers=mine)).status_code == 200
 
 
