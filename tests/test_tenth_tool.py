@@ -118,4 +118,4 @@ def test_the_command_line_finds_it_by_a_setting(package):
         text=True,
         check=True,
     )
-    assert "/api/tide" in done.stdout
+    assert "tide" in {tool["name"] for tool in json.loads(done.stdout)}

@@ -246,7 +246,8 @@ class Service:
                     uncharged=limits.uncharged,
                 ),
             )
-            issuer = make_visitor_issuer(settings, clock, memory, in_memory=parts.in_memory)
+            keeps_nothing = parts.in_memory or money.file is None
+            issuer = make_visitor_issuer(settings, clock, memory, in_memory=keeps_nothing)
             pipeline = Pipeline(answers, limits, sales, issuer.tokens, metrics, usage)
             webhooks = await open_(open_webhooks(settings, registry, pipeline, money, info, deliver=parts.deliver))
             oauth = await open_(
@@ -399,10 +400,12 @@ def make_visitor_issuer(
 ) -> VisitorIssuer:
     """Return the issuer of visitor tokens. With `memory`, its counts hold over all instances, as its key does.
 
-    `in_memory` makes a key that ends with the process. Raise KeyFileBroken, OSError.
+    The key ends with the process if `in_memory`, or without limits, which issue none.
+
+    Raise KeyFileBroken, OSError.
     """
     passing, limits = secrets.token_bytes(KEY_BYTES), settings.limits
-    key = passing if in_memory else open_visitor_key(settings.data_dir, settings.scaling.keys_dir)
+    key = passing if in_memory or not limits.enabled else open_visitor_key(settings.data_dir, settings.scaling.keys_dir)
     rules = VisitorRules(
         cheap=limits.visitor_cheap_per_day,
         work_bits=limits.visitor_work_bits,

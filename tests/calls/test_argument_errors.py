@@ -46,7 +46,7 @@ def test_a_name_that_models_try_leads_to_the_valid_one(tool, given, valid):
 
 
 def test_a_tool_without_arguments_says_so():
-    assert "this tool takes none" in refused("btc_price", currency="EUR").detail
+    assert "this tool takes none" in refused("forex", currency="EUR").detail
 
 
 def test_no_value_is_ever_repeated():

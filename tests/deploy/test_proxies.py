@@ -20,7 +20,7 @@ pytestmark = pytest.mark.live
 def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
     """The demo behind a proxy that it trusts."""
     folder = tmp_path_factory.mktemp("behind")
-    with started("demo", folder=folder, **TRUSTED) as program:
+    with started("demo", "--limits", folder=folder, **TRUSTED) as program:
         yield program
 
 

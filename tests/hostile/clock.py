@@ -113,7 +113,7 @@ def run_matrix(folder: Path, rounds: int = 1) -> Matrix:
     """Let the clock jump while a service of its own sells, and check its books when it has stopped."""
     matrix, inbox = Matrix(), Inbox()
     limits = {"TOOLSERVER_LIMITS__PERSONAL_PER_MINUTE": "100000", "TOOLSERVER_LIMITS__PREMIUM_PER_MINUTE": "100000"}
-    with started("demo", folder=folder, **limits) as program, control(program.ready["world_url"]) as sim:
+    with started("demo", "--limits", folder=folder, **limits) as program, control(program.ready["world_url"]) as sim:
         headers = {"Authorization": f"Bearer {program.ready['token']}"}
         with httpx.Client(base_url=program.url, timeout=30, trust_env=False, headers=headers) as client:
             shopper = Shopper(program, sim, client)

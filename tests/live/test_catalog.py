@@ -107,7 +107,7 @@ def test_a_choice_holds_the_chosen_tools_and_their_routes_alone(program: Program
         return httpx.get(f"{program.url}/api/llm-tools?{query}", timeout=30, trust_env=False)
 
     few, core = ask("format=openai&tools=weather,gas").json(), ask("toolset=core").json()
-    assert list(few["routes"]) == [tool["function"]["name"] for tool in few["openai"]] == ["gas", "weather"]
+    assert list(few["routes"]) == [tool["function"]["name"] for tool in few["openai"]] == ["weather", "gas"]
     assert core["count"] == len(core["anthropic"]) == len(core["routes"]) == 21
     refused = ask("layout=openai")
     assert (refused.status_code, refused.json()["error"]) == (400, "invalid_arguments")

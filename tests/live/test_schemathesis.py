@@ -40,6 +40,7 @@ LENIENT = {"/api/air-quality"}  # by the specification: invalid coordinates take
 DECIMALS = "at most six decimals: for `multipleOf` 0.000001 validators divide binary fractions, and 1.1 fails"
 STRICTER: dict[str, dict[str, str]] = {
     "/api/air-quality": {"place": "which places there are, and that one is given by its name or by coordinates"},
+    "/api/btc-price": {"coin": "which coins are among the 250 largest"},
     "/api/climate/earthquakes": {"cursor": "where the list can be continued"},
     "/api/climate/weather-alerts": {
         "cursor": "where the list can be continued",
@@ -84,7 +85,13 @@ CHECKS = [
 
 
 DESCRIBED = openapi(Registry.load("tools"), SiteFacts(base_url="https://data.example", source="data.example"))["paths"]
-OPERATIONS = [(path, method) for path, item in DESCRIBED.items() for method in item if method != "parameters"]
+UNLISTED = {"/api/payment/topup"}  # by the demo, which takes no signed payments
+OPERATIONS = [
+    (path, method)
+    for path, item in DESCRIBED.items()
+    for method in item
+    if method != "parameters" and path not in UNLISTED
+]
 
 
 @pytest.fixture(scope="module")

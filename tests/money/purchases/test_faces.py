@@ -94,8 +94,8 @@ async def test_over_mcp(tmp_path):
         token = (await d.tell("payment_confirm", claim))["structuredContent"]["token"]
         balance = await d.tell("payment_balance", token=token)
         assert balance["structuredContent"]["credits"] == 250
-        assert balance["structuredContent"]["_meta"] == {"credits_remaining": 250}
-        assert balance["_meta"] == {"credits_remaining": 250}
+        assert balance["structuredContent"]["_meta"] == {"credits_remaining": 250, "credits_charged": 0}
+        assert balance["_meta"] == {"credits_remaining": 250, "credits_charged": 0}
         assert json.loads(balance["content"][0]["text"]) == balance["structuredContent"]
 
 

@@ -18,5 +18,7 @@ CREATE TABLE quote_limit(
   memo_hash       bytea PRIMARY KEY CHECK (length(memo_hash) = 32),
   credits_per_day bigint NOT NULL CHECK (credits_per_day > 0)
 );
-CREATE TRIGGER quote_limit_is_never_changed BEFORE UPDATE OR DELETE ON quote_limit FOR EACH ROW
+CREATE TRIGGER quote_limit_is_never_changed BEFORE UPDATE ON quote_limit FOR EACH ROW
+  EXECUTE FUNCTION refuse_change('a quote keeps its limit');
+CREATE TRIGGER quote_limit_is_never_deleted BEFORE DELETE ON quote_limit FOR EACH ROW
   EXECUTE FUNCTION refuse_change('a quote keeps its limit');
