@@ -34,6 +34,8 @@ def parse(body: Any, query: str) -> tuple[Located, ...]:
 
 def _located(row: dict[str, Any]) -> Located:
     lat, lon = within(number(row["latitude"]), -90, 90), within(number(row["longitude"]), -180, 180)
+    if lat == lon == 0:
+        raise ValueError("no town lies at 0, 0: the row is not filled")
     return Located(
         name=clean(row["name"], NAME),
         region=clean_or_none(row.get("admin1"), NAME),
