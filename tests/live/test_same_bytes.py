@@ -88,7 +88,7 @@ def test_stdio_gives_the_bytes_of_rest(still: Program, modern: bool) -> None:
     lines = [] if modern else [{"jsonrpc": "2.0", "id": "start", "method": "initialize", "params": start}]
     lines += [message(name, modern=modern) for name in CORE]
     with subprocess.Popen(
-        [*COMMAND, "stdio", "--toolset", "all", "--data-dir", data_dir(still)],
+        [*COMMAND, "stdio", "--data-dir", data_dir(still)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

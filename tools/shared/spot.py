@@ -101,6 +101,10 @@ def _from_coin(coin: Coin, venue: str, now: datetime) -> Spot:
     """Return the spot price of one coin of a list. Raises SourceFrozen if its own time is too long ago."""
     if coin.updated_at is not None and now - coin.updated_at > COIN_OLDEST:
         raise SourceFrozen(f"{coin.symbol} was last priced at {coin.updated_at:%H:%M}")
+    return _as_listed(coin, venue)
+
+
+def _as_listed(coin: Coin, venue: str) -> Spot:
     return Spot(
         price_usd=coin.price_usd,
         change_24h_percent=coin.change_24h_percent,
@@ -240,17 +244,7 @@ def from_coins(symbol: str, venue: str) -> Callable[[Sequence[Coin]], Spot]:
     """Pick the largest coin of that symbol from the list. Raises LookupError without it."""
 
     def pick(coins: Sequence[Coin]) -> Spot:
-        coin = by_symbol(coins, symbol)
-        return Spot(
-            price_usd=coin.price_usd,
-            change_24h_percent=coin.change_24h_percent,
-            high_24h=coin.high_24h,
-            low_24h=coin.low_24h,
-            volume_24h_usd=coin.volume_24h_usd,
-            venue=venue,
-            symbol=coin.symbol,
-            name=coin.name,
-        )
+        return _as_listed(by_symbol(coins, symbol), venue)
 
     return pick
 

@@ -78,7 +78,7 @@ from toolserver.calls.rate_limit import (
 from toolserver.calls.response import ChargeNote, Disconnected, Receive, RenderedResponse, run_unless_disconnected
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.visitor_tokens import VISITOR_CLIENT, VisitorTokens
-from toolserver.core.caller import VISITOR, Caller, is_visitor_token, token_hash, well_formed
+from toolserver.core.caller import Caller, is_visitor_token, token_hash, well_formed
 from toolserver.core.metrics import Metrics, Usage
 from toolserver.errors import (
     BillingUnavailable,
@@ -132,7 +132,7 @@ class TokenChecks:
 
     def find_client(self, token: str) -> str | None:
         """Return the name that limits count by for a token, if the ledger just gave it or none is needed."""
-        if token[:9] == VISITOR:
+        if is_visitor_token(token):
             return self._visitors.find_client(token)
         name, until = self._clients.get(token_hash(token), _NOBODY)
         return name if self._monotonic() < until else None

@@ -62,7 +62,7 @@ def needs_books(operation: Operation) -> bool:
 
 @asynccontextmanager
 async def open_conversation(
-    flags: Mapping[str, Any], *, toolset: str, tools: list[str] | None, output_schema: bool = True
+    flags: Mapping[str, Any], *, toolset: str | None, tools: list[str] | None, output_schema: bool = True
 ) -> AsyncIterator[Conversation]:
     """Open an MCP session with the service in this process, for the owner of this machine."""
     settings = prepare_settings(**flags)

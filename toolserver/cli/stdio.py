@@ -13,7 +13,7 @@ from toolserver.mcp.stdio import Conversation, Load, serve_stdio
 
 
 @click.command()
-@click.option("--toolset", type=TOOLSETS, default="core", show_default=True, help="Which tools to offer")
+@click.option("--toolset", type=TOOLSETS, help="Which tools to offer [core is listed, and every tool can be called]")
 @click.option("--tools", help="Tool names separated by commas, instead of a toolset")
 @click.option(
     "--output-schema",
@@ -24,7 +24,9 @@ from toolserver.mcp.stdio import Conversation, Load, serve_stdio
 )
 @server_option
 @data_dir_option
-def stdio(toolset: str, tools: str | None, output_schema: str, server: str | None, data_dir: Path | None) -> None:
+def stdio(
+    toolset: str | None, tools: str | None, output_schema: str, server: str | None, data_dir: Path | None
+) -> None:
     """Serve MCP on stdin and stdout; the bearer token comes from TOOLSERVER_TOKEN.
 
     With --server, every answer comes from that service. Tokens bought there are stored and used automatically.
@@ -37,7 +39,12 @@ def stdio(toolset: str, tools: str | None, output_schema: str, server: str | Non
 
 
 def make_load(
-    flags: dict[str, Any], *, toolset: str, tools: list[str] | None, server: str | None, output_schema: bool = True
+    flags: dict[str, Any],
+    *,
+    toolset: str | None,
+    tools: list[str] | None,
+    server: str | None,
+    output_schema: bool = True,
 ) -> Load:
     """Return what opens the conversation: with the service in this process, or with the service at `server`.
 
@@ -55,7 +62,8 @@ def make_load(
     async def load_bridge() -> AsyncIterator[Conversation]:
         from toolserver.cli.bridge import open_bridge
 
-        selection = {"tools": ",".join(tools)} if tools else {"toolset": toolset}
+        named = {"tools": ",".join(tools) if tools else None, "toolset": None if tools else toolset}
+        selection = {name: value for name, value in named.items() if value is not None}
         if not output_schema:
             selection["output_schema"] = "off"
         async with open_bridge(str(server), flags, selection) as bridge:

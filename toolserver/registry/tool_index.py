@@ -74,9 +74,8 @@ class ToolIndex:
             for position, counts in enumerate(self._counts)
             if not words.keys().isdisjoint(counts)
         ]
-        return [self._operations[position] for _, position in sorted(scored, key=lambda each: (-each[0], each[1]))][
-            :limit
-        ]
+        best = sorted(scored, key=lambda each: (-each[0], each[1]))[:limit]
+        return [self._operations[position] for _, position in best]
 
     def describe(self, query: str, limit: int) -> list[dict[str, Any]]:
         """Return what `search` finds as whole definitions: what each tool takes, costs, and how it is called."""
