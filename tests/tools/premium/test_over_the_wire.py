@@ -71,7 +71,10 @@ async def test_over_mcp_it_is_the_same_payload_at_the_same_price(shop, name):
 
     assert told_.get("isError") in (None, False)
     assert json.loads(told_["content"][0]["text"]) == payload
-    assert payload["_meta"].pop("credits_remaining") == told_["_meta"]["credits_remaining"]
+    note = {name: payload["_meta"].pop(name) for name in ("credits_charged", "credits_remaining", "receipt_id")}
+    assert note == {name: told_["_meta"][name] for name in note}
+    assert note["credits_charged"] == row.credits
+    assert note["receipt_id"].startswith("rcpt_")
     assert payload == rest.json()
     assert int(rest.headers["x-credits-remaining"]) == 1000 - row.credits
     assert await shop.balance() == 1000 - 2 * row.credits
