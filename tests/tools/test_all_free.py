@@ -40,7 +40,7 @@ OF_ITSELF = {"health", "ai-stats", "find-tools"}  # nothing that the world could
 CALLS = [(name, query) for name, row in ENDPOINTS.items() for query in dict.fromkeys(("", row.example, *row.good))]
 FEWER = {
     "climate/weather-alerts": "limit=30"
-}  # a page of fifty may be cut by its tokens, which the world does not count
+}  # a page of fifty may be cut by its tokens
 
 
 @pytest.fixture(scope="module")
