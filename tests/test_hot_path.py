@@ -74,7 +74,7 @@ HITS = {
     "REST behind a proxy": (request("/api/number", (b"x-forwarded-for", b"198.51.100.7"), client=PROXY), None, 91),
     "REST with a token": (request("/api/number", BEARER), None, 127),
     "MCP": (post(), CALL, 105),
-    "MCP with a token": (post(BEARER), CALL, 169),  # it says what the token has left
+    "MCP with a token": (post(BEARER), CALL, 171),  # it says what the token has left, and is told from a visitor
 }
 
 

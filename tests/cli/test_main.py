@@ -208,7 +208,7 @@ def test_stdio_takes_a_list_of_tools_in_place_of_a_toolset(monkeypatch):
     assert run("stdio", "--toolset", "all", "--output-schema", "off", "--server", "https://data.example").exit_code == 0
     assert len(calls) == 2
     assert loads == [
-        {"toolset": "core", "tools": ["forex", "tides"], "server": None, "output_schema": True},
+        {"toolset": None, "tools": ["forex", "tides"], "server": None, "output_schema": True},
         {"toolset": "all", "tools": None, "server": "https://data.example", "output_schema": False},
     ]
 

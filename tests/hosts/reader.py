@@ -51,7 +51,7 @@ class Reader:
             if not self._tools(turn):
                 time.sleep(CONNECTS_S)  # the host may not have reached the server yet: a real model takes longer
                 return last.call
-            return self._choose(turn, last.text.splitlines()) or last.text
+            return self._choose(turn) or last.text
         problem = find_problem(last.text)
         tool = self._named(turn, last.call.name)
         if problem is None and tool is not None and SEARCHES_HERE in tool.description:
@@ -75,12 +75,11 @@ class Reader:
             return Call(search.name, {search.schema["required"][0]: turn.sentence})
         return self._choose(turn) or "I see no tool for that."
 
-    def _choose(self, turn: Turn, listed: Sequence[str] = ()) -> Call | None:
-        """Return a call of the tool that fits the sentence best, of those that a search has found if there was one."""
+    def _choose(self, turn: Turn) -> Call | None:
+        """Return a call of the tool that fits the sentence best, of those that were shown at first or found since."""
         tools = self._tools(turn)
-        shown = [tool for tool in tools if tool.name in listed] or tools
-        by_name = {tool.name: tool for tool in shown}
-        fits = score(turn.sentence, shown)
+        by_name = {tool.name: tool for tool in tools}
+        fits = score(turn.sentence, tools)
         if not fits:
             return None
         calls = {name: Call(name, fill(tool.schema, turn), tool.namespace) for name, tool in by_name.items()}

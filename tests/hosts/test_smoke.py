@@ -14,7 +14,7 @@ from tests.live.processes import Program, control
 
 pytestmark = [pytest.mark.live, pytest.mark.extra("HOSTS"), pytest.mark.timeout(120)]
 
-QUESTION = "What is bitcoin at?"
+QUESTION = "What is the price of bitcoin?"
 Open = Callable[[type[Host], Door, Player], Host]
 
 
