@@ -128,7 +128,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 def count_workers(cores: int, *, everything: bool) -> int:
     """How many processes run tests on so many cores: more where those that wait for programs run too."""
-    return (2 if everything else 1) * cores + cores // 2
+    return 3 * cores if everything else cores + cores // 2
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -11,7 +11,7 @@ from tests.truth.matrix import all_cases, named_cases, seeded_cases
 from tests.truth.stage import Case, Fault
 from tests.truth.weeks import run_week
 
-SHARE = sized(0.04, fast=0.04, long=0.1)
+SHARE = sized(0.02, fast=0.02, long=0.1)
 PARTS = 8  # of this share, so that every process of a run has some
 SEED = 20261122
 GRAVE_OLD = Fault("GDACS.event_list", "old", (("seconds", 20 * 86400), ("count", 1)))  # the first of its two questions
