@@ -125,7 +125,7 @@ class AuthorizationRequests:
         if not _CHALLENGE.fullmatch(parameters.get("code_challenge", "")):
             return "invalid_request", "PKCE is required: code_challenge must be 43 characters of base64url"
         if not all(is_ours(resource, self._facts) for resource in parameters.resources):
-            return "invalid_target", "resource must be the address of the MCP endpoint"
+            return "invalid_target", f"resource must be {self._facts.url(RESOURCE)}"
         return None
 
 

@@ -45,7 +45,7 @@ from toolserver.mcp.oauth.http import (
     read_bytes,
     read_form,
 )
-from toolserver.mcp.oauth.metadata import is_ours
+from toolserver.mcp.oauth.metadata import RESOURCE, is_ours
 from toolserver.mcp.oauth.redirects import MOST_URIS, RedirectRefused, check_redirect_uri
 from toolserver.mcp.oauth.store import OAuthClient, OAuthStoreFull, hash_secret
 from toolserver.registry.site_facts import SiteFacts
@@ -218,7 +218,7 @@ class SdkHandlers:
         except BadParameters as bad:
             return refuse("invalid_request", str(bad))
         if not all(is_ours(resource, self._facts) for resource in parameters.resources):
-            return refuse("invalid_target", "resource must be the address of the MCP endpoint")
+            return refuse("invalid_target", f"resource must be {self._facts.url(RESOURCE)}")
         if parameters.get("grant_type") not in ("authorization_code", "refresh_token"):
             return refuse("unsupported_grant_type", "grant_type must be authorization_code or refresh_token")
         parameters.pop("scope", None)  # there are no scopes: an allowance says what may be done
