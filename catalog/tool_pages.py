@@ -85,8 +85,8 @@ def _table(heading: str, listed: list[Row], *, required: bool, note: str = "") -
     for row in listed:
         default = "" if row.default is None else f"; default `{row.default}`"
         needed = " (required)" if required and row.required else ""
-        kind = row.kind.replace("|", "\\|")
-        yield f"| `{row.path}` | {kind}{default}{needed} | {row.description} |"
+        kind, meaning = (text.replace("|", "\\|") for text in (row.kind, row.description))
+        yield f"| `{row.path}` | {kind}{default}{needed} | {meaning} |"
 
 
 def _errors(operation: Operation) -> Iterator[str]:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pytest
 
+from tests.house.fields import list_silent_fields, list_unclear_nulls
 from tests.requirements import proves
 from toolserver.mcp.definitions import definition
-from toolserver.registry.field_table import payload_rows, rows
+from toolserver.registry.field_table import rows
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.response_schema import answer_schema
 
@@ -57,14 +58,14 @@ def test_every_argument_says_what_it_means(operation):
     assert silent == []
 
 
-def test_fields_that_only_their_name_explains_become_no_more():
-    """Names such as `url` or `symbol` may explain a field; a new one says what it means, and this number only falls."""
-    fields = [(operation, row) for operation in REGISTRY for row in payload_rows(operation)]
-    silent = [f"{operation.name} {row.path}" for operation, row in fields if not row.description]
+def test_every_field_of_every_answer_says_what_it_means():
+    """In three to a dozen words, `Field(description=...)`: what it is, in which unit, in whose term."""
+    assert list_silent_fields(REGISTRY) == []
 
-    more = "describe the new field with `Field(description=...)`, or one of these: "
-    assert len(silent) <= 796, more + ", ".join(silent)
-    assert [name for name in silent if name.startswith("earthquakes ")] == []
+
+def test_every_field_that_may_be_null_says_when():
+    """`null: ...` after a semicolon; or `absent ...` for what is left out unless it is asked for."""
+    assert [name for operation in REGISTRY for name in list_unclear_nulls(operation)] == []
 
 
 def test_no_contract_is_left_of_a_tool_that_is_gone():

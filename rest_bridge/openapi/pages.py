@@ -10,13 +10,25 @@ from toolserver.registry.registry import TOOLSETS, Registry
 from toolserver.registry.site_facts import HTML, JSON, LIVE, READYZ, STATUS_JSON, TOOL_FORMATS, TOOL_TIERS
 from toolserver.registry.site_pages import SitePage, pages
 
-_LIST: Schema = {"type": "array", "items": {"type": "object"}}
+
+def _list(description: str) -> Schema:
+    return {"type": "array", "items": {"type": "object"}, "description": description}
+
+
+def _time(description: str) -> Schema:
+    return {"type": "string", "format": "date-time", "description": description}
+
+
+def _time_or_null(description: str) -> Schema:
+    return {"type": ["string", "null"], "format": "date-time", "description": description}
+
+
 _ROUTE: Schema = {
     "type": "object",
     "properties": {
-        "method": {"type": "string"},
-        "path": {"type": "string"},
-        "auth": {"type": "string", "enum": ["none", "bearer"]},
+        "method": {"type": "string", "description": "The HTTP method"},
+        "path": {"type": "string", "description": "The path, with the names of arguments in braces"},
+        "auth": {"type": "string", "enum": ["none", "bearer"], "description": "Whether a bearer token is needed"},
         "credits": {"type": "integer", "description": "What a call costs"},
         "arguments": {
             "type": "object",
@@ -29,14 +41,24 @@ _ROUTE: Schema = {
 _SOURCE_STATUS: Schema = {
     "type": "object",
     "properties": {
-        "name": {"type": "string"},
-        "state": {"type": "string", "enum": ["up", "failing", "down", "unknown"]},
-        "circuit": {"type": "string", "enum": ["closed", "open", "half_open"]},
+        "name": {"type": "string", "description": "The permanent name of the source"},
+        "state": {
+            "type": "string",
+            "enum": ["up", "failing", "down", "unknown"],
+            "description": "failing: the last exchange failed; down: three in a row did; unknown: not asked for a day",
+        },
+        "circuit": {
+            "type": "string",
+            "enum": ["closed", "open", "half_open"],
+            "description": "open: not asked for a while; half_open: asked once, to see whether it is back",
+        },
         "last": {
             "type": ["string", "null"],
-            "description": "How the last exchange ended: `ok`, or one word for the fault",
+            "description": "How the last exchange ended: `ok`, or one word for the fault; null: not asked for a day",
         },
-        **{name: {"type": ["string", "null"], "format": "date-time"} for name in ("asked_at", "good_at", "changed_at")},
+        "asked_at": _time_or_null("When it was last asked; null: not in the past day"),
+        "good_at": _time_or_null("When it last answered well; null: not in the past day"),
+        "changed_at": _time_or_null("When it last went down or came back; null: no change is known"),
         **{name: {"type": "object", "description": "Exchanges, and shares of them"} for name in ("hour", "past_day")},
         "day": {
             "type": "string",
@@ -50,13 +72,17 @@ _BODIES: dict[str, Schema] = {
     "/api/llm-tools": {
         "type": "object",
         "properties": {
-            "source": {"type": "string"},
-            "generated_at": {"type": "string", "format": "date-time"},
-            "docs": {"type": "string", "format": "uri"},
-            "auth": {"type": "object"},
-            "count": {"type": "integer"},
-            **{name: _LIST for name in TOOL_FORMATS if name not in ("both", "routes")},
-            "base_url": {"type": "string", "format": "uri"},
+            "source": {"type": "string", "description": "The host name of this service"},
+            "generated_at": _time("When the list was written"),
+            "docs": {"type": "string", "format": "uri", "description": "Documentation for people"},
+            "auth": {"type": "object", "description": "How to authenticate, and where to get a token"},
+            "count": {"type": "integer", "description": "How many tools are listed"},
+            **{
+                name: _list("The tools in the layout of this name")
+                for name in TOOL_FORMATS
+                if name not in ("both", "routes")
+            },
+            "base_url": {"type": "string", "format": "uri", "description": "What the paths of `routes` begin with"},
             "calling": {"type": "string", "description": "How to call a tool by its route"},
             "routes": {"type": "object", "additionalProperties": _ROUTE, "description": "By the names of the tools"},
         },
@@ -64,36 +90,54 @@ _BODIES: dict[str, Schema] = {
     },
     LIVE: {
         "type": "object",
-        "properties": {"generated_at": {"type": "string", "format": "date-time"}, "values": _LIST},
+        "properties": {
+            "generated_at": _time("When this was written"),
+            "values": _list("The headline of each free tool that has a kept answer"),
+        },
         "required": ["generated_at", "values"],
     },
     STATUS_JSON: {
         "type": "object",
         "properties": {
-            "generated_at": {"type": "string", "format": "date-time"},
-            "status": {"type": "string", "enum": ["ok", "degraded"]},
-            "checks": {"type": "object", "additionalProperties": {"type": "boolean"}},
-            "service": {"type": "object"},
-            "ledger": {"type": "object"},
-            "chain": {"type": ["object", "null"]},
-            "counts": {"type": "object", "additionalProperties": {"type": "integer"}},
-            "quarter_s": {"type": "integer"},
-            "day_from": {
-                "type": "string",
-                "format": "date-time",
-                "description": "Start of `day`",
+            "generated_at": _time("When the status was read"),
+            "status": {"type": "string", "enum": ["ok", "degraded"], "description": "degraded: a check fails"},
+            "checks": {
+                "type": "object",
+                "additionalProperties": {"type": "boolean"},
+                "description": "Whether each part works that calls depend on",
             },
-            "sources": {"type": "array", "items": _SOURCE_STATUS},
-            "changes": _LIST,
+            "service": {"type": "object", "description": "Version, uptime in seconds, calls, and how long they took"},
+            "ledger": {"type": "object", "description": "Whether the ledger of credits is up, and where it is kept"},
+            "chain": {
+                "type": ["object", "null"],
+                "description": "Servers of the chain for payments, and those that are usable; null: no payments",
+            },
+            "counts": {
+                "type": "object",
+                "additionalProperties": {"type": "integer"},
+                "description": "Sources by state",
+            },
+            "quarter_s": {"type": "integer", "description": "Seconds that a letter of `day` stands for"},
+            "day_from": _time("Start of `day`"),
+            "sources": {"type": "array", "items": _SOURCE_STATUS, "description": "Each source and its past day"},
+            "changes": _list("Sources that went down or came back, the latest first"),
         },
         "required": ["generated_at", "status", "checks", "service", "ledger", "chain", "counts", "sources", "changes"],
     },
     READYZ: {
         "type": "object",
         "properties": {
-            "ready": {"type": "boolean"},
-            "checks": {"type": "object", "additionalProperties": {"type": "boolean"}},
-            "degraded": _LIST,
+            "ready": {"type": "boolean", "description": "Whether calls should be sent to this instance"},
+            "checks": {
+                "type": "object",
+                "additionalProperties": {"type": "boolean"},
+                "description": "Whether each part works that calls depend on",
+            },
+            "degraded": {
+                "type": "array",
+                "items": {"type": "string"},
+                "description": "Names of the parts that the service runs without at present",
+            },
         },
         "required": ["ready", "checks", "degraded"],
     },
@@ -182,24 +226,26 @@ def _problem_page() -> Schema:
 
 
 def _mcp_post(tools: list[str]) -> Schema:
-    identifier = {"type": ["string", "integer", "null"]}
     request = {
         "type": "object",
         "properties": {
-            "jsonrpc": {"type": "string", "enum": ["2.0"]},
-            "id": {"type": ["string", "integer"]},
-            "method": {"type": "string", "examples": ["tools/call"]},
-            "params": {"type": "object"},
+            "jsonrpc": {"type": "string", "enum": ["2.0"], "description": "Version of JSON-RPC"},
+            "id": {"type": ["string", "integer"], "description": "Identifies the request; without it, a notification"},
+            "method": {"type": "string", "examples": ["tools/call"], "description": "Method of the protocol"},
+            "params": {"type": "object", "description": "Parameters of the method"},
         },
         "required": ["jsonrpc", "method"],
     }
     response = {
         "type": "object",
         "properties": {
-            "jsonrpc": {"type": "string", "enum": ["2.0"]},
-            "id": identifier,
-            "result": {"type": "object"},
-            "error": {"type": "object"},
+            "jsonrpc": {"type": "string", "enum": ["2.0"], "description": "Version of JSON-RPC"},
+            "id": {
+                "type": ["string", "integer", "null"],
+                "description": "That of the request; null: it could not be read",
+            },
+            "result": {"type": "object", "description": "What the method returns; absent after an error"},
+            "error": {"type": "object", "description": "Code, message and data of a failure of the protocol"},
         },
         "required": ["jsonrpc", "id"],
     }

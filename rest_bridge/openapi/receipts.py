@@ -10,23 +10,47 @@ HASH = r"^[0-9a-f]{64}$"
 LOG = "/api/payment/no-charge-log"
 _KEY: Schema = {
     "type": "object",
-    "properties": {"kty": {"const": "OKP"}, "crv": {"const": "Ed25519"}, "kid": {"type": "string"}},
+    "properties": {
+        "kty": {"const": "OKP", "description": "Kind of the key (RFC 8037)"},
+        "crv": {"const": "Ed25519", "description": "Curve of the key"},
+        "kid": {"type": "string", "description": "Name of the key, as receipts have it in key_id"},
+    },
     "required": ["kty", "crv", "kid"],
 }
-_KEYS: Schema = {"type": "object", "properties": {"keys": {"type": "array", "items": _KEY}}, "required": ["keys"]}
+_KEYS: Schema = {
+    "type": "object",
+    "properties": {"keys": {"type": "array", "items": _KEY, "description": "The keys, as a JWK Set (RFC 7517)"}},
+    "required": ["keys"],
+}
 _PROOF: Schema = {
     "type": "object",
-    "properties": {"path": {"type": "array", "items": {"type": "string", "pattern": HASH}}},
+    "properties": {
+        "path": {
+            "type": "array",
+            "items": {"type": "string", "pattern": HASH},
+            "description": "Hashes of the tree from the leaf up, hex (RFC 6962)",
+        }
+    },
     "required": ["path"],
 }
 _VERDICT: Schema = {
     "type": "object",
     "properties": {
-        "valid": {"type": "boolean"},
-        "checks": {"type": "object", "additionalProperties": {"type": ["boolean", "null"]}},
-        "key_id": {"type": ["string", "null"]},
-        "core": {"type": ["object", "null"]},
-        "error": {"type": "string"},
+        "valid": {"type": "boolean", "description": "No check failed"},
+        "checks": {
+            "type": "object",
+            "additionalProperties": {"type": ["boolean", "null"]},
+            "description": "Each check; null: it was not asked for, or an earlier one failed",
+        },
+        "key_id": {
+            "type": ["string", "null"],
+            "description": "Name of the key that signed it; null: it names none",
+        },
+        "core": {
+            "type": ["object", "null"],
+            "description": "What the receipt says; null unless the signature is good",
+        },
+        "error": {"type": "string", "description": "Why it is not valid; absent when it is"},
     },
     "required": ["valid", "checks"],
 }

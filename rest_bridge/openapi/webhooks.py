@@ -44,7 +44,7 @@ _CONDITION = {
     "description": "What triggered the delivery, if the subscription has a condition",
     "required": ["name", "state", "old", "new"],
     "properties": {
-        "name": {"type": "string"},
+        "name": {"type": "string", "description": "Name of the condition, or the field that it watches"},
         "state": {"enum": ["fired", "cleared", "no_data"], "description": "no_data is free"},
         "old": {"description": "The value that was reported last"},
         "new": {"description": _VALUE},
@@ -74,7 +74,7 @@ def _delivery() -> Schema:
         "type": "object",
         "required": ["subscription_id", "endpoint", "delivered_at", "data"],
         "properties": {
-            "subscription_id": {"type": "string"},
+            "subscription_id": {"type": "string", "description": "The id of the subscription"},
             "endpoint": {"type": "string", "description": "Short name of the premium endpoint"},
             "delivered_at": {"type": "string", "format": "date-time", "description": "With milliseconds"},
             "data": {"type": "object", "description": "The whole payload of the endpoint"},

@@ -10,7 +10,8 @@ from collections.abc import Iterator
 
 from tests.architecture.code import PACKAGES, find_circle, imports_of_ours, imports_of_scripts, modules
 from tests.architecture.test_imports import package
-from tests.house import calls, figures, reading
+from tests.house import calls, fields, figures, reading
+from toolserver.registry.registry import Registry
 
 
 def read_graph() -> dict[str, set[str]]:
@@ -31,6 +32,7 @@ def list_places() -> dict[str, list[str]]:
         "protocols with one implementation and no double": [*figures.list_lonely_protocols(product, tests)],
         "private names in tests": [*figures.list_private_names(tests)],
         "patches of our parts in tests": [*figures.list_patches(tests)],
+        "fields of answers without a description": fields.list_silent_fields(Registry.load("tools")),
     }
 
 

@@ -127,15 +127,6 @@ def test_the_full_level_tells_sources_and_warnings_apart_the_compact_one_does_no
     assert "Meta" not in compact["$defs"]
 
 
-def test_the_core_tools_fit_into_a_tool_list_of_25_kilobytes():
-    core = [operation for operation in PROJECT if operation.toolset == "core" and operation.tier == "free"]
-    size = sum(
-        len(json.dumps([o.name, o.title, o.description, o.input_schema, answer_schema(o)], separators=(",", ":")))
-        for o in core
-    )
-    assert size < 25_000 - 300 * len(core)  # the rest is for annotations and punctuation
-
-
 def test_a_payload_model_must_not_take_the_name_of_a_shared_definition():
     class Warning(Payload):
         value: int

@@ -34,14 +34,20 @@ Kind = Literal["purchase", "top_up", "grant", "credit", "call", "reversal", "ref
 
 
 class StatementEntry(Payload):
-    at: Timestamp
-    kind: Kind = Field(description="earlier_calls: all calls before `at`, whose entries are not kept any more")
+    at: Timestamp = Field(description="When it happened")
+    kind: Kind = Field(
+        description="What happened; earlier_calls: all calls before `at`, whose entries are not kept any more"
+    )
     credits: int = Field(description="What it changed of what you can spend; negative for a call")
-    call_id: str | None = Field(description="Null unless a call or its reversal, as are the three below")
-    endpoint: str | None = Field(examples=["/api/pro/macro"])
-    state: Literal["open", "posted", "voided", "reversed"] | None = Field(description="open: still running")
+    call_id: str | None = Field(
+        description="The call's request id; null unless a call or its reversal, as are the three below"
+    )
+    endpoint: str | None = Field(examples=["/api/pro/macro"], description="Path that was called; null: no call")
+    state: Literal["open", "posted", "voided", "reversed"] | None = Field(
+        description="open: still running; posted: charged; voided: not charged; reversed: given back; null: no call"
+    )
     receipt_id: str | None = Field(description="GET /api/receipt/{id} shows it; null: there is none")
-    no_charge_reason: str | None = Field(description="Why nothing was charged, or why it was given back")
+    no_charge_reason: str | None = Field(description="Why nothing was charged, or why it was given back; null: neither")
     allowance: str | None = Field(description="The allowance that made the call; null: this token did")
     transaction: str | None = Field(description="Hash of the USDC transfer of a purchase; null where there is none")
 

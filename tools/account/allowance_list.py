@@ -8,7 +8,7 @@ from toolserver import Tier, ToolContext, TopLevel, tool
 
 class AllowanceList(TopLevel):
     allowances: list[AllowanceRecord] = Field(max_length=MOST_LISTED, description="Live ones first, then ended ones")
-    count: int = Field(ge=0)
+    count: int = Field(ge=0, description="Allowances listed")
 
 
 @tool(

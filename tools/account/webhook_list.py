@@ -8,7 +8,7 @@ from toolserver import Tier, ToolContext, TopLevel, tool
 
 class WebhookList(TopLevel):
     subscriptions: list[Subscription] = Field(max_length=20, description="Active and paused ones, the oldest first")
-    count: int = Field(ge=0)
+    count: int = Field(ge=0, description="Subscriptions listed")
 
 
 @tool(

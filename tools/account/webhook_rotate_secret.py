@@ -7,9 +7,9 @@ from toolserver import Tier, ToolContext, TopLevel, tool
 
 
 class RotatedSecret(TopLevel):
-    id: str
+    id: str = Field(description="The id of the subscription")
     secret: str = Field(pattern="^whsec_[0-9a-f]{32}$", description="The new secret; shown this once")
-    overlap_hours: int = Field(description="For so long deliveries are signed with the old secret too")
+    overlap_hours: int = Field(description="Hours for which deliveries are signed with the old secret too")
 
 
 @tool(

@@ -11,11 +11,11 @@ from toolserver import ConditionInput, SubscriptionRequest, Tier, ToolContext, T
 
 class NewWebhook(Subscription, TopLevel):
     secret: str = Field(pattern="^whsec_[0-9a-f]{32}$", description="Signs every delivery; shown this once")
-    hmac_algorithm: Literal["sha256"]
+    hmac_algorithm: Literal["sha256"] = Field(description="Hash of the HMAC that signs deliveries")
     fire_cost_credits: int = Field(description="Credits for each delivered fire")
-    fire_interval: str
-    signature_header: str
-    timestamp_header: str
+    fire_interval: str = Field(description="How often it fires without a condition, in words")
+    signature_header: str = Field(description="Header of a delivery with its signature")
+    timestamp_header: str = Field(description="Header of a delivery with its time, which is signed too")
 
 
 @tool(

@@ -10,20 +10,20 @@ SHOWN = 20
 
 
 class Agent(Payload):
-    name: str = Field(examples=["ClaudeBot"])
-    hits: int = Field(ge=1)
+    name: str = Field(examples=["ClaudeBot"], description="Family of User-Agents, as far as it is recognised")
+    hits: int = Field(ge=1, description="Calls by this family")
 
 
 class RecentCall(Payload):
-    endpoint: str
-    agent: str
+    endpoint: str = Field(description="Tool that was called")
+    agent: str = Field(description="Family of User-Agents of the caller")
     at: Timestamp = Field(description="To the minute")
-    status: int
-    tier: str
+    status: int = Field(description="HTTP status of the answer")
+    tier: str = Field(description="Price tier of the tool: free, premium, payment or account")
 
 
 class AiStats(Payload):
-    window: Literal["24h"]
+    window: Literal["24h"] = Field(description="Time that is counted: the past 24 hours")
     total_hits: int = Field(ge=0, description="Calls over REST and MCP")
     unique_agents: int = Field(ge=0, description="Families of User-Agents seen")
     agents: list[Agent] = Field(max_length=SHOWN, description="Most calls first")

@@ -58,28 +58,38 @@ def nearest(areas: Iterable[Area], place: Place, now: datetime) -> Near:
 
 
 class Station(Payload):
-    name: str = Field(description="Reporting area")
-    distance_km: float
-    pollutant: str = Field(description="The one the index is of", examples=["PM2.5"])
+    name: str = Field(description="Reporting area of AirNow")
+    distance_km: float = Field(description="Kilometres from the place to the middle of the area")
+    pollutant: str = Field(
+        description="Pollutant that the index is of: the one with the highest index", examples=["PM2.5"]
+    )
 
 
 class AirQualityHere(Payload):
-    lat: float
-    lon: float
-    place: str | None = Field(description="The place that a name was found to be")
-    default_location: bool
-    time: Timestamp | None
-    us_aqi: int | None
-    us_aqi_band: Band | None
-    european_aqi: int | None
-    pm2_5: float | None
-    pm10: float | None
-    ozone: float | None
-    nitrogen_dioxide: float | None
-    sulphur_dioxide: float | None
-    carbon_monoxide: float | None
+    lat: float = Field(description="Degrees north, two decimals")
+    lon: float = Field(description="Degrees east, two decimals")
+    place: str | None = Field(description="Place that a name was found to be; null: none was found by name")
+    default_location: bool = Field(description="True: no usable place was given, and this is Los Angeles")
+    time: Timestamp | None = Field(description="Hour of the values; null: AirNow gives a time in an unknown zone")
+    us_aqi: int | None = Field(
+        description="U.S. AQI, modelled (particles as 24-hour means) or, with `station`, observed; null: none"
+    )
+    us_aqi_band: Band | None = Field(
+        description="EPA's category of us_aqi: good to 50, then to 100, 150, 200 and 300; null without an index"
+    )
+    european_aqi: int | None = Field(
+        description="European index, 0 to over 100, as Open-Meteo computes it; null: not modelled"
+    )
+    pm2_5: float | None = Field(description="Particles below 2.5 µm, µg/m³; null: not modelled")
+    pm10: float | None = Field(description="Particles below 10 µm, µg/m³; null: not modelled")
+    ozone: float | None = Field(description="Ozone, µg/m³; null: not modelled")
+    nitrogen_dioxide: float | None = Field(description="Nitrogen dioxide, µg/m³; null: not modelled")
+    sulphur_dioxide: float | None = Field(description="Sulphur dioxide, µg/m³; null: not modelled")
+    carbon_monoxide: float | None = Field(description="Carbon monoxide, µg/m³; null: not modelled")
     unit: Literal["µg/m³"] = Field(description="Of the six concentrations")
-    station: Station | None = Field(description="Only when measured there instead of modelled here")
+    station: Station | None = Field(
+        description="Reporting area that the index was observed in; null: all values are modelled"
+    )
 
 
 class AirReading(NamedTuple):

@@ -27,41 +27,49 @@ CAPS = (60, 45, 30)  # for third-party text in it: the widest cap that fits
 class CryptoSection(Payload):
     """Bitcoin."""
 
-    price_usd: float = Field(gt=0)
-    change_24h_percent: float | None
-    volume_24h_usd: float | None
-    quote: Literal["USD", "USDT"] = Field(description="USDT is not converted")
+    price_usd: float = Field(gt=0, description="Last trade of bitcoin, in the currency of `quote`")
+    change_24h_percent: float | None = Field(
+        description="Change of the price in 24 hours, percent; null: the venue does not give it"
+    )
+    volume_24h_usd: float | None = Field(
+        description="Traded in 24 hours, in the currency of `quote`; null: the venue does not give it"
+    )
+    quote: Literal["USD", "USDT"] = Field(description="Currency of the price; USDT is not converted")
 
 
 class MoodSection(Payload):
-    value: int = Field(ge=0, le=100)
-    label: str
+    value: int = Field(ge=0, le=100, description="Fear & Greed: 0 extreme fear, 100 extreme greed")
+    label: str = Field(description="The publisher's word for the value")
 
 
 class LatestQuake(Payload):
-    magnitude: float
-    location: str
-    time: Timestamp
+    magnitude: float = Field(description="Magnitude on the network's preferred scale")
+    location: str = Field(description="Place, as the network names it")
+    time: Timestamp = Field(description="Origin time")
 
 
 class QuakeSection(Payload):
-    count: int = Field(ge=0, description="Of M2.5 and above in 24 hours")
-    latest: LatestQuake | None
+    count: int = Field(ge=0, description="Earthquakes of M2.5 and above in 24 hours")
+    latest: LatestQuake | None = Field(description="The newest of them; null: there is none")
 
 
 class FreeBriefingSections(Payload):
-    crypto: CryptoSection | None
-    fear_greed: MoodSection | None
-    earthquakes: QuakeSection | None
-    predictions: list[BetItem] | None = Field(description="Most traded markets")
-    news: list[StoryItem] | None = Field(description="Top of Hacker News")
-    services: list[ServiceItem] | None
+    crypto: CryptoSection | None = Field(description="Bitcoin; null: no source answered")
+    fear_greed: MoodSection | None = Field(description="Mood of the crypto market; null: no source answered")
+    earthquakes: QuakeSection | None = Field(description="Earthquakes of the past day; null: no source answered")
+    predictions: list[BetItem] | None = Field(
+        description="Most traded prediction markets, at most 5; null: no source answered"
+    )
+    news: list[StoryItem] | None = Field(description="Top of Hacker News, at most 5 stories; null: no source answered")
+    services: list[ServiceItem] | None = Field(
+        description="GitHub, Cloudflare, OpenAI and Anthropic; null: no status page answered"
+    )
 
 
 class Briefing(TopLevel):
-    generated_at: Timestamp
-    summary: str = Field(max_length=LONGEST)
-    sections: FreeBriefingSections
+    generated_at: Timestamp = Field(description="When the briefing was composed")
+    summary: str = Field(max_length=LONGEST, description="The sections in words, with those that are missing")
+    sections: FreeBriefingSections = Field(description="The figures behind the summary, one member a topic")
 
 
 @tool(

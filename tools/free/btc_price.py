@@ -11,12 +11,20 @@ from toolserver import CardValue, InvalidArguments, Payload, ToolContext, tool
 
 
 class BtcPrice(Payload):
-    price_usd: float = Field(gt=0, description="Last trade")
-    change_24h_percent: float | None
-    high_24h: float | None
-    low_24h: float | None
-    volume_24h_usd: float | None = Field(description="Of this venue, or of all for a market page")
-    venue: str = Field(examples=["coinbase"], description="Who gave the numbers")
+    price_usd: float = Field(gt=0, description="Last price, in the currency of `quote`")
+    change_24h_percent: float | None = Field(
+        description="Change of the price in about 24 hours, percent; null: the venue does not give it"
+    )
+    high_24h: float | None = Field(
+        description="Highest price in 24 hours, in the currency of `quote`; null: the venue does not give it"
+    )
+    low_24h: float | None = Field(
+        description="Lowest price in 24 hours, in the currency of `quote`; null: the venue does not give it"
+    )
+    volume_24h_usd: float | None = Field(
+        description="Traded in 24 hours at this venue, or at all for a market page; null: the venue does not give it"
+    )
+    venue: str = Field(examples=["coinbase"], description="Exchange or market page that gave the numbers")
     quote: Literal["USD", "USDT"] = Field(description="Currency of the numbers; USDT is not converted")
     symbol: str = Field(examples=["BTC"], description="Symbol of the coin")
     name: str = Field(examples=["Bitcoin"], description="Name of the coin: the largest one of that symbol")

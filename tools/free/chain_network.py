@@ -19,14 +19,14 @@ class ChainNetwork(Payload):
     tps: float = Field(description="User transactions a second in the newest sample of about a minute")
     tpsAvg: float = Field(description="The same over three samples")
     tpsTotal: float = Field(description="All transactions a second in the newest sample, validators' votes included")
-    slot: int
+    slot: int = Field(description="Number of the current slot")
     slotMs: float = Field(description="Milliseconds a slot took in the newest sample")
-    epoch: int
-    epochProgress: float = Field(ge=0, le=100, description="Percent")
+    epoch: int = Field(description="Number of the current epoch")
+    epochProgress: float = Field(ge=0, le=100, description="Part of the epoch that is over, percent")
     includesVotes: bool = Field(
         description="True if the node did not count votes separately, so that they are included"
     )
-    as_of: Timestamp
+    as_of: Timestamp = Field(description="When the newest sample ended")
 
 
 class Heard(NamedTuple):

@@ -45,30 +45,34 @@ LENIENT = timedelta(days=3)  # a cached list may be a day old, and a month has 3
 
 
 class CatalogueEvent(Payload):
-    id: str
-    magnitude: float | None = Field(description="Null until it is published")
-    place: str
+    id: str = Field(description="The network's id of the event")
+    magnitude: float | None = Field(description="Magnitude on the network's preferred scale; null: not published yet")
+    place: str = Field(description="Place, as the network names it")
     time: Timestamp = Field(description="Origin time")
-    depth_km: float | None
-    lat: float | None
-    lon: float | None
-    type: str = Field(description="earthquake, quarry blast, …", examples=["earthquake"])
-    tsunami: bool | None = Field(description="Flagged as possibly causing one; null: not known")
-    url: str | None
-    magnitude_type: str | None
-    status: str | None = Field(description="automatic or reviewed")
+    depth_km: float | None = Field(description="Depth of the focus, kilometres; null: not published")
+    lat: float | None = Field(description="Degrees north; null: not published")
+    lon: float | None = Field(description="Degrees east; null: not published")
+    type: str = Field(
+        description="Kind of event in the network's words, such as earthquake or quarry blast", examples=["earthquake"]
+    )
+    tsunami: bool | None = Field(
+        description="USGS's flag for large events in oceanic regions, no warning of a tsunami; null: not given (EMSC)"
+    )
+    url: str | None = Field(description="The network's page of the event; null: none")
+    magnitude_type: str | None = Field(description="Scale of the magnitude, such as mww or ml; null: not published")
+    status: str | None = Field(description="automatic or reviewed by a seismologist; null: not published")
 
 
 class CatalogueFilters(Payload):
-    magnitude: Magnitude
-    period: Period
+    magnitude: Magnitude = Field(description="Smallest magnitude listed, or significant")
+    period: Period = Field(description="Time listed: the past hour, day, week or month")
 
 
 class CatalogueEvents(TopLevel):
     data: list[CatalogueEvent] = Field(max_length=MOST, description="Newest first")
     count: int = Field(ge=0, description="All matching events; the list may be cut")
-    next_cursor: str | None = Field(description="For `cursor`: where the list goes on")
-    filters: CatalogueFilters
+    next_cursor: str | None = Field(description="Give it as `cursor` to read on; null: the list ends here")
+    filters: CatalogueFilters = Field(description="What was asked for, as understood")
 
 
 class QuakeFeed(NamedTuple):

@@ -34,37 +34,41 @@ Event = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9 ()\-]{0,79}$"), Af
 
 
 class WeatherAlert(Payload):
-    id: str
-    event: str
-    severity: Severity
-    urgency: Urgency
-    certainty: Certainty
+    id: str = Field(description="The NWS's id of the message")
+    event: str = Field(description="Name of the event in the words of the NWS, such as Tornado Warning")
+    severity: Severity = Field(description="How grave the NWS takes it to be (CAP)")
+    urgency: Urgency = Field(description="How soon to act (CAP)")
+    certainty: Certainty = Field(description="How sure the NWS is of it (CAP)")
     message_type: str = Field(description="Alert, Update, or Cancel: called off")
-    headline: str | None
-    description: str | None
-    areaDesc: str
-    sent: Timestamp
-    effective: Timestamp
+    headline: str | None = Field(description="Headline of the message; null: none, or left out of a long list")
+    description: str | None = Field(description="Text of the message; null: none, or left out of a long list")
+    areaDesc: str = Field(description="Counties and zones, in words; shortened in a long list")
+    sent: Timestamp = Field(description="When the message was sent")
+    effective: Timestamp = Field(description="From when the message is valid")
     expires: Timestamp = Field(description="When the message is void")
-    ends: Timestamp | None = Field(description="When the weather ends; null: not said, or `expires` in a long list")
-    sender_name: str | None
-    web: str | None
+    ends: Timestamp | None = Field(
+        description="When the weather ends; null: not given, or equal to `expires` in a long list"
+    )
+    sender_name: str | None = Field(
+        description="Office of the NWS that sent it; null: not given, or left out of a long list"
+    )
+    web: str | None = Field(description="Web address in the message; null: none, or left out of a long list")
 
 
 class AlertFilters(Payload):
-    area: str | None
-    event: str | None
-    severity: Severity | None
-    urgency: Urgency | None
-    status: Status
-    limit: int
+    area: str | None = Field(description="State, territory or marine area; null: any")
+    event: str | None = Field(description="Name of the event; null: any")
+    severity: Severity | None = Field(description="Severity; null: any")
+    urgency: Urgency | None = Field(description="Urgency; null: any")
+    status: Status = Field(description="Status of the messages: Actual, or a kind that is not to be acted on")
+    limit: int = Field(description="Most alerts a page may have")
 
 
 class WeatherAlerts(TopLevel):
     data: list[WeatherAlert] = Field(max_length=100, description="Newest first")
     count: int = Field(ge=0, description="Alerts listed")
     total_matching: int = Field(ge=0, description="Alerts that match; `limit` cuts the list")
-    next_cursor: str | None = Field(description="For `cursor`: where the list goes on")
+    next_cursor: str | None = Field(description="Give it as `cursor` to read on; null: the list ends here")
     filters: AlertFilters = Field(description="As understood; null: any")
 
 

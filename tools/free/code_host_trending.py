@@ -29,19 +29,21 @@ DAYS = 7
 
 
 class RepoItem(Payload):
-    name: str
-    full_name: str
-    description: str | None
-    url: str
-    language: str | None
-    stars: int | None
-    forks: int | None
-    topics: list[str] | None = Field(max_length=TOPICS)
-    license: str | None = Field(description="SPDX identifier")
-    owner_type: str | None
-    created_at: Timestamp | None
-    age_days: float | None = Field(description="At least 1")
-    stars_per_day: float | None
+    name: str = Field(description="Name without the owner")
+    full_name: str = Field(description="owner/name")
+    description: str | None = Field(description="The owner's description, cut at 200 characters; null: none")
+    url: str = Field(description="Page of the repository on GitHub")
+    language: str | None = Field(description="Language that GitHub finds most of; null: none")
+    stars: int | None = Field(description="Stars in all; null from the feed")
+    forks: int | None = Field(description="Forks in all; null from the feed")
+    topics: list[str] | None = Field(
+        max_length=TOPICS, description="Topics that the owner chose, at most 10; null from the feed"
+    )
+    license: str | None = Field(description="SPDX identifier; null: none, not recognised, or from the feed")
+    owner_type: str | None = Field(description="User or Organization; null: not given")
+    created_at: Timestamp | None = Field(description="When it was created; null from the feed")
+    age_days: float | None = Field(description="Days since it was created, at least 1; null from the feed")
+    stars_per_day: float | None = Field(description="Stars by days of age: a mean over its life; null from the feed")
 
 
 class CodeHostTrending(RootModel[Annotated[list[RepoItem], Field(max_length=SHOWN, description="Most stars first")]]):

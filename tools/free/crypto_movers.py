@@ -13,14 +13,14 @@ from toolserver import CardValue, Payload, Picture, ToolContext, tool, up_to, vi
 
 
 class Mover(Payload):
-    symbol: str = Field(examples=["SOL"])
-    name: str
-    price_usd: float = Field(gt=0)
-    change_24h_percent: float
-    market_cap_usd: float | None
-    volume_24h_usd: float | None
-    rank: int = Field(ge=1, description="By market value")
-    image: str | None
+    symbol: str = Field(examples=["SOL"], description="Symbol of the coin")
+    name: str = Field(description="Name of the coin")
+    price_usd: float = Field(gt=0, description="Price in USD, over all venues")
+    change_24h_percent: float = Field(description="Change of the price in 24 hours, percent")
+    market_cap_usd: float | None = Field(description="Price of all coins in circulation, USD; null: not published")
+    volume_24h_usd: float | None = Field(description="Traded in 24 hours at all venues, USD; null: not published")
+    rank: int = Field(ge=1, description="Rank by market value, from 1")
+    image: str | None = Field(description="Address of the coin's logo; null: not from CoinGecko")
 
 
 class Movers(RootModel[list[Mover]]):

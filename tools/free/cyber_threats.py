@@ -20,14 +20,22 @@ KEV = "https://www.cisa.gov/known-exploited-vulnerabilities-catalog?search_api_f
 
 
 class Threat(Payload):
-    source: Literal["URLhaus", "ThreatFox", "CISA KEV", "Feodo Tracker", "OpenPhish"]
-    type: Literal["malware_url", "ioc", "exploited_vulnerability", "c2_server", "phishing_url"]
-    indicator: str = Field(description="Defanged: hxxp://host[.]example, or a CVE id or hash")
-    ioc_type: str | None
-    threat: str | None
-    date: str | None = Field(description="When listed: ISO 8601 time, or a date")
-    severity_note: str | None
-    reference: str | None = Field(description="The tracker's own page")
+    source: Literal["URLhaus", "ThreatFox", "CISA KEV", "Feodo Tracker", "OpenPhish"] = Field(
+        description="Tracker that lists it"
+    )
+    type: Literal["malware_url", "ioc", "exploited_vulnerability", "c2_server", "phishing_url"] = Field(
+        description="Kind of threat, one for each tracker"
+    )
+    indicator: str = Field(description="The address or file, defanged (hxxp://host[.]example), or a CVE id or hash")
+    ioc_type: str | None = Field(
+        description="Form of the indicator, such as url, ip:port, cve or sha256_hash; null: not given"
+    )
+    threat: str | None = Field(description="Malware, attack or vulnerability in the tracker's words; null: not given")
+    date: str | None = Field(description="When it was listed: ISO 8601 time, or a date; null: OpenPhish gives none")
+    severity_note: str | None = Field(
+        description="What the tracker says of state, confidence, tags or due date; null: nothing"
+    )
+    reference: str | None = Field(description="The tracker's own page; null: OpenPhish has none")
 
 
 class Threats(RootModel[list[Threat]]):

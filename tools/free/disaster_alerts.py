@@ -20,19 +20,23 @@ Kind = Literal["earthquake", "tropical_cyclone", "flood", "volcano", "wildfire",
 
 
 class DisasterItem(Payload):
-    id: str = Field(examples=["gdacs:EQ1554511"])
-    type: Kind
-    name: str
-    alert_level: Literal["green", "orange", "red"] | None = Field(description="GDACS's; null for NASA EONET")
-    country: str | None
-    severity_text: str | None
-    started_at: Timestamp
-    ended_at: Timestamp | None
-    current: bool | None
-    lat: float | None
-    lon: float | None
-    url: str | None
-    source: str
+    id: str = Field(examples=["gdacs:EQ1554511"], description="The list and its own id")
+    type: Kind = Field(description="Kind of disaster")
+    name: str = Field(description="Name or headline in the list's words")
+    alert_level: Literal["green", "orange", "red"] | None = Field(
+        description="GDACS's colour, of the worst episode so far; null: NASA EONET gives none"
+    )
+    country: str | None = Field(description="Country or countries affected; null: not given")
+    severity_text: str | None = Field(
+        description="Size as the list states it, such as a magnitude, wind speed or acres; null: not given"
+    )
+    started_at: Timestamp = Field(description="When it began")
+    ended_at: Timestamp | None = Field(description="When it ended, or was last seen or forecast; null: not given")
+    current: bool | None = Field(description="Whether the list calls it current; null: not given")
+    lat: float | None = Field(description="Degrees north of its centre; null: not given")
+    lon: float | None = Field(description="Degrees east of its centre; null: not given")
+    url: str | None = Field(description="Page or report of the event; null: none")
+    source: str = Field(description="List that it is from: GDACS or NASA EONET")
 
 
 class DisasterAlerts(RootModel[Annotated[list[DisasterItem], Field(max_length=SHOWN, description="Gravest first")]]):

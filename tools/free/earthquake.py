@@ -12,14 +12,14 @@ SHOWN, MOST = 80, 300
 
 
 class EarthquakeItem(Payload):
-    magnitude: float = Field(description="The network's preferred scale")
+    magnitude: float = Field(description="Magnitude on the network's preferred scale")
     location: str = Field(description="Place, as the network names it", examples=["14 km NE of Hihifo, Tonga"])
     time: Timestamp = Field(description="Origin time")
-    depth_km: float | None = Field(description="Depth of the focus")
-    lat: float | None = Field(description="Degrees north")
-    lon: float | None = Field(description="Degrees east")
-    id: str = Field(description="The network's own")
-    url: str | None = Field(description="The network's page of it")
+    depth_km: float | None = Field(description="Depth of the focus, kilometres; null: not published")
+    lat: float | None = Field(description="Degrees north; null: not published")
+    lon: float | None = Field(description="Degrees east; null: not published")
+    id: str = Field(description="The network's id of the event")
+    url: str | None = Field(description="The network's page of the event; null: none")
 
 
 class Earthquakes(Payload):

@@ -12,25 +12,45 @@ from toolserver import CardValue, Payload, SourceEmpty, ToolContext, tool
 
 
 class Figure(Payload):
-    value: float
+    value: float = Field(description="Newest published value, in `unit`")
     date: dt.date = Field(description="The day, or the first day of the month or quarter, it is for")
-    unit: str
-    previous: float | None = Field(description="Published before it, on previous_date")
-    previous_date: dt.date | None
-    change: float | None = Field(description="value - previous")
-    yoy_percent: float | None = Field(description="Against 12 months earlier; cpi only")
+    unit: str = Field(
+        description="Unit of value, previous and change (of change, percentage points where this is percent)"
+    )
+    previous: float | None = Field(description="Value published before it, for previous_date; null: not known")
+    previous_date: dt.date | None = Field(
+        description="The day, or the first day of the period, that `previous` is for; null: not known"
+    )
+    change: float | None = Field(description="value - previous; null without a previous value")
+    yoy_percent: float | None = Field(
+        description="Only of cpi: change of the adjusted index in 12 months, percent; null otherwise, or after a gap"
+    )
     source: str = Field(description="provider:series")
 
 
 class EconomicData(Payload):
-    fed_rate: Figure | None = Field(description="Effective federal funds rate")
-    cpi: Figure | None = Field(description="Consumer prices, all items, seasonally adjusted")
-    unemployment: Figure | None
-    gdp_growth: Figure | None = Field(description="Real GDP")
-    treasury_10y: Figure | None
-    treasury_2y: Figure | None
-    mortgage_30y: Figure | None
-    yield_curve_2s10s: Figure | None = Field(description="10 years less 2 years, same day and source")
+    fed_rate: Figure | None = Field(description="Effective federal funds rate, percent; null: no publisher answered")
+    cpi: Figure | None = Field(
+        description="Consumer prices (CPI-U), all items, seasonally adjusted index; null: no publisher answered"
+    )
+    unemployment: Figure | None = Field(
+        description="Unemployment (U-3), seasonally adjusted, percent; null: no publisher answered"
+    )
+    gdp_growth: Figure | None = Field(
+        description="Real GDP against the quarter before, as an annual rate, percent; null: no publisher answered"
+    )
+    treasury_10y: Figure | None = Field(
+        description="Par yield of 10-year Treasuries, percent; null: no publisher answered"
+    )
+    treasury_2y: Figure | None = Field(
+        description="Par yield of 2-year Treasuries, percent; null: no publisher answered"
+    )
+    mortgage_30y: Figure | None = Field(
+        description="Freddie Mac's 30-year fixed mortgage rate, weekly, percent; null: no publisher answered"
+    )
+    yield_curve_2s10s: Figure | None = Field(
+        description="10-year less 2-year yield, same day and source, percentage points; null: no publisher answered"
+    )
 
 
 @tool(

@@ -53,20 +53,24 @@ def public_ipv4(text: str) -> str:
 
 
 class Exposure(Payload):
-    ip: str
-    name: str | None
+    ip: str = Field(description="Public IPv4 address")
+    name: str | None = Field(description="Whose address it is, of the 24 well-known ones; null: any other")
     indexed: bool = Field(description="False: the scan has nothing on it")
-    ports: list[int] = Field(max_length=50)
-    cves: list[str] = Field(max_length=50)
-    hostnames: list[str] = Field(max_length=20)
-    tags: list[str] = Field(max_length=20)
-    cpes: list[str] = Field(max_length=30)
-    checked_at: Timestamp
+    ports: list[int] = Field(max_length=50, description="Open ports that the scan saw")
+    cves: list[str] = Field(
+        max_length=50, description="Vulnerabilities (CVE ids) derived from product versions, not verified"
+    )
+    hostnames: list[str] = Field(max_length=20, description="Host names that the scan found for it")
+    tags: list[str] = Field(max_length=20, description="Shodan's labels, such as cloud or vpn")
+    cpes: list[str] = Field(max_length=30, description="Products that the scan recognised, as CPE names")
+    checked_at: Timestamp = Field(description="When Shodan's record was read; the scan itself is about weekly")
 
 
 class Exposures(Payload):
-    mode: Literal["single", "curated"]
-    results: list[Exposure]
+    mode: Literal["single", "curated"] = Field(
+        description="single: the address that was asked for; curated: six of the well-known ones"
+    )
+    results: list[Exposure] = Field(description="One record for each address that could be read")
 
 
 @tool(

@@ -9,10 +9,10 @@ from toolserver import CardValue, Payload, Timestamp, ToolContext, tool
 class FearGreedIndex(Payload):
     value: int = Field(ge=0, le=100, description="0 extreme fear, 100 extreme greed")
     label: str = Field(description="The publisher's word for it", examples=["Fear"])
-    index: IndexName = Field(description="Which index: they are not comparable")
-    as_of: Timestamp
-    previous_value: int | None = Field(description="The value before this one")
-    next_update_at: Timestamp | None
+    index: IndexName = Field(description="Publisher of the index; two publishers' values are not comparable")
+    as_of: Timestamp = Field(description="When the publisher set the value")
+    previous_value: int | None = Field(description="The publisher's value before this one; null: not given")
+    next_update_at: Timestamp | None = Field(description="When the publisher sets the next value; null: not given")
 
 
 @tool(

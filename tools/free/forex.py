@@ -12,17 +12,21 @@ from toolserver import CardValue, Payload, Picture, ToolContext, tool
 
 
 class PublishedRates(Payload):
-    date: dt.date
-    rates: dict[str, float]
+    date: dt.date = Field(description="The day that the rates are for")
+    rates: dict[str, float] = Field(description="Units of each currency per dollar")
 
 
 class Forex(Payload):
-    base: Literal["USD"]
+    base: Literal["USD"] = Field(description="Currency that the rates are for one unit of")
     date: dt.date = Field(description="Newest published day; no weekends or holidays for ecb_reference")
     rates: dict[str, float] = Field(description="Units of each of 16 currencies per dollar", examples=[{"EUR": 0.86}])
-    previous: PublishedRates | None = Field(description="The day published before `date`")
-    change_percent: dict[str, float] | None = Field(description="From `previous` to `date`, by currency")
-    kind: Literal["ecb_reference", "market_mid"] = Field(description="Daily ECB fixing, or mid-market")
+    previous: PublishedRates | None = Field(description="The day published before `date`; null: it could not be read")
+    change_percent: dict[str, float] | None = Field(
+        description="Change of the rate from `previous` to `date`, by currency, percent; null without `previous`"
+    )
+    kind: Literal["ecb_reference", "market_mid"] = Field(
+        description="ecb_reference: the ECB's daily fixing; market_mid: mid-market"
+    )
 
 
 @tool(

@@ -37,25 +37,31 @@ NAMES: tuple[Venue, ...] = ("binance", "bybit", "hyperliquid", "dydx")
 
 
 class FundingRate(Payload):
-    venue: Venue
-    symbol: str = Field(examples=["BTC-USDT"])
-    period_rate: float = Field(description="Fraction paid per period; positive: longs pay")
-    period_hours: float = Field(gt=0)
-    annualized_percent: float
-    mark_price: float | None = Field(description="dYdX: its oracle's price")
-    next_funding_time: Timestamp | None
-    predicted: bool = Field(description="As forecast by Hyperliquid, the venue itself being silent")
+    venue: Venue = Field(description="Exchange that trades the contract")
+    symbol: str = Field(examples=["BTC-USDT"], description="Perpetual contract: coin-currency")
+    period_rate: float = Field(
+        description="Rate for the next settlement, a fraction that may still change; positive: longs pay"
+    )
+    period_hours: float = Field(gt=0, description="Hours between two settlements")
+    annualized_percent: float = Field(description="period_rate as a year, simple and not compounded, percent")
+    mark_price: float | None = Field(
+        description="Price that positions are valued at (dYdX: its oracle's); null: not given"
+    )
+    next_funding_time: Timestamp | None = Field(description="When the next settlement is due; null: not given")
+    predicted: bool = Field(description="True: Hyperliquid's forecast of it, as the venue itself did not answer")
 
 
 class VenueState(Payload):
-    name: Venue
-    status: Literal["ok", "predicted", "replaced", "unavailable"]
-    markets: int | None = Field(description="Contracts compared; null when the venue gave none")
+    name: Venue = Field(description="Exchange")
+    status: Literal["ok", "predicted", "replaced", "unavailable"] = Field(
+        description="predicted: by Hyperliquid's forecast; replaced: by OKX; unavailable: not compared"
+    )
+    markets: int | None = Field(description="Contracts compared; null: the venue gave none")
 
 
 class FundingRates(Payload):
     top: list[FundingRate] = Field(max_length=SHOWN, description="Largest annualized rate of either sign first")
-    venues: list[VenueState]
+    venues: list[VenueState] = Field(description="The exchanges, and which of them were compared")
 
 
 @tool(

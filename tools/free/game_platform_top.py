@@ -12,13 +12,13 @@ SHOWN = 15
 
 
 class GameItem(Payload):
-    rank: int
-    app_id: int
-    name: str
-    players_now: int | None
-    peak_today: int | None
-    peak_yesterday: int | None
-    url: str
+    rank: int = Field(description="Place in this list, from 1")
+    app_id: int = Field(description="Steam's id of the game")
+    name: str = Field(description="Name in the store, or `app <id>` without a public page")
+    players_now: int | None = Field(description="Players at this moment; null from SteamSpy")
+    peak_today: int | None = Field(description="Most players at once today, by Steam's day; null from SteamSpy")
+    peak_yesterday: int | None = Field(description="Most players at once yesterday; null from Steam")
+    url: str = Field(description="Page of the game in the store")
 
 
 class GamePlatformTop(RootModel[Annotated[list[GameItem], Field(max_length=SHOWN, description="Most played first")]]):

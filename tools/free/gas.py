@@ -12,14 +12,23 @@ DECIMALS = 4
 
 
 class Gas(Payload):
-    low: float = Field(gt=0, description="Enough within minutes, base fee included")
-    standard: float = Field(gt=0)
-    fast: float = Field(gt=0, description="Enough for the next block")
-    base_fee: float | None = Field(description="Of the next block")
-    unit: Literal["gwei"]
-    block: int | None = Field(description="The newest block looked at")
-    as_of: Timestamp
-    method: Method = Field(description="From fees paid in the last 20 blocks, or an explorer's estimate")
+    low: float = Field(
+        gt=0,
+        description="Base fee of the next block plus a low tip (10th percentile), or an explorer's slow price, gwei",
+    )
+    standard: float = Field(
+        gt=0, description="The same with a usual tip (median), or an explorer's average price, gwei"
+    )
+    fast: float = Field(
+        gt=0, description="The same with a high tip (90th percentile), or an explorer's fast price, gwei"
+    )
+    base_fee: float | None = Field(description="Base fee of the next block, gwei; null: the explorer does not give it")
+    unit: Literal["gwei"] = Field(description="Unit of the prices, for one unit of gas")
+    block: int | None = Field(description="Newest block considered; null: the explorer does not give it")
+    as_of: Timestamp = Field(description="Time of that block, or of the explorer's estimate")
+    method: Method = Field(
+        description="fee_history: from fees paid in the last 20 blocks; explorer: an explorer's estimate"
+    )
 
 
 @tool(

@@ -29,22 +29,22 @@ class BenchmarkResult(Payload):
     """`model` is null where the board does not say which; several are joined by +."""
 
     id: str = Field(description="harness:model", examples=["mini-SWE-agent:gpt-5"])
-    harness: str
-    model: str | None
-    score: float
-    reported_at: date | None
-    verified: bool | None = Field(description="Whether the board's makers checked it")
-    source_url: str | None
+    harness: str = Field(description="Program that runs the model")
+    model: str | None = Field(description="Model, or several joined by +; null: the board does not name it")
+    score: float = Field(description="Score in the unit of the benchmark")
+    reported_at: date | None = Field(description="Date of the result, at METR of the model's release; null: not given")
+    verified: bool | None = Field(description="Whether the board's makers checked it; null: the board does not say")
+    source_url: str | None = Field(description="Page of the submission; null: none")
 
 
 class Benchmark(Payload):
-    id: str
-    name: str
-    unit: str
-    source_url: str
-    licence: str
+    id: str = Field(description="Short name of the benchmark")
+    name: str = Field(description="Name of the benchmark")
+    unit: str = Field(description="Unit of the scores")
+    source_url: str = Field(description="Site of the board")
+    licence: str = Field(description="Licence of the board's data")
     as_of: date = Field(description="Day of the newest result; of the copy where results carry other days or none")
-    caveat: str
+    caveat: str = Field(description="What to bear in mind when reading its scores")
     results: list[BenchmarkResult] = Field(description="Best first")
 
 
@@ -56,39 +56,39 @@ class ScoreBoard(NamedTuple):
 
 
 class Scored(Payload):
-    harness: str
-    score: float
+    harness: str = Field(description="Program that ran the model")
+    score: float = Field(description="Score in the unit of the benchmark")
 
 
 class Gap(Payload):
     """The same model, run by two harnesses."""
 
-    benchmark: str
-    model: str
-    best: Scored
-    worst: Scored
-    delta: float
+    benchmark: str = Field(description="Short name of the benchmark")
+    model: str = Field(description="Model that both harnesses ran")
+    best: Scored = Field(description="Harness with the highest score")
+    worst: Scored = Field(description="Harness with the lowest score")
+    delta: float = Field(description="Score of the best less that of the worst, in the unit of the benchmark")
 
 
 class Combined(Payload):
-    harness: str
-    model: str
-    combined_score: float = Field(description="Mean over its benchmarks of percent of the best score")
-    benchmarks: int
-    coverage: float = Field(description="Share of the benchmarks that count")
+    harness: str = Field(description="Program that runs the model")
+    model: str = Field(description="Model")
+    combined_score: float = Field(description="Mean over its benchmarks of the percentage of the best score there")
+    benchmarks: int = Field(description="Benchmarks that have this pair, at least two")
+    coverage: float = Field(description="Share of all benchmarks that have this pair, 0-1")
 
 
 class Top(Payload):
-    harness: str
-    model: str | None
-    score: float
+    harness: str = Field(description="Program that ran the model")
+    model: str | None = Field(description="Model, or several joined by +; null: the board does not name it")
+    score: float = Field(description="Score in the unit of the benchmark")
 
 
 class BenchmarkTop(Payload):
-    id: str
-    name: str
-    unit: str
-    top: Top
+    id: str = Field(description="Short name of the benchmark")
+    name: str = Field(description="Name of the benchmark")
+    unit: str = Field(description="Unit of the score")
+    top: Top = Field(description="Best result")
 
 
 def harness_of(name: str) -> str:
@@ -277,36 +277,40 @@ View = Literal["raw", "summary", "gaps", "combined"]
 
 
 class Freshness(Payload):
-    checked_at: Timestamp | None = Field(description="When the oldest of the boards was read")
-    newest_result: date | None
+    checked_at: Timestamp | None = Field(description="When the oldest of the boards was read; null: none was")
+    newest_result: date | None = Field(description="Latest date of any result; null: no result has one")
 
 
 class RawView(Payload):
-    view: Literal["raw"]
-    generated_at: Timestamp
-    schema_version: Literal[2]
-    benchmarks: list[Benchmark]
-    freshness: Freshness
+    view: Literal["raw"] = Field(description="All results by board")
+    generated_at: Timestamp = Field(description="When this answer was composed")
+    schema_version: Literal[2] = Field(description="Version of the layout of this view")
+    benchmarks: list[Benchmark] = Field(description="One board each, those that could be read")
+    freshness: Freshness = Field(description="How old the boards are")
 
 
 class SummaryView(Payload):
-    view: Literal["summary"]
-    generated_at: Timestamp
-    benchmarks: list[BenchmarkTop]
-    top_combined: list[Combined] = Field(max_length=MOST_TOP)
-    biggest_gaps: list[Gap] = Field(max_length=MOST_GAPS)
-    freshness: Freshness
+    view: Literal["summary"] = Field(description="The best of each board, and two comparisons")
+    generated_at: Timestamp = Field(description="When this answer was composed")
+    benchmarks: list[BenchmarkTop] = Field(description="The best result of each board")
+    top_combined: list[Combined] = Field(
+        max_length=MOST_TOP, description="Best pairs of harness and model over several boards"
+    )
+    biggest_gaps: list[Gap] = Field(
+        max_length=MOST_GAPS, description="Widest differences between harnesses with one model"
+    )
+    freshness: Freshness = Field(description="How old the boards are")
 
 
 class GapsView(Payload):
-    view: Literal["gaps"]
-    generated_at: Timestamp
+    view: Literal["gaps"] = Field(description="One model in several harnesses")
+    generated_at: Timestamp = Field(description="When this answer was composed")
     gaps: list[Gap] = Field(description="Widest first")
 
 
 class CombinedView(Payload):
-    view: Literal["combined"]
-    generated_at: Timestamp
+    view: Literal["combined"] = Field(description="Pairs of harness and model over several boards")
+    generated_at: Timestamp = Field(description="When this answer was composed")
     leaderboard: list[Combined] = Field(description="Best first")
 
 

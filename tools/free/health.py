@@ -10,8 +10,8 @@ Status = Literal["ok", "degraded"]
 
 
 class HealthData(Payload):
-    status: Status
-    version: str
+    status: Status = Field(description="degraded: storage cannot be written")
+    version: str = Field(description="Version of the API")
     uptime: int = Field(ge=0, description="Seconds since the process started")
     ts: int = Field(description="Now, Unix milliseconds")
 
@@ -19,11 +19,11 @@ class HealthData(Payload):
 class Health(TopLevel):
     """The four members stand in `data` and beside it: the specification's table can be read either way."""
 
-    data: HealthData
-    status: Status
-    version: str
-    uptime: int = Field(ge=0)
-    ts: int
+    data: HealthData = Field(description="The same four values as beside it")
+    status: Status = Field(description="degraded: storage cannot be written")
+    version: str = Field(description="Version of the API")
+    uptime: int = Field(ge=0, description="Seconds since the process started")
+    ts: int = Field(description="Now, Unix milliseconds")
 
 
 @tool(

@@ -16,16 +16,18 @@ Kind = Literal["checked", "newest_launch"]
 
 
 class PersonItem(Payload):
-    name: str
-    craft: str = Field(examples=["ISS", "Tiangong", UNKNOWN])
-    agency: str | None
+    name: str = Field(description="Name of the person")
+    craft: str = Field(examples=["ISS", "Tiangong", UNKNOWN], description="Station or spacecraft, or unknown")
+    agency: str | None = Field(description="Space agency or company; null: not given")
 
 
 class HumansInSpace(Payload):
-    count: int = Field(ge=0)
+    count: int = Field(ge=0, description="People in space, also where `limit` cuts the list")
     people: list[PersonItem] = Field(description="By craft, then name")
-    as_of: Timestamp
-    as_of_kind: Kind = Field(description="What as_of is the time of")
+    as_of: Timestamp = Field(description="When the roster was checked, or its newest member launched")
+    as_of_kind: Kind = Field(
+        description="checked: when the roster was read; newest_launch: launch of its newest member"
+    )
 
 
 @tool(

@@ -10,8 +10,10 @@ from toolserver import CardValue, Payload, Picture, SourceDown, ToolContext, too
 
 
 class Target(Payload):
-    name: str = Field(examples=["US East"])
-    latency_ms: int = Field(ge=-1, description="Median TCP connect time from this server; -1: unreachable")
+    name: str = Field(examples=["US East"], description="Cloud region or DNS service")
+    latency_ms: int = Field(
+        ge=-1, description="Median time of a TCP connect from this server, milliseconds; -1: unreachable"
+    )
 
 
 class InternetPulse(RootModel[list[Target]]):

@@ -22,14 +22,17 @@ SHOWN = 15
 
 
 class ModelItem(Payload):
-    id: str
-    author: str | None
-    name: str
-    likes: int = Field(description="Of all time")
-    downloads: int | None = Field(description="Past 30 days")
-    pipeline: str | None = Field(examples=["text-generation"])
-    url: str
-    updated: Timestamp | None
+    id: str = Field(description="owner/name on the hub")
+    author: str | None = Field(description="Owner of the model; null: none")
+    name: str = Field(description="Name without the owner")
+    likes: int = Field(description="Likes of all time")
+    downloads: int | None = Field(description="Downloads in the past 30 days; null: not given")
+    pipeline: str | None = Field(
+        examples=["text-generation"],
+        description="Task that the model is for, in the hub's words; null: the author did not say",
+    )
+    url: str = Field(description="Page of the model")
+    updated: Timestamp | None = Field(description="When it was last changed; null: not given")
 
 
 class ModelHubTrending(RootModel[Annotated[list[ModelItem], Field(max_length=SHOWN, description="As the hub orders")]]):

@@ -13,33 +13,37 @@ SHOWN = 15
 
 
 class SevereAlert(Payload):
-    id: str
-    event: str = Field(examples=["Tornado Warning"])
-    severity: Severity
-    urgency: Urgency
-    certainty: Certainty
-    score: float = Field(description="Severity x urgency x certainty, 0.125 to 64")
-    area: str
-    headline: str | None
-    effective: Timestamp
+    id: str = Field(description="Id of the message, or of the hazard on the map")
+    event: str = Field(examples=["Tornado Warning"], description="Name of the event in the words of the NWS")
+    severity: Severity = Field(description="How grave the NWS takes it to be (CAP); Unknown from the map")
+    urgency: Urgency = Field(description="How soon to act (CAP); Unknown from the map")
+    certainty: Certainty = Field(description="How sure the NWS is of it (CAP); Unknown from the map")
+    score: float = Field(description="Our weights of severity x urgency x certainty, 0.125 to 64")
+    area: str = Field(description="Counties and zones in words, or the office's area from the map")
+    headline: str | None = Field(description="Headline of the message; null: none")
+    effective: Timestamp = Field(description="From when the message is valid, or when it was issued")
     expires: Timestamp = Field(description="When the message is void")
-    ends: Timestamp | None = Field(description="When the weather ends")
-    sender: str | None
-    category: str = Field(description="tornado, tropical, flood, thunderstorm, winter, fire, heat, wind, marine, other")
-    url: str | None
+    ends: Timestamp | None = Field(description="When the weather ends; null: not given")
+    sender: str | None = Field(description="Office of the NWS that sent it; null: not given")
+    category: str = Field(
+        description="Our word: tornado, tropical, flood, thunderstorm, winter, fire, heat, wind, marine or other"
+    )
+    url: str | None = Field(description="Address of the message; null: none")
 
 
 class SeverityCounts(Payload):
-    Extreme: int
-    Severe: int
-    Moderate: int
-    Minor: int
-    Unknown: int
+    Extreme: int = Field(description="Alerts of this severity in force")
+    Severe: int = Field(description="Alerts of this severity in force")
+    Moderate: int = Field(description="Alerts of this severity in force")
+    Minor: int = Field(description="Alerts of this severity in force")
+    Unknown: int = Field(description="Alerts of this severity in force, or all from the map")
 
 
 class SevereWeather(Payload):
-    total_active: int = Field(ge=0, description="Alerts in force; the list shows the gravest")
-    counts_by_severity: SeverityCounts
+    total_active: int = Field(
+        ge=0, description="Alerts in force: warnings, watches, advisories, statements; the list shows the gravest"
+    )
+    counts_by_severity: SeverityCounts = Field(description="All alerts in force by severity")
     top: list[SevereAlert] = Field(max_length=SHOWN, description="Highest score first")
 
 

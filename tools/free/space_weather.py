@@ -87,27 +87,40 @@ def _gfz(now: datetime) -> Fallback[KpReading]:
 
 
 class SpaceAlert(Payload):
-    product_id: str
-    code: str | None = Field(examples=["WARK05"])
-    kind: Kind
-    title: str
-    issued_at: Timestamp
-    valid_to: Timestamp | None
-    message: str = Field(max_length=1000)
+    product_id: str = Field(description="SWPC's id of the kind of product")
+    code: str | None = Field(examples=["WARK05"], description="SWPC's message code; null: none")
+    kind: Kind = Field(description="Kind of bulletin: alert, warning, watch or summary")
+    title: str = Field(description="First line of the bulletin")
+    issued_at: Timestamp = Field(description="When it was issued")
+    valid_to: Timestamp | None = Field(
+        description="Until when it is valid; null: not given, then it counts for 24 hours"
+    )
+    message: str = Field(max_length=1000, description="Text of the bulletin, cut at 1,000 characters")
 
 
 class SpaceWeather(Payload):
-    kp_index: float | None = Field(description="Planetary K, 0-9, newest three hours")
-    kp_time: Timestamp | None = Field(description="Start of them")
-    kp_estimated: float | None = Field(description="Right now")
-    storm_level: StormLevel | None = Field(description="Of kp_index: 5 is minor, 9 extreme")
-    solar_wind_speed_kms: float | None
-    solar_wind_density_cm3: float | None
-    solar_wind_time: Timestamp | None
-    flare_peak_class_24h: str | None = Field(examples=["C3.4"])
-    flare_class_letter: FlareLetter | None
-    flare_peak_time: Timestamp | None
-    active_alerts: list[SpaceAlert] | None = Field(max_length=SHOWN, description="Newest first")
+    kp_index: float | None = Field(description="Planetary K, 0-9, of the newest three hours; null: not read")
+    kp_time: Timestamp | None = Field(description="Start of those three hours, UTC; null: not read")
+    kp_estimated: float | None = Field(
+        description="SWPC's running estimate of Kp, low when a three-hour window has just begun; null: not read"
+    )
+    storm_level: StormLevel | None = Field(
+        description="Our word by kp_index: minor from 5, moderate 6, strong 7, severe 8, extreme 9; null: not read"
+    )
+    solar_wind_speed_kms: float | None = Field(description="Speed of the solar wind, km/s; null: not read")
+    solar_wind_density_cm3: float | None = Field(
+        description="Protons per cubic centimetre of the solar wind; null: not read"
+    )
+    solar_wind_time: Timestamp | None = Field(description="Time of the solar wind's measurement; null: not read")
+    flare_peak_class_24h: str | None = Field(
+        examples=["C3.4"],
+        description="Class of the highest X-ray flux (0.1-0.8 nm) of 24 hours, flare or not; null: not read",
+    )
+    flare_class_letter: FlareLetter | None = Field(description="Letter of that class; null: not read")
+    flare_peak_time: Timestamp | None = Field(description="Minute of that flux; null: not read")
+    active_alerts: list[SpaceAlert] | None = Field(
+        max_length=SHOWN, description="Bulletins in force, newest first; null: not read"
+    )
 
 
 @tool(

@@ -181,20 +181,24 @@ def canonical(text: str) -> str:
 
 
 class Quote(Payload):
-    symbol: str
-    price: float
-    change_percent: float = Field(description="Against previous_close")
-    change: float
-    previous_close: float
-    name: str | None
-    as_of: Timestamp | None = Field(description="Time of the price, where the provider gives it")
-    delayed: bool | None
-    stale: bool = Field(description="Older than 12 minutes in market hours")
+    symbol: str = Field(description="Ticker of the share, fund or index")
+    price: float = Field(description="Last price, USD; points for an index")
+    change_percent: float = Field(description="Change against previous_close, percent")
+    change: float = Field(description="price less previous_close")
+    previous_close: float = Field(description="Close of the session before")
+    name: str | None = Field(description="Name; null: the provider does not give it")
+    as_of: Timestamp | None = Field(description="Time of the price; null: the provider does not give it")
+    delayed: bool | None = Field(description="Whether the provider calls the price delayed; null: it does not say")
+    stale: bool = Field(description="Older than 12 minutes (delayed ones 32) in market hours")
 
 
 class Stocks(Payload):
-    gainers: list[Quote] = Field(description="Risen, most first; at most 5 unless symbols are given")
-    losers: list[Quote] = Field(description="Fallen, most first; at most 5 unless symbols are given")
+    gainers: list[Quote] = Field(
+        description="Of the symbols listed, risen, most first; at most 5 unless symbols are given"
+    )
+    losers: list[Quote] = Field(
+        description="Of the symbols listed, fallen, most first; at most 5 unless symbols are given"
+    )
     indices: list[Quote] = Field(description="S&P 500, Dow, Nasdaq Composite, Russell 2000, VIX")
     quotes: list[Quote] = Field(description="All, by symbol")
     unknown_symbols: list[str] = Field(description="Requested, and no source has them")

@@ -35,19 +35,31 @@ REPORTS = "https://volcano.si.edu/reports_weekly.cfm"
 
 
 class VolcanoItem(Payload):
-    name: str
-    country: str | None
-    summary: str | None = Field(max_length=SUMMARY)
-    link: str
-    category: str | None = Field(examples=["New Eruptive Activity"])
-    report_period: str | None
-    published_at: Timestamp | None
-    vnum: str | None = Field(description="Number in the Smithsonian catalogue")
-    lat: float | None
-    lon: float | None
-    us_alert_level: str | None = Field(examples=["WATCH"])
-    us_color_code: str | None = Field(examples=["ORANGE"])
-    source: str
+    name: str = Field(description="Name of the volcano")
+    country: str | None = Field(description="Country; null: not given")
+    summary: str | None = Field(
+        max_length=SUMMARY, description="Start of the report, cut at 400 characters; null: no report"
+    )
+    link: str = Field(description="Page of the volcano or of the report")
+    category: str | None = Field(
+        examples=["New Eruptive Activity"],
+        description="The report's heading for it, such as New Eruptive Activity; null: no weekly report",
+    )
+    report_period: str | None = Field(description="Days of the report, as it writes them; null: no weekly report")
+    published_at: Timestamp | None = Field(
+        description="When the report or notice was published, or the event began; null: not given"
+    )
+    vnum: str | None = Field(description="Number in the Smithsonian catalogue; null: not given")
+    lat: float | None = Field(description="Degrees north; null: not given")
+    lon: float | None = Field(description="Degrees east; null: not given")
+    us_alert_level: str | None = Field(
+        examples=["WATCH"],
+        description="USGS alert level for people on the ground; null: not raised, or not in the United States",
+    )
+    us_color_code: str | None = Field(
+        examples=["ORANGE"], description="USGS aviation colour code; null: not raised, or not in the United States"
+    )
+    source: str = Field(description="List that it is from")
 
 
 class Volcanoes(RootModel[Annotated[list[VolcanoItem], Field(max_length=SHOWN, description="Newest first")]]):

@@ -25,12 +25,11 @@ from toolserver import CardValue, InvalidArguments, Payload, Picture, Sparse, Ti
 
 UNITS = {"temperature": "°F", "wind_speed": "mph", "humidity": "%", "precipitation": "inch"}
 METRIC_UNITS = {"temperature_c": "°C", "wind_speed_kph": "km/h", "precipitation_mm": "mm"}
-METRIC = "Only with units=metric"
 
 LocalTime = Annotated[
     str | None,
     Field(
-        description="`time` on the clocks of the place, with the offset from UTC",
+        description="`time` on the clocks of the place, with the offset from UTC; null: its zone is not known",
         examples=["2027-01-15T00:00:00-08:00"],
         json_schema_extra={"format": "date-time"},
     ),
@@ -38,44 +37,52 @@ LocalTime = Annotated[
 
 
 class CurrentWeather(Sparse):
-    time: Timestamp
-    temperature_f: float
-    apparent_temperature_f: float | None
-    weather_code: int | None = Field(description="WMO 4677")
-    condition: str = Field(examples=["partly cloudy"])
-    wind_speed_mph: float
-    wind_direction_deg: int | None
-    humidity_percent: int
-    precipitation_in: float | None = Field(description="In 15 minutes; of MET Norway: in the hour to come")
+    time: Timestamp = Field(description="Time of the conditions, UTC")
+    temperature_f: float = Field(description="Air temperature, °F")
+    apparent_temperature_f: float | None = Field(description="What it feels like, °F; null from MET Norway")
+    weather_code: int | None = Field(description="Code of the weather in Open-Meteo's list of WMO codes; null: none")
+    condition: str = Field(examples=["partly cloudy"], description="Our words for weather_code; unknown without one")
+    wind_speed_mph: float = Field(description="Wind at 10 m, miles an hour")
+    wind_direction_deg: int | None = Field(description="Where the wind comes from, degrees from north; null: not given")
+    humidity_percent: int = Field(description="Relative humidity, percent")
+    precipitation_in: float | None = Field(
+        description="Inches in the past 15 minutes; of MET Norway: in the hour to come; null: not given"
+    )
     local_time: LocalTime
-    temperature_c: float | None = Field(default=None, description=METRIC)
-    apparent_temperature_c: float | None = Field(default=None, description=METRIC)
-    wind_speed_kph: float | None = Field(default=None, description=METRIC)
-    precipitation_mm: float | None = Field(default=None, description=METRIC)
+    temperature_c: float | None = Field(default=None, description="Air temperature, °C; absent without units=metric")
+    apparent_temperature_c: float | None = Field(
+        default=None, description="What it feels like, °C; absent without units=metric; null from MET Norway"
+    )
+    wind_speed_kph: float | None = Field(default=None, description="Wind at 10 m, km/h; absent without units=metric")
+    precipitation_mm: float | None = Field(
+        default=None, description="precipitation_in as millimetres; absent without units=metric; null: not given"
+    )
 
 
 class HourlyWeather(Sparse):
-    time: Timestamp
-    temperature_f: float
-    weather_code: int | None
-    condition: str
-    wind_speed_mph: float
-    humidity_percent: int | None
-    precipitation_probability_percent: int | None
+    time: Timestamp = Field(description="Start of the hour, UTC")
+    temperature_f: float = Field(description="Air temperature, °F")
+    weather_code: int | None = Field(description="Code of the weather in Open-Meteo's list of WMO codes; null: none")
+    condition: str = Field(description="Our words for weather_code; unknown without one")
+    wind_speed_mph: float = Field(description="Wind at 10 m, miles an hour")
+    humidity_percent: int | None = Field(description="Relative humidity, percent; null: not given")
+    precipitation_probability_percent: int | None = Field(
+        description="Probability of precipitation, percent; null from MET Norway"
+    )
     local_time: LocalTime
-    temperature_c: float | None = Field(default=None, description=METRIC)
-    wind_speed_kph: float | None = Field(default=None, description=METRIC)
+    temperature_c: float | None = Field(default=None, description="Air temperature, °C; absent without units=metric")
+    wind_speed_kph: float | None = Field(default=None, description="Wind at 10 m, km/h; absent without units=metric")
 
 
 class LocalWeather(Payload):
-    lat: float
-    lon: float
-    place: str | None = Field(description="The place that a name was found to be")
-    timezone: str = Field(description="Of the place, by name; UTC when not known")
-    default_location: bool
-    current: CurrentWeather
-    hourly: list[HourlyWeather] = Field(max_length=24, description="From the current hour")
-    units: dict[str, str]
+    lat: float = Field(description="Degrees north, two decimals")
+    lon: float = Field(description="Degrees east, two decimals")
+    place: str | None = Field(description="Place that a name was found to be; null: none was found by name")
+    timezone: str = Field(description="Time zone of the place, by name; UTC when not known")
+    default_location: bool = Field(description="True: no place was given, and this is Los Angeles")
+    current: CurrentWeather = Field(description="The weather now")
+    hourly: list[HourlyWeather] = Field(max_length=24, description="Forecast by the hour, from the current one on")
+    units: dict[str, str] = Field(description="Unit by kind of value")
 
 
 def rounded(degrees: float | None) -> float | None:

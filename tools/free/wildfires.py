@@ -148,30 +148,37 @@ SHOWN, SHOWN_INCIDENTS = 25, 10
 
 
 class Fire(Payload):
-    lat: float
-    lon: float
-    frp_mw: float = Field(description="Fire radiative power")
-    confidence: Confidence
-    detected_at: Timestamp
-    satellite: str
-    daynight: Literal["D", "N"] | None
-    approx_state: str | None = Field(description="U.S. state, by boxes", examples=["CA"])
+    lat: float = Field(description="Degrees north of the pixel")
+    lon: float = Field(description="Degrees east of the pixel")
+    frp_mw: float = Field(description="Fire radiative power of the pixel, megawatts")
+    confidence: Confidence = Field(description="NASA's class of confidence in the detection")
+    detected_at: Timestamp = Field(description="When the satellite saw it")
+    satellite: str = Field(description="Satellite that saw it")
+    daynight: Literal["D", "N"] | None = Field(description="D: by day; N: by night; null: not given")
+    approx_state: str | None = Field(
+        description="U.S. state, by boxes that overlap; null: outside all of them", examples=["CA"]
+    )
 
 
 class FireIncident(Payload):
-    name: str
-    state: str | None
-    acres: float | None
-    contained_percent: float | None
-    discovered_at: Timestamp | None
+    name: str = Field(description="Name of the fire")
+    state: str | None = Field(description="State where it began; null: not reported")
+    acres: float | None = Field(description="Acres burned, as reported; null: not reported")
+    contained_percent: float | None = Field(
+        description="Part of the edge that is contained, percent; null: not reported"
+    )
+    discovered_at: Timestamp | None = Field(description="When it was discovered; null: not reported")
 
 
 class Wildfires(Payload):
-    window_hours: Literal[24]
-    total_detections: int = Field(ge=0)
-    by_satellite: dict[str, int] = Field(description="Satellites that could be read")
-    top: list[Fire] = Field(max_length=SHOWN, description="Most radiative power first")
-    incidents: list[FireIncident] | None = Field(max_length=SHOWN_INCIDENTS, description="Largest first")
+    window_hours: Literal[24] = Field(description="Hours that the detections are from")
+    total_detections: int = Field(ge=0, description="Distinct hot spots in the window; `top` has the strongest")
+    by_satellite: dict[str, int] = Field(description="Hot spots by satellite, of those that could be read")
+    top: list[Fire] = Field(max_length=SHOWN, description="Strongest first, by radiative power")
+    incidents: list[FireIncident] | None = Field(
+        max_length=SHOWN_INCIDENTS,
+        description="Reported wildfires, largest first; null: the agencies' list could not be read",
+    )
 
 
 class SeenFires(NamedTuple):

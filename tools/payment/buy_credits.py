@@ -29,24 +29,25 @@ Amount = Annotated[
 
 
 class CreditQuote(Payload):
-    amount_usd: float = Field(ge=1)
+    amount_usd: float = Field(ge=1, description="Amount to pay, US dollars")
     credits: int = Field(ge=50, description="50 for each US dollar, rounded down")
-    chain: Literal["base"]
+    chain: Literal["base"] = Field(description="Chain to pay on")
 
 
 class BuyCredits(TopLevel):
     wallet: str = Field(description="Send USDC here, in one transfer", examples=[f"0x{'0' * 36}1234"])
-    memo: str = Field(description="A secret: it claims the token. Never put it on the chain")
-    quote: CreditQuote
-    expires_at: Timestamp
-    network: Literal["eip155:8453"]
-    token_contract: str = Field(description="USDC on Base; no other token counts")
-    amount_atomic: int = Field(description="The amount in 0.000001 USDC")
-    payment_uri: str = Field(description="The payment for wallets (EIP-681)")
-    memo_commitment: str = Field(description="A note to the payment, if you want one: this and not the memo")
-    instructions: str
+    memo: str = Field(description="A secret that claims the token; never put it on the chain")
+    quote: CreditQuote = Field(description="What the amount buys")
+    expires_at: Timestamp = Field(description="When the quote ends; a later payment is credited too, and called late")
+    network: Literal["eip155:8453"] = Field(description="Chain to pay on, as CAIP-2")
+    token_contract: str = Field(description="Contract of USDC on Base; no other token counts")
+    amount_atomic: int = Field(description="The amount in millionths of a USDC")
+    payment_uri: str = Field(description="The payment as a link for wallets (EIP-681)")
+    memo_commitment: str = Field(description="Note to add to the payment, if you want one: this and not the memo")
+    instructions: str = Field(description="How to pay and claim, in words")
     review: str | None = Field(
-        None, description="Why a person would have to approve the payment: it exceeds what is sold in an hour or a day"
+        None,
+        description="Why a person would have to approve it: it exceeds what is sold in an hour or a day; null: no need",
     )
 
 

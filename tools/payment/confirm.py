@@ -18,9 +18,9 @@ def shaped(pattern: str) -> Any:
 
 class ConfirmPayment(TopLevel):
     token: str = Field(description="Bearer token, a secret; shown once more only if it is not used yet")
-    credits: int = Field(ge=1, description="Credits on it")
+    credits: int = Field(ge=1, description="Credits on the token")
     late: bool = Field(description="Paid after the quote's end, and credited all the same")
-    next: NextStep
+    next: NextStep = Field(description="What to call with the token")
 
 
 @tool(

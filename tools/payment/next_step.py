@@ -8,8 +8,8 @@ from toolserver import Payload
 class NextStep(Payload):
     """The tool to call next, and how."""
 
-    tool: str
-    how: str = Field(description="In one sentence")
+    tool: str = Field(description="Tool to call next")
+    how: str = Field(description="How to call it, in one sentence")
 
 
 SPEND = NextStep(

@@ -23,31 +23,31 @@ Day = Annotated[Date, BeforeValidator(_written)]
 
 class NoChargeEvent(Payload):
     seq: int | None = Field(ge=0, description="Its leaf in the log; null: its hour is not in the log yet")
-    ts: str = Field(description="UTC, milliseconds", examples=["2027-01-15T08:00:00.000Z"])
-    reason: str = Field(examples=["stale_data"])
-    endpoint: str
-    credits: int = Field(ge=0, description="What it would have cost")
+    ts: str = Field(description="When it happened, UTC, with milliseconds", examples=["2027-01-15T08:00:00.000Z"])
+    reason: str = Field(examples=["stale_data"], description="Code for why nothing was charged")
+    endpoint: str = Field(description="Path that was called")
+    credits: int = Field(ge=0, description="Credits that it would have cost")
     receipt_sha256: str | None = Field(description="SHA-256 of the receipt's core; null: no receipt was fetched")
 
 
 class NoChargeDay(Payload):
-    date: Date
-    count: int = Field(ge=1)
+    date: Date = Field(description="Day, UTC")
+    count: int = Field(ge=1, description="Calls that were not charged on it")
 
 
 class LogState(Payload):
-    origin: str
-    size: int = Field(ge=0)
-    root: str = Field(description="Merkle root, base64")
+    origin: str = Field(description="Name of the log, in its checkpoints")
+    size: int = Field(ge=0, description="Leaves in the log")
+    root: str = Field(description="Merkle root of the log, base64")
     waiting: int = Field(ge=0, description="Calls that are booked and will be in the log when their hour is over")
 
 
 class NoChargeStats(TopLevel):
-    date: Date
+    date: Date = Field(description="Day that is counted, UTC")
     count: int = Field(ge=0, description="Calls not charged on that day")
-    credits_skipped: int = Field(ge=0)
-    by_reason: dict[str, int]
-    by_endpoint: dict[str, int]
+    credits_skipped: int = Field(ge=0, description="Credits that these calls would have cost")
+    by_reason: dict[str, int] = Field(description="Calls by the code for why nothing was charged")
+    by_endpoint: dict[str, int] = Field(description="Calls by the path that was called")
     events: list[NoChargeEvent] = Field(max_length=EVENTS, description="The last ones, newest first")
     log: LogState = Field(description="The log that gets every event when its hour is over, as it was last signed")
     dates: list[NoChargeDay] | None = Field(max_length=DAYS, description="Null unless asked for; the last day first")

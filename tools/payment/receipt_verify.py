@@ -48,18 +48,20 @@ SIGNED_EXAMPLE = {
 
 
 class ReceiptChecks(Payload):
-    format: bool | None = Field(description="It is written as a receipt is")
-    key_known: bool | None = Field(description="The key is one of those trusted here")
-    signature: bool | None
-    key_time: bool | None = Field(description="The key was in use then, and is not revoked")
+    format: bool | None = Field(description="It is written as a receipt is; null: not checked")
+    key_known: bool | None = Field(description="Its key is one of those trusted here; null: an earlier check failed")
+    signature: bool | None = Field(description="The key did sign it; null: an earlier check failed")
+    key_time: bool | None = Field(
+        description="The key was in use then, and is not revoked; null: an earlier check failed"
+    )
     body: bool | None = Field(description="It is about the body whose hash was given; null: none was")
     in_log: bool | None = Field(description="The log of uncharged calls has it; null: it names no place there")
 
 
 class ReceiptVerdict(Sparse, TopLevel):
     valid: bool = Field(description="No check failed")
-    checks: ReceiptChecks = Field(description="Null: not asked for, or an earlier one failed")
-    key_id: str | None
+    checks: ReceiptChecks = Field(description="Each check; null: it was not asked for, or an earlier one failed")
+    key_id: str | None = Field(description="Name of the key that signed it; null: it names none")
     core: dict[str, Any] | None = Field(description="What the receipt says; null unless the signature is good")
     error: str | None = Field(None, description="Why it is not valid; absent when it is")
 

@@ -13,8 +13,8 @@ class TopUp(TopLevel):
     token: str = Field(description="Bearer token with the credits, a secret: a new one, or the one sent along")
     credits: int = Field(ge=1, description="Credits that this payment added")
     transaction: str = Field(description="Hash of the USDC transfer")
-    network: Literal["eip155:8453"]
-    next: NextStep
+    network: Literal["eip155:8453"] = Field(description="Chain of the payment, as CAIP-2")
+    next: NextStep = Field(description="What to call with the token")
 
 
 @tool(

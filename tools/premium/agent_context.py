@@ -49,9 +49,9 @@ SHORT = {
 
 
 class AgentContext(TopLevel):
-    context: AgentWorld
+    context: AgentWorld = Field(description="The state of the world as data")
     system_prompt: str = Field(description="Plain text of about 350 tokens")
-    notes: dict[str, str]
+    notes: dict[str, str] = Field(description="Remarks on use, freshness and composition")
 
 
 @tool(

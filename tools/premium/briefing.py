@@ -55,30 +55,38 @@ Include = Annotated[
 
 
 class BtcSection(Payload):
-    price_usd: float = Field(gt=0)
-    change_24h_percent: float | None
-    volume_24h: float | None = Field(description="USD, past 24 hours")
-    high_24h: float | None
-    low_24h: float | None
-    venue: str
-    quote: Literal["USD", "USDT"] = Field(description="USDT is not converted")
+    price_usd: float = Field(gt=0, description="Last price, in the currency of `quote`")
+    change_24h_percent: float | None = Field(
+        description="Change of the price in about 24 hours, percent; null: the venue does not give it"
+    )
+    volume_24h: float | None = Field(
+        description="Traded in 24 hours, in the currency of `quote`; null: the venue does not give it"
+    )
+    high_24h: float | None = Field(
+        description="Highest price in 24 hours, in the currency of `quote`; null: the venue does not give it"
+    )
+    low_24h: float | None = Field(
+        description="Lowest price in 24 hours, in the currency of `quote`; null: the venue does not give it"
+    )
+    venue: str = Field(description="Exchange or market page that gave the numbers")
+    quote: Literal["USD", "USDT"] = Field(description="Currency of the numbers; USDT is not converted")
 
 
 class PremiumMoodSection(Payload):
     value: int = Field(ge=0, le=100, description="0 extreme fear, 100 extreme greed")
-    label: str
-    source: IndexName
+    label: str = Field(description="The publisher's word for the value")
+    source: IndexName = Field(description="Publisher of the index; two publishers' values are not comparable")
 
 
 class PremiumLatestQuake(Payload):
-    magnitude: float
-    place: str
-    time: int = Field(description="Unix ms")
+    magnitude: float = Field(description="Magnitude on the network's preferred scale")
+    place: str = Field(description="Place, as the network names it")
+    time: int = Field(description="Origin time, Unix milliseconds")
 
 
 class PremiumQuakeSection(Payload):
-    count: int = Field(ge=0, description="Of M2.5 and above in 24 hours")
-    latest: PremiumLatestQuake | None
+    count: int = Field(ge=0, description="Earthquakes of M2.5 and above in 24 hours")
+    latest: PremiumLatestQuake | None = Field(description="The newest of them; null: there is none")
 
 
 class NewsSection(Payload):
@@ -86,50 +94,58 @@ class NewsSection(Payload):
 
 
 class CrewSection(Payload):
-    count: int = Field(ge=0)
-    names: list[str]
+    count: int = Field(ge=0, description="People in space")
+    names: list[str] = Field(description="Their names, in alphabetical order")
 
 
 class SectionOutcome(Payload):
-    name: str
-    price: float = Field(ge=0, le=1, description="Probability")
+    name: str = Field(description="Name of the outcome, Yes or No")
+    price: float = Field(ge=0, le=1, description="Price as a probability, 0-1")
 
 
 class MarketItem(Payload):
-    question: str
-    volume_24hr: float = Field(ge=0, description="USD")
-    outcomes: list[SectionOutcome]
+    question: str = Field(description="The question, in the market's words")
+    volume_24hr: float = Field(ge=0, description="Traded in 24 hours, USD; of Kalshi contracts times the last price")
+    outcomes: list[SectionOutcome] = Field(description="Both outcomes with their prices")
 
 
 class MarketSection(Payload):
     count: int = Field(ge=0, description="Open yes/no markets seen")
-    top: list[MarketItem] = Field(max_length=SHOWN, description="Most traded")
+    top: list[MarketItem] = Field(max_length=SHOWN, description="Most traded in 24 hours, at most 5")
 
 
 class BriefingSections(Sparse):
     """Absent: not asked for. Null: no source answered."""
 
-    btc: BtcSection | None = None
-    fear_greed: PremiumMoodSection | None = None
-    earthquakes: PremiumQuakeSection | None = None
-    tech_news: NewsSection | None = None
-    humans_in_space: CrewSection | None = None
-    predictions: MarketSection | None = None
+    btc: BtcSection | None = Field(default=None, description="Bitcoin; null: no source answered")
+    fear_greed: PremiumMoodSection | None = Field(
+        default=None, description="Mood of the crypto market; null: no source answered"
+    )
+    earthquakes: PremiumQuakeSection | None = Field(
+        default=None, description="Earthquakes of the past day; null: no source answered"
+    )
+    tech_news: NewsSection | None = Field(
+        default=None, description="Front page of Hacker News; null: no source answered"
+    )
+    humans_in_space: CrewSection | None = Field(default=None, description="Who is in space; null: no source answered")
+    predictions: MarketSection | None = Field(default=None, description="Prediction markets; null: no source answered")
 
 
 class HourlyPrice(Payload):
     ts: int = Field(description="Start of the hour, Unix ms")
-    price: float = Field(gt=0, description="Last price of the hour")
+    price: float = Field(gt=0, description="Last price of the hour, USD")
 
 
 class BriefingSeries(Payload):
-    btc_24h: list[HourlyPrice] | None = Field(max_length=HOURS, description="Hours that are over, oldest first")
+    btc_24h: list[HourlyPrice] | None = Field(
+        max_length=HOURS, description="Bitcoin by the hour, hours that are over, oldest first; null: no source answered"
+    )
 
 
 class PremiumBriefing(TopLevel, Sparse):
-    sections: BriefingSections
-    series: BriefingSeries | None = Field(default=None, description="Only with history")
-    notes: dict[str, str]
+    sections: BriefingSections = Field(description="The sections that were asked for")
+    series: BriefingSeries | None = Field(default=None, description="Prices by the hour; absent without history=24h")
+    notes: dict[str, str] = Field(description="Remarks on units, times and indices")
 
 
 @tool(

@@ -54,62 +54,81 @@ NOTES = {
 
 
 class VelocityWindow(Payload):
-    created_within_days: int
-    active_within_days: int
+    created_within_days: int = Field(description="Age in days of the repositories in trending_repos")
+    active_within_days: int = Field(description="Days in which those of ai_ml_repos_active_30d were pushed to")
 
 
 class VelocityRepo(Payload):
-    full_name: str
-    description: str | None
-    url: str
-    language: str | None
-    topics: list[str] = Field(max_length=TOPICS)
-    license: str | None = Field(description="SPDX identifier")
-    owner: str
-    owner_type: OwnerType | None
-    stars: int
-    forks: int
-    open_issues: int
-    created_at: Timestamp
-    pushed_at: Timestamp | None
-    stars_24h: int | None = Field(description="Gained since a day ago, where it was counted then")
-    is_ai_ml: bool
+    full_name: str = Field(description="owner/name")
+    description: str | None = Field(description="The owner's description, cut at 200 characters; null: none")
+    url: str = Field(description="Page of the repository on GitHub")
+    language: str | None = Field(description="Language that GitHub finds most of; null: none")
+    topics: list[str] = Field(max_length=TOPICS, description="Topics that the owner chose, at most 10")
+    license: str | None = Field(description="SPDX identifier; null: none or not recognised")
+    owner: str = Field(description="Name of the owner")
+    owner_type: OwnerType | None = Field(description="Kind of owner; null: neither of the two")
+    stars: int = Field(description="Stars in all")
+    forks: int = Field(description="Forks in all")
+    open_issues: int = Field(description="Open issues and pull requests")
+    created_at: Timestamp = Field(description="When it was created")
+    pushed_at: Timestamp | None = Field(description="When it was last pushed to; null: not given")
+    stars_24h: int | None = Field(
+        description="Stars gained since our count of 22 to 26 hours before; null: there was none"
+    )
+    is_ai_ml: bool = Field(description="Whether name, description or topics have a word of our list about AI")
 
 
 class NewRepo(VelocityRepo):
-    age_days: float = Field(ge=1)
-    stars_per_day: float
+    age_days: float = Field(ge=1, description="Days since it was created, at least 1")
+    stars_per_day: float = Field(description="Stars by days of age: a mean over its life")
 
 
 class LanguageCount(Payload):
-    language: str = Field(description="unknown: GitHub names none")
-    count: int
-    total_stars: int
+    language: str = Field(description="Language; unknown: GitHub names none")
+    count: int = Field(description="Repositories in trending_repos")
+    total_stars: int = Field(description="Stars of these repositories together")
 
 
 class TopicCount(Payload):
-    topic: str
-    count: int
+    topic: str = Field(description="Topic")
+    count: int = Field(description="Repositories in trending_repos")
 
 
 class VelocityTotals(Payload):
-    trending_count: int | None
-    total_stars_in_trending: int | None
-    ai_ml_in_trending_count: int | None
-    ai_ml_share_percent: float | None
-    ai_ml_active_30d_count: int | None
-    languages_in_trending: int | None = Field(description="How many different ones are known")
-    auth_used: Literal["authenticated", "unauthenticated"]
+    trending_count: int | None = Field(description="Repositories in trending_repos; null: that search failed")
+    total_stars_in_trending: int | None = Field(description="Their stars together; null: that search failed")
+    ai_ml_in_trending_count: int | None = Field(description="Those about AI; null: that search failed")
+    ai_ml_share_percent: float | None = Field(
+        description="Their share, percent; null: the list is empty or its search failed"
+    )
+    ai_ml_active_30d_count: int | None = Field(
+        description="Repositories in ai_ml_repos_active_30d; null: that search failed"
+    )
+    languages_in_trending: int | None = Field(
+        description="Different languages that are known; null: that search failed"
+    )
+    auth_used: Literal["authenticated", "unauthenticated"] = Field(
+        description="Whether the searches were made with a token of GitHub"
+    )
 
 
 class PremiumCodeHostVelocity(TopLevel):
-    window: VelocityWindow
-    trending_repos: list[NewRepo] | None = Field(max_length=TRENDING, description="Most stars first")
-    ai_ml_repos_active_30d: list[VelocityRepo] | None = Field(max_length=ACTIVE, description="Most stars first")
-    by_language: list[LanguageCount] | None = Field(description="Of trending_repos")
-    by_topic: list[TopicCount] | None = Field(max_length=TOP_TOPICS, description="Of trending_repos")
-    aggregate: VelocityTotals
-    notes: dict[str, str]
+    window: VelocityWindow = Field(description="Days that the two lists look back")
+    trending_repos: list[NewRepo] | None = Field(
+        max_length=TRENDING, description="Created in the past 7 days, most stars first; null: the search failed"
+    )
+    ai_ml_repos_active_30d: list[VelocityRepo] | None = Field(
+        max_length=ACTIVE,
+        description="Topic llm, over 50 stars, lately pushed to, most stars first; null: the search failed",
+    )
+    by_language: list[LanguageCount] | None = Field(
+        description="trending_repos by language, most first; null: the search failed"
+    )
+    by_topic: list[TopicCount] | None = Field(
+        max_length=TOP_TOPICS, description="trending_repos by topic, the 20 most frequent; null: the search failed"
+    )
+    aggregate: VelocityTotals = Field(description="Counts over both lists")
+    notes: dict[str, str] = Field(description="Remarks on method and limits")
 
 
 class RepositoryMoment(NamedTuple):

@@ -46,43 +46,47 @@ ASSETS = {
 
 
 class AssetItem(Payload):
-    symbol: str
-    asset_class: AssetClass
-    observations: int = Field(ge=0, description="In the last 75 days")
-    first_date: dt.date | None
-    last_date: dt.date | None
-    source: str | None
+    symbol: str = Field(description="Our symbol of the asset")
+    asset_class: AssetClass = Field(description="Class of the asset; yields are also compared by differences")
+    observations: int = Field(ge=0, description="Published days in the last 75 days; 0: no source answered")
+    first_date: dt.date | None = Field(description="The first of these days; null: none")
+    last_date: dt.date | None = Field(description="The last of these days; null: none")
+    source: str | None = Field(description="provider:series; null: no source answered")
 
 
 class PairItem(Payload):
-    a: str
-    b: str
-    pearson_r: float = Field(ge=-1, le=1)
-    n_observations: int = Field(ge=LEAST, le=RETURNS, description="Returns")
-    relationship: Relationship
-    direction: Direction
-    pearson_r_yield_diff: float | None = Field(
-        ge=-1, le=1, description="Yields by first differences; only for pairs with a yield"
+    a: str = Field(description="Symbol of the first asset")
+    b: str = Field(description="Symbol of the second asset")
+    pearson_r: float = Field(ge=-1, le=1, description="Pearson's r of daily percentage changes, -1 to 1")
+    n_observations: int = Field(ge=LEAST, le=RETURNS, description="Returns that both have, at most 30")
+    relationship: Relationship = Field(
+        description="Our word for the size of r: weak from 0.2, moderate 0.4, strong 0.7"
     )
-    first_date: dt.date = Field(description="Of the returns")
-    last_date: dt.date
+    direction: Direction = Field(description="Sign of r; none below 0.05")
+    pearson_r_yield_diff: float | None = Field(
+        ge=-1, le=1, description="r with the changes of yields in percentage points; null: a pair without a yield"
+    )
+    first_date: dt.date = Field(description="Day of the first common return")
+    last_date: dt.date = Field(description="Day of the last common return")
 
 
 class SampleSize(Payload):
-    assets_requested: int
-    assets_with_data: int
-    pairs_computed: int
-    data_availability: dict[str, int] = Field(description="Observations by symbol")
+    assets_requested: int = Field(description="Assets compared")
+    assets_with_data: int = Field(description="Assets that a source answered for")
+    pairs_computed: int = Field(description="Pairs with at least ten common returns")
+    data_availability: dict[str, int] = Field(description="Published days by symbol")
 
 
 class CorrelationMatrix(TopLevel):
-    window: Literal["30d"]
-    method: str
-    assets: list[AssetItem]
+    window: Literal["30d"] = Field(description="Returns looked at, at most 30 days")
+    method: str = Field(description="How r is computed")
+    assets: list[AssetItem] = Field(description="The assets, in a fixed order")
     pairs: list[PairItem] = Field(description="Largest |r| first")
-    matrix: dict[str, dict[str, float | None]] = Field(description="pearson_r by symbol and symbol; null: no pair")
-    sample_size: SampleSize
-    notes: dict[str, str]
+    matrix: dict[str, dict[str, float | None]] = Field(
+        description="pearson_r by symbol and symbol; null: too few common returns"
+    )
+    sample_size: SampleSize = Field(description="How much the correlations rest on")
+    notes: dict[str, str] = Field(description="Remarks on dates, yields and significance")
 
 
 @tool(

@@ -61,48 +61,68 @@ Coins = Annotated[
 
 
 class CoinFigures(Payload):
-    symbol: str
-    name: str
-    price_usd: float = Field(gt=0)
-    change_1h_percent: float | None
-    change_24h_percent: float | None
-    change_7d_percent: float | None
-    market_cap: float | None = Field(description="USD")
-    volume_24h: float | None = Field(description="USD, all venues")
-    rank: int = Field(ge=1, description="By market value")
+    symbol: str = Field(description="Symbol of the coin")
+    name: str = Field(description="Name of the coin")
+    price_usd: float = Field(gt=0, description="Price in USD, over all venues")
+    change_1h_percent: float | None = Field(description="Change of the price in an hour, percent; null: not published")
+    change_24h_percent: float | None = Field(
+        description="Change of the price in 24 hours, percent; null: not published"
+    )
+    change_7d_percent: float | None = Field(description="Change of the price in 7 days, percent; null: not published")
+    market_cap: float | None = Field(description="Price of all coins in circulation, USD; null: not published")
+    volume_24h: float | None = Field(description="Traded in 24 hours at all venues, USD; null: not published")
+    rank: int = Field(ge=1, description="Rank by market value, from 1")
 
 
 class GasFigures(Payload):
-    low_gwei: int = Field(ge=1)
-    standard_gwei: int
-    fast_gwei: int
-    base_fee_gwei: float | None
-    last_block: int | None
-    low_gwei_exact: float = Field(gt=0)
-    standard_gwei_exact: float
-    fast_gwei_exact: float
+    low_gwei: int = Field(ge=1, description="low_gwei_exact rounded up to whole gwei, at least 1")
+    standard_gwei: int = Field(description="standard_gwei_exact rounded up to whole gwei")
+    fast_gwei: int = Field(description="fast_gwei_exact rounded up to whole gwei")
+    base_fee_gwei: float | None = Field(
+        description="Base fee of the next block, gwei; null: the explorer does not give it"
+    )
+    last_block: int | None = Field(description="Newest block considered; null: the explorer does not give it")
+    low_gwei_exact: float = Field(
+        gt=0, description="Base fee plus a low tip (10th percentile of 20 blocks), or an explorer's slow price, gwei"
+    )
+    standard_gwei_exact: float = Field(
+        description="The same with a usual tip (median), or an explorer's average price, gwei"
+    )
+    fast_gwei_exact: float = Field(
+        description="The same with a high tip (90th percentile), or an explorer's fast price, gwei"
+    )
 
 
 class DayCandle(Payload):
     ts: int = Field(description="Start of the UTC day, Unix ms")
-    low: float
-    high: float
-    open: float
-    close: float
-    volume: float = Field(description="BTC")
+    low: float = Field(description="Lowest price of the day, USD")
+    high: float = Field(description="Highest price of the day, USD")
+    open: float = Field(description="First price of the day, USD")
+    close: float = Field(description="Last price of the day, USD")
+    volume: float = Field(description="Traded on that day, BTC")
 
 
 class DaySeries(Payload):
-    btc_30d: list[DayCandle] | None = Field(max_length=DAYS, description="Days that are over, oldest first")
+    btc_30d: list[DayCandle] | None = Field(
+        max_length=DAYS, description="Bitcoin by day, days that are over, oldest first; null: no source answered"
+    )
 
 
 class PremiumCryptoDeep(TopLevel, Sparse):
-    coins_top50: list[CoinFigures] | None = Field(max_length=COINS, description="Largest first")
-    exchange_top20_usdt: list[PairFigures] | None = Field(max_length=PAIRS, description="Most traded first")
-    network_btc: BitcoinNetwork | None
-    eth_gas: GasFigures | None
-    series: DaySeries | None = Field(default=None, description="Only with history")
-    notes: dict[str, str]
+    coins_top50: list[CoinFigures] | None = Field(
+        max_length=COINS, description="Coins by market value, largest first; null: no source answered"
+    )
+    exchange_top20_usdt: list[PairFigures] | None = Field(
+        max_length=PAIRS, description="Pairs of one exchange, most traded first; null: no source answered"
+    )
+    network_btc: BitcoinNetwork | None = Field(
+        description="State of the Bitcoin network; null: no source answered, or `coins` found none"
+    )
+    eth_gas: GasFigures | None = Field(
+        description="Price of gas on Ethereum; null: no source answered, or `coins` found none"
+    )
+    series: DaySeries | None = Field(default=None, description="Candles by day; absent without history=30d")
+    notes: dict[str, str] = Field(description="Remarks on venue, rounding and units")
 
 
 @tool(

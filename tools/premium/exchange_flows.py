@@ -48,55 +48,59 @@ Bias = Literal["inflow_dominant", "outflow_dominant", "balanced"]
 
 
 class ExchangeFlow(Payload):
-    exchange: str
-    inflow_eth: float
-    outflow_eth: float
-    net_eth: float = Field(description="Inflow less outflow")
-    inflow_count: int
-    outflow_count: int
-    inflow_usd: int | None
-    outflow_usd: int | None
-    net_usd: int | None
+    exchange: str = Field(description="Exchange, by the label of its wallets")
+    inflow_eth: float = Field(description="Received from others, ETH")
+    outflow_eth: float = Field(description="Paid to others, ETH")
+    net_eth: float = Field(description="Inflow less outflow, ETH")
+    inflow_count: int = Field(description="Transfers received from others")
+    outflow_count: int = Field(description="Transfers paid to others")
+    inflow_usd: int | None = Field(description="inflow_eth in USD; null: no price")
+    outflow_usd: int | None = Field(description="outflow_eth in USD; null: no price")
+    net_usd: int | None = Field(description="net_eth in USD; null: no price")
 
 
 class FlowTransfer(Payload):
-    tx_hash: str
-    direction: Direction = Field(description="Internal ones are not listed")
+    tx_hash: str = Field(description="Hash of the transaction")
+    direction: Direction = Field(description="As seen from `exchange`; internal ones are not listed")
     exchange: str = Field(description="The one that receives or pays; between two, the one that pays")
-    counterparty: str | None = Field(description="The other address; null: a contract was made")
-    counterparty_exchange: str | None
-    value_eth: float = Field(ge=LEAST_ETH)
-    value_usd: int | None
-    block_number: int
-    block_time: Timestamp
-    explorer_url: str
+    counterparty: str | None = Field(description="The other address; null: a contract was created")
+    counterparty_exchange: str | None = Field(
+        description="Exchange of the other address; null: it is none that is known"
+    )
+    value_eth: float = Field(ge=LEAST_ETH, description="Amount, ETH")
+    value_usd: int | None = Field(description="Amount in USD; null: no price")
+    block_number: int = Field(description="Number of the block")
+    block_time: Timestamp = Field(description="Time of the block")
+    explorer_url: str = Field(description="Page of the transaction on Etherscan")
 
 
 class FlowTotals(Payload):
-    transfer_count: int = Field(description="Inflows and outflows")
-    inter_exchange_count: int
-    total_inflow_eth: float
-    total_outflow_eth: float
-    net_flow_eth: float
-    net_flow_usd: int | None
-    bias: Bias
+    transfer_count: int = Field(description="Inflows and outflows of all exchanges")
+    inter_exchange_count: int = Field(description="Transfers between two exchanges, which are in no other sum")
+    total_inflow_eth: float = Field(description="Inflow of all exchanges, ETH")
+    total_outflow_eth: float = Field(description="Outflow of all exchanges, ETH")
+    net_flow_eth: float = Field(description="Inflow less outflow, ETH")
+    net_flow_usd: int | None = Field(description="net_flow_eth in USD; null: no price")
+    bias: Bias = Field(description="Which way the net flow leans, by our rule in `threshold`")
 
 
 class FlowThreshold(Payload):
-    min_eth: int
-    balanced_rule: str
-    rationale: str
+    min_eth: int = Field(description="Smallest transfer that counts, ETH")
+    balanced_rule: str = Field(description="When the bias is called balanced")
+    rationale: str = Field(description="Why this smallest transfer")
 
 
 class PremiumExchangeFlows(TopLevel):
-    spot_eth_usd: float | None
-    blocks_scanned: list[ScannedBlock] = Field(description="Newest first")
+    spot_eth_usd: float | None = Field(description="Price of one ETH, USD; null: no source answered")
+    blocks_scanned: list[ScannedBlock] = Field(description="Blocks that were read, newest first")
     flows_by_exchange: list[ExchangeFlow] = Field(description="All tracked, largest net flow first")
-    recent_transfers: list[FlowTransfer] = Field(max_length=MOST, description="Newest block first, largest first in it")
-    aggregate: FlowTotals
-    threshold: FlowThreshold
-    exchanges_tracked: list[str]
-    notes: dict[str, str]
+    recent_transfers: list[FlowTransfer] = Field(
+        max_length=MOST, description="Newest block first, the largest of a block first"
+    )
+    aggregate: FlowTotals = Field(description="Sums over all exchanges")
+    threshold: FlowThreshold = Field(description="What counts, and why")
+    exchanges_tracked: list[str] = Field(description="Exchanges whose wallets are known")
+    notes: dict[str, str] = Field(description="Remarks on scope and labels")
 
 
 class Flow(NamedTuple):

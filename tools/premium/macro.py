@@ -41,79 +41,97 @@ KINDS: dict[Kind, str] = {"spot": "spot", "token": "a token for one ounce", "fut
 
 
 class DatedValue(Payload):
-    date: dt.date
-    value: float
+    date: dt.date = Field(description="The day, or the first day of the period, that the value is for")
+    value: float = Field(description="Value as published")
 
 
 class EconomicFigure(Sparse):
-    value: float | None = Field(description="Newest published")
+    value: float | None = Field(description="Newest published value, in `unit`; null: not published")
     date: dt.date = Field(description="The day, or the first day of the month or quarter, it is for")
     source: str = Field(description="provider:series")
-    unit: str
+    unit: str = Field(description="Unit of the value")
     series: list[DatedValue] | None = Field(
-        default=None, max_length=LONGEST, description="Only with history: newest 30 at its own frequency, oldest first"
+        default=None,
+        max_length=LONGEST,
+        description="Newest 30 at its own frequency, oldest first; absent without history=30d",
     )
 
 
 class EconomicFigures(Payload):
-    fed_rate: EconomicFigure | None
-    cpi: EconomicFigure | None
-    unemployment: EconomicFigure | None
-    gdp_growth: EconomicFigure | None
-    treasury_10y: EconomicFigure | None
+    fed_rate: EconomicFigure | None = Field(
+        description="Effective federal funds rate, percent; null: no publisher answered"
+    )
+    cpi: EconomicFigure | None = Field(
+        description="Consumer prices (CPI-U), all items, seasonally adjusted index; null: no publisher answered"
+    )
+    unemployment: EconomicFigure | None = Field(
+        description="Unemployment (U-3), seasonally adjusted, percent; null: no publisher answered"
+    )
+    gdp_growth: EconomicFigure | None = Field(
+        description="Real GDP against the quarter before, as an annual rate, percent; null: no publisher answered"
+    )
+    treasury_10y: EconomicFigure | None = Field(
+        description="Par yield of 10-year Treasuries, percent; null: no publisher answered"
+    )
 
 
 class DollarRates(Sparse):
-    base: Literal["USD"]
-    date: dt.date
-    rates: dict[str, float] = Field(description="EUR, JPY, GBP, CHF per dollar")
-    kind: Literal["ecb_reference", "market_mid"]
+    base: Literal["USD"] = Field(description="Currency that the rates are for one unit of")
+    date: dt.date = Field(description="Newest published day")
+    rates: dict[str, float] = Field(description="Units of EUR, JPY, GBP and CHF per dollar")
+    kind: Literal["ecb_reference", "market_mid"] = Field(
+        description="ecb_reference: the ECB's daily fixing; market_mid: mid-market"
+    )
     series: dict[str, list[DatedValue]] | None = Field(
-        default=None, description="Only with history: newest 30 published days by currency, oldest first"
+        default=None, description="Newest 30 published days by currency, oldest first; absent without history=30d"
     )
 
 
 class GoldPriced(Payload):
-    price_usd: float = Field(gt=0, description="Troy ounce")
-    source: str
-    as_of: Timestamp
+    price_usd: float = Field(gt=0, description="Price of a troy ounce, USD")
+    source: str = Field(description="provider:series")
+    as_of: Timestamp = Field(description="Time of the price")
 
 
 class CommodityPriced(Payload):
-    price_usd: float = Field(description="Barrel of oil, million Btu of gas")
-    date: dt.date
-    source: str
+    price_usd: float = Field(description="Price of a barrel of oil or a million Btu of gas, USD")
+    date: dt.date = Field(description="The day that the price is for, often a week ago")
+    source: str = Field(description="provider:series")
 
 
 class Commodities(Payload):
-    gold: GoldPriced | None
+    gold: GoldPriced | None = Field(
+        description="Spot, a token for an ounce or the nearest future, as `notes` says; null: no source answered"
+    )
     silver: GoldPriced | None = Field(description="Always null: there is no source")
-    oil: CommodityPriced | None
-    nat_gas: CommodityPriced | None
+    oil: CommodityPriced | None = Field(description="West Texas Intermediate; null: no source answered")
+    nat_gas: CommodityPriced | None = Field(description="Natural gas at Henry Hub; null: no source answered")
 
 
 class MarketFigure(Payload):
-    price: float = Field(gt=0)
-    change: float = Field(description="Against the previous close")
-    change_percent: float
-    as_of: Timestamp | None
-    source: str
-    freshness: Freshness
+    price: float = Field(gt=0, description="Last price, USD; points for the VIX")
+    change: float = Field(description="price less the previous close")
+    change_percent: float = Field(description="Change against the previous close, percent")
+    as_of: Timestamp | None = Field(description="Time of the price; null: the provider does not give it")
+    source: str = Field(description="provider:symbol")
+    freshness: Freshness = Field(
+        description="Whether the price is current, delayed or the last close, as far as the provider says"
+    )
 
 
 class Markets(Payload):
-    spy: MarketFigure | None
-    dia: MarketFigure | None
-    qqq: MarketFigure | None
-    vix: MarketFigure | None
+    spy: MarketFigure | None = Field(description="Fund of the S&P 500; null: no source answered")
+    dia: MarketFigure | None = Field(description="Fund of the Dow; null: no source answered")
+    qqq: MarketFigure | None = Field(description="Fund of the Nasdaq 100; null: no source answered")
+    vix: MarketFigure | None = Field(description="Cboe's index of expected volatility; null: no source answered")
 
 
 class PremiumMacro(TopLevel):
-    economic: EconomicFigures
-    forex: DollarRates | None
-    commodities: Commodities
-    markets: Markets
-    notes: dict[str, str]
+    economic: EconomicFigures = Field(description="U.S. figures")
+    forex: DollarRates | None = Field(description="Dollar rates; null: no source answered")
+    commodities: Commodities = Field(description="Gold, oil and gas")
+    markets: Markets = Field(description="Three funds and the VIX")
+    notes: dict[str, str] = Field(description="Remarks on dates, kinds of price and licences")
 
 
 SOURCES = tuple(

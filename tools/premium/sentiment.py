@@ -37,65 +37,75 @@ FOLLOW_S = 100.0  # one board of Reddit a composition: each of the four is read 
 
 class CryptoFearGreed(Payload):
     value: int = Field(ge=0, le=100, description="0 extreme fear, 100 extreme greed")
-    label: str
-    source: IndexName
+    label: str = Field(description="The publisher's word for the value")
+    source: IndexName = Field(description="Publisher of the index; two publishers' values are not comparable")
 
 
 class VolatilityIndex(Payload):
-    value: float = Field(gt=0)
-    change_percent: float = Field(description="Against the close before")
-    label: VixLabel
-    source: str
+    value: float = Field(gt=0, description="The VIX, points")
+    change_percent: float = Field(description="Change against the close before, percent")
+    label: VixLabel = Field(description="Our word for the value: low_volatility below 15, normal 25, elevated 40")
+    source: str = Field(description="provider:symbol")
 
 
 class MarketIndices(Payload):
-    crypto_fear_greed: CryptoFearGreed | None
-    stocks_vix: VolatilityIndex | None
+    crypto_fear_greed: CryptoFearGreed | None = Field(
+        description="Fear & Greed of the crypto market; null: no source answered"
+    )
+    stocks_vix: VolatilityIndex | None = Field(
+        description="Expected volatility of U.S. shares; null: no source answered"
+    )
 
 
 class SampleHeadline(Payload):
-    title: str
-    url: str | None
-    source: str
-    sentiment_signal: Signal
+    title: str = Field(description="Headline, third-party text")
+    url: str | None = Field(description="Address of the article; null: none")
+    source: str = Field(description="Publisher")
+    sentiment_signal: Signal = Field(description="Tone of this headline by our words: above 0.1 +, below -0.1 -")
 
 
 class TickerTalk(Payload):
-    symbol: str
-    asset_class: AssetClass
-    mention_count_24h: int = Field(ge=1)
-    sources: dict[str, int] = Field(description="Mentions by publisher")
-    sentiment_score: float = Field(ge=-1, le=1, description="Mean over the headlines that name it")
-    sentiment_label: Label
-    sample_headlines: list[SampleHeadline] = Field(max_length=said.SAMPLES)
-    confidence: Confidence = Field(description="By the number of mentions")
+    symbol: str = Field(description="Ticker")
+    asset_class: AssetClass = Field(description="Class of the ticker")
+    mention_count_24h: int = Field(ge=1, description="Headlines of 24 hours that name it")
+    sources: dict[str, int] = Field(description="Headlines that name it, by publisher")
+    sentiment_score: float = Field(ge=-1, le=1, description="Mean tone of these headlines, -1 to 1")
+    sentiment_label: Label = Field(
+        description="Our word for the score: neutral from -0.1 to 0.1, moderately_ up to 0.3"
+    )
+    sample_headlines: list[SampleHeadline] = Field(
+        max_length=said.SAMPLES, description="Up to three, the clearest in tone first"
+    )
+    confidence: Confidence = Field(description="By the number of mentions: low below 3, medium below 10")
 
 
 class MarketSignal(Payload):
-    question: str
-    yes_probability: float | None = Field(ge=0, le=1)
-    volume_24h: float = Field(ge=0, description="USD")
-    url: str | None
+    question: str = Field(description="The question, in the market's words")
+    yes_probability: float | None = Field(
+        ge=0, le=1, description="Price of yes as a probability, 0-1; of Kalshi the last trade; null: no price"
+    )
+    volume_24h: float = Field(ge=0, description="Traded in 24 hours, USD; of Kalshi contracts times the last price")
+    url: str | None = Field(description="Page of the market; null: none")
 
 
 class HeadlineSample(Payload):
     headlines_scanned: int = Field(ge=0, description="Of the window, each story once, with or without a ticker")
-    tickers_with_mentions: int = Field(ge=0)
+    tickers_with_mentions: int = Field(ge=0, description="Tickers of our list that some headline names")
     sources_ok: int = Field(ge=0, description="Headline feeds that answered")
     sources_failed: int = Field(ge=0, description="Headline feeds that were asked and gave nothing, as in _meta")
-    window_hours: int
+    window_hours: int = Field(description="Hours that the headlines are from")
 
 
 class PremiumSentiment(TopLevel):
-    market_indices: MarketIndices
+    market_indices: MarketIndices = Field(description="Two indices of mood")
     trending: list[TickerTalk] | None = Field(
-        max_length=SHOWN, description="Most named first; null: too few headlines to tell"
+        max_length=SHOWN, description="Most named tickers first; null: too few headlines to tell"
     )
     prediction_markets_signals: list[MarketSignal] | None = Field(
-        max_length=MARKETS_SHOWN, description="Markets about money, most traded first"
+        max_length=MARKETS_SHOWN, description="Markets about money, most traded first; null: no source answered"
     )
-    sample_size: HeadlineSample
-    notes: dict[str, str]
+    sample_size: HeadlineSample = Field(description="How much the tones rest on")
+    notes: dict[str, str] = Field(description="Remarks on scoring, sources and labels")
 
 
 @tool(

@@ -38,74 +38,80 @@ RATIONALE = (
 
 
 class SpotPrices(Payload):
-    btc_usd: float | None
-    eth_usd: float | None
+    btc_usd: float | None = Field(description="Price of one BTC, USD; null: no source answered")
+    eth_usd: float | None = Field(description="Price of one ETH, USD; null: no source answered")
 
 
 class BtcWhale(Payload):
-    tx_hash: str
-    value_btc: float = Field(ge=LEAST_BTC, description="Paid to others, change removed unless a warning says otherwise")
-    value_btc_total: float = Field(description="All outputs, change included")
-    value_usd: int | None
-    fee_sats: int | None
-    vsize: int | None
-    fee_sat_per_vb: float | None
-    first_seen: Timestamp
+    tx_hash: str = Field(description="Hash of the transaction")
+    value_btc: float = Field(
+        ge=LEAST_BTC, description="Paid to others, BTC, change removed unless a warning says otherwise"
+    )
+    value_btc_total: float = Field(description="All outputs, change included, BTC")
+    value_usd: int | None = Field(description="value_btc in USD; null: no price")
+    fee_sats: int | None = Field(description="Fee of the whole transaction, satoshi; null: not given")
+    vsize: int | None = Field(description="Size, virtual bytes; null: not given")
+    fee_sat_per_vb: float | None = Field(
+        description="Fee by size, satoshi per virtual byte; null: one of them is not given"
+    )
+    first_seen: Timestamp = Field(description="When the explorer, or we, first saw it")
     confirmed: Literal[False] = Field(description="It waited for a block when it was seen")
-    explorer_url: str
+    explorer_url: str = Field(description="Page of the transaction on mempool.space")
 
 
 class EthWhale(Payload):
     model_config = ConfigDict(serialize_by_alias=True, validate_by_name=True)
 
-    tx_hash: str
-    sender: str = Field(alias="from")
-    to: str | None = Field(description="Null: it made a contract")
-    from_label: str | None = Field(description="The exchange, where the wallet is a known one")
-    to_label: str | None
-    value_eth: float = Field(ge=LEAST_ETH)
-    value_usd: int | None
-    block_number: int
-    block_time: Timestamp
-    confirmed: Literal[True]
-    explorer_url: str
+    tx_hash: str = Field(description="Hash of the transaction")
+    sender: str = Field(alias="from", description="Address that paid")
+    to: str | None = Field(description="Address that received; null: a contract was created")
+    from_label: str | None = Field(description="Exchange that paid; null: no wallet that is known")
+    to_label: str | None = Field(description="Exchange that received; null: no wallet that is known")
+    value_eth: float = Field(ge=LEAST_ETH, description="Amount, ETH")
+    value_usd: int | None = Field(description="Amount in USD; null: no price")
+    block_number: int = Field(description="Number of the block")
+    block_time: Timestamp = Field(description="Time of the block")
+    confirmed: Literal[True] = Field(description="It is in a block")
+    explorer_url: str = Field(description="Page of the transaction on Etherscan")
 
 
 class NewestBlock(Payload):
-    number: int
-    time: Timestamp
+    number: int = Field(description="Number of the block")
+    time: Timestamp = Field(description="Time of the block")
 
 
 class WhaleTotals(Payload):
     """Of all that was found, also where the list is cut."""
 
-    btc_whale_count: int | None
-    btc_whale_total_btc: float | None
-    btc_whale_total_usd: int | None
-    eth_whale_count: int | None
-    eth_whale_total_eth: float | None
-    eth_whale_total_usd: int | None
+    btc_whale_count: int | None = Field(description="Large bitcoin transactions found; null: not read")
+    btc_whale_total_btc: float | None = Field(description="Their value_btc together; null: not read")
+    btc_whale_total_usd: int | None = Field(description="The same in USD; null: not read, or no price")
+    eth_whale_count: int | None = Field(description="Large Ether transfers found; null: not read")
+    eth_whale_total_eth: float | None = Field(description="Their ETH together; null: not read")
+    eth_whale_total_usd: int | None = Field(description="The same in USD; null: not read, or no price")
 
 
 class Thresholds(Payload):
-    btc_min_btc: int
-    eth_min_eth: int
-    btc_sample_txs: int = Field(ge=0, description="Transactions seen in the window")
-    btc_window_s: int = Field(ge=0, description="How long they have been watched, at most 1800")
-    rationale: str
+    btc_min_btc: int = Field(description="Smallest bitcoin transaction listed, BTC")
+    eth_min_eth: int = Field(description="Smallest Ether transfer listed, ETH")
+    btc_sample_txs: int = Field(ge=0, description="Transactions seen in the window, large or not")
+    btc_window_s: int = Field(ge=0, description="Seconds that they have been watched, at most 1800")
+    rationale: str = Field(description="Why these smallest amounts")
 
 
 class PremiumWhales(TopLevel):
-    spot_prices: SpotPrices
-    btc_whales_unconfirmed: list[BtcWhale] | None = Field(max_length=MOST_BTC, description="Largest first")
-    eth_whales_latest_block: list[EthWhale] | None = Field(
-        max_length=MOST_ETH, description="In the blocks scanned, largest first"
+    spot_prices: SpotPrices = Field(description="Prices that the dollar values are computed with")
+    btc_whales_unconfirmed: list[BtcWhale] | None = Field(
+        max_length=MOST_BTC, description="Not in a block when seen, largest first; null: no source answered"
     )
-    eth_block: NewestBlock | None = Field(description="The newest one scanned")
-    eth_blocks_scanned: list[ScannedBlock]
-    aggregate: WhaleTotals
-    thresholds: Thresholds
-    notes: dict[str, str]
+    eth_whales_latest_block: list[EthWhale] | None = Field(
+        max_length=MOST_ETH, description="In the blocks scanned, largest first; null: no source answered"
+    )
+    eth_block: NewestBlock | None = Field(description="Newest block scanned; null: none could be read")
+    eth_blocks_scanned: list[ScannedBlock] = Field(description="Blocks that were read, newest first")
+    aggregate: WhaleTotals = Field(description="Counts and sums of all that was found, also where a list is cut")
+    thresholds: Thresholds = Field(description="What counts, and why")
+    notes: dict[str, str] = Field(description="Remarks on sample, change and labels")
 
 
 class LargeTransfer(NamedTuple):

@@ -65,73 +65,79 @@ Since = Annotated[
 
 
 class QuakeFacts(Payload):
-    id: str
-    magnitude: float
-    place: str
-    depth_km: float | None
-    lat: float | None
-    lon: float | None
-    tsunami: bool | None = Field(description="Null: the source has no such flag")
-    mag_type: str | None
-    url: str | None
-    updated: Timestamp | None
+    id: str = Field(description="The network's id of the event")
+    magnitude: float = Field(description="Magnitude on the network's preferred scale")
+    place: str = Field(description="Place, as the network names it")
+    depth_km: float | None = Field(description="Depth of the focus, kilometres; null: not published")
+    lat: float | None = Field(description="Degrees north; null: not published")
+    lon: float | None = Field(description="Degrees east; null: not published")
+    tsunami: bool | None = Field(
+        description="USGS's flag for large events in oceanic regions, no warning of a tsunami; null: not given (EMSC)"
+    )
+    mag_type: str | None = Field(description="Scale of the magnitude, such as mww or ml; null: not published")
+    url: str | None = Field(description="The network's page of the event; null: none")
+    updated: Timestamp | None = Field(description="When the network last changed the event; null: not given")
 
 
 class StoryFacts(Payload):
-    id: int
-    title: str
-    url: str
-    points: int
-    num_comments: int | None
-    author: str | None
-    created_at: Timestamp
-    first_seen_at: Timestamp
+    id: int = Field(description="Hacker News's id of the story")
+    title: str = Field(description="Title of the story")
+    url: str = Field(description="The article, or the discussion for text posts")
+    points: int = Field(description="Points on Hacker News")
+    num_comments: int | None = Field(description="Comments on Hacker News; null: not given")
+    author: str | None = Field(description="Who submitted it; null: not given")
+    created_at: Timestamp = Field(description="When it was submitted")
+    first_seen_at: Timestamp = Field(description="When we first saw it on the front page")
 
 
 class MarketFacts(Payload):
-    id: str
-    question: str
-    yes_probability: float = Field(ge=0, le=1)
-    change_1h: float | None = Field(description="Of yes_probability; null for some markets opened within the hour")
-    volume_24h: float = Field(ge=0, description="USD")
-    url: str | None
-    source: str
+    id: str = Field(description="The market place's id")
+    question: str = Field(description="The question, in the market's words")
+    yes_probability: float = Field(
+        ge=0, le=1, description="Price of yes as a probability, 0-1; of Kalshi the last trade"
+    )
+    change_1h: float | None = Field(
+        description="Change of yes_probability in an hour; null for some markets opened within the hour"
+    )
+    volume_24h: float = Field(ge=0, description="Traded in 24 hours, USD; of Kalshi contracts times the last price")
+    url: str | None = Field(description="Page of the market; null: none")
+    source: str = Field(description="Market place: Polymarket or Kalshi")
 
 
 class LaunchFacts(Payload):
-    id: str
-    name: str
-    mission: str | None
-    vehicle: str | None
-    provider: str | None
-    status: str
-    net: Timestamp = Field(description="No earlier than")
-    window: Literal["recent", "upcoming"]
-    pad: str | None
-    url: str | None
+    id: str = Field(description="The list's id of the launch")
+    name: str = Field(description="Vehicle and mission, as listed")
+    mission: str | None = Field(description="Name of the mission; null: not given")
+    vehicle: str | None = Field(description="Rocket; null: not given")
+    provider: str | None = Field(description="Company or agency that launches; null: not given")
+    status: str = Field(description="State in the list's words")
+    net: Timestamp = Field(description="Time of the launch: no earlier than")
+    window: Literal["recent", "upcoming"] = Field(description="recent: the time is past; upcoming: it is ahead")
+    pad: str | None = Field(description="Launch pad; null: not given")
+    url: str | None = Field(description="Entry of the launch in the list; null: none")
 
 
 class Event(Payload):
-    type: EventType
-    timestamp: Timestamp
-    severity: Severity
-    data: QuakeFacts | StoryFacts | MarketFacts | LaunchFacts = Field(description="By type")
+    type: EventType = Field(description="Kind of event")
+    timestamp: Timestamp = Field(description="Time of the event; which one depends on the type, as `notes` says")
+    severity: Severity = Field(description="Our word for how large it is, by the rules in `notes`")
+    data: QuakeFacts | StoryFacts | MarketFacts | LaunchFacts = Field(description="Facts of the event, by type")
 
 
 class DeltaSample(Payload):
-    events_in_rolling_hour: int = Field(ge=0)
-    events_after_since_filter: int = Field(ge=0)
+    events_in_rolling_hour: int = Field(ge=0, description="Events of the past hour, launches ahead included")
+    events_after_since_filter: int = Field(ge=0, description="Those after `since`")
     sources_ok: int = Field(ge=0, description="Sources that gave something")
     sources_failed: int = Field(ge=0, description="Sources that were asked and gave nothing, as in _meta")
 
 
 class PremiumWorldDeltas(TopLevel):
-    since: Timestamp
-    since_clamped: bool
+    since: Timestamp = Field(description="Time after which events are listed")
+    since_clamped: bool = Field(description="True: `since` was given as more than an hour ago")
     events: list[Event] = Field(description="Latest first, launches ahead included")
     counts: dict[str, int] = Field(description="Events listed, by type; a type whose sources failed is absent")
-    sample_size: DeltaSample
-    notes: dict[str, str]
+    sample_size: DeltaSample = Field(description="How many events and sources this rests on")
+    notes: dict[str, str] = Field(description="Remarks on windows, types and severity")
 
 
 @tool(

@@ -42,16 +42,18 @@ Tools = Annotated[list[str], Field(max_length=100)]
 
 
 class AllowanceRecord(Payload):
-    id: str
-    name: str
-    credits: int = Field(ge=1, description="The cap in all")
-    spent: int = Field(ge=0, description="Charged and reserved so far, less what was given back")
+    id: str = Field(description="The id of the allowance")
+    name: str = Field(description="Your name for it")
+    credits: int = Field(ge=1, description="Most credits it may ever spend")
+    spent: int = Field(ge=0, description="Credits charged and reserved so far, less what was given back")
     spent_today: int = Field(ge=0, description="The same of this UTC day")
-    credits_per_day: int | None = Field(description="The cap per UTC day; null: none")
-    expires_at: Timestamp | None
+    credits_per_day: int | None = Field(description="Most credits per UTC day; null: no such cap")
+    expires_at: Timestamp | None = Field(description="When it ends; null: never")
     tools: list[str] | None = Field(description="The tools it may call that cost credits; null: all")
-    state: Literal["active", "exhausted", "expired", "revoked"]
-    created_at: Timestamp
+    state: Literal["active", "exhausted", "expired", "revoked"] = Field(
+        description="active: it pays; exhausted: the cap is spent; expired: its end is over; revoked: ended by you"
+    )
+    created_at: Timestamp = Field(description="When it was made")
     last_used_at: Timestamp | None = Field(description="When it last spent; null: never")
     service: str | None = Field(description="The service where it was made, at which alone it pays; null: everywhere")
 

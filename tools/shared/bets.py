@@ -16,16 +16,22 @@ SUM_TOLERANCE = 0.05
 
 
 class BetItem(Payload):
-    question: str
-    yes_percent: float = Field(ge=0, le=100)
-    no_percent: float = Field(ge=0, le=100)
-    volume_usd: float = Field(ge=0, description="Past 24 hours")
-    source: str
-    url: str | None
-    ends_at: Timestamp | None
-    change_1h_points: float | None = Field(description="Of yes_percent")
-    change_24h_points: float | None
-    liquidity_usd: float | None
+    question: str = Field(description="The question, in the market's words")
+    yes_percent: float = Field(
+        ge=0, le=100, description="Price of yes as a probability, percent; of Kalshi the last trade"
+    )
+    no_percent: float = Field(ge=0, le=100, description="100 - yes_percent")
+    volume_usd: float = Field(ge=0, description="Traded in 24 hours, USD; of Kalshi contracts times the last price")
+    source: str = Field(description="Market place: Polymarket or Kalshi")
+    url: str | None = Field(description="Page of the market; null: none")
+    ends_at: Timestamp | None = Field(description="When trading is to end; null: not given")
+    change_1h_points: float | None = Field(
+        description="Change of yes_percent in an hour, percentage points; null: not given"
+    )
+    change_24h_points: float | None = Field(
+        description="Change of yes_percent in 24 hours, percentage points; null: not given"
+    )
+    liquidity_usd: float | None = Field(description="Orders that wait in the book, USD; null: not given")
 
 
 def markets() -> tuple[Fallback[tuple[Bet, ...]], ...]:

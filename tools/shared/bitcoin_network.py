@@ -25,29 +25,35 @@ NETWORK_SOURCES = (
 
 
 class FeeRates(Payload):
-    fastest: int = Field(ge=1)
-    half_hour: int
-    hour: int
-    economy: int
-    minimum: int
+    fastest: int = Field(ge=1, description="For the next block")
+    half_hour: int = Field(description="For a block within about half an hour")
+    hour: int = Field(description="For a block within about an hour")
+    economy: int = Field(description="For a block within about a day")
+    minimum: int = Field(
+        description="Least that enters mempool.space's mempool; of Blockstream the estimate for a week"
+    )
 
 
 class Hashrate(Payload):
-    current_eh_s: float = Field(gt=0, description="Exahashes a second")
-    current_difficulty: float
+    current_eh_s: float = Field(
+        gt=0, description="Exahashes a second: mean of a week at mempool.space, of a day at Blockchain.com"
+    )
+    current_difficulty: float = Field(description="Difficulty of the network")
 
 
 class WaitingTransactions(Payload):
-    count: int
-    vsize: int
-    total_fee_sat: int
+    count: int = Field(description="Transactions that wait for a block")
+    vsize: int = Field(description="Their size, virtual bytes")
+    total_fee_sat: int = Field(description="Their fees, satoshi")
 
 
 class BitcoinNetwork(Payload):
-    block_height: int | None
-    fees_sat_per_vb: FeeRates | None
-    hashrate: Hashrate | None
-    mempool: WaitingTransactions | None
+    block_height: int | None = Field(description="Number of the newest block; null: no source answered")
+    fees_sat_per_vb: FeeRates | None = Field(
+        description="Recommended fees, satoshi per virtual byte, rounded up to at least 1; null: no source answered"
+    )
+    hashrate: Hashrate | None = Field(description="Mining power; null: no source answered")
+    mempool: WaitingTransactions | None = Field(description="What waits for a block; null: no source answered")
 
 
 def network_chains(section: str) -> dict[str, tuple[Fallback[Any], ...]]:

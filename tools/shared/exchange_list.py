@@ -29,14 +29,18 @@ LIST_SOURCES = (binance.TICKERS_24H, kraken.ASSET_PAIRS, kraken.TICKER_ALL, okx.
 
 
 class PairFigures(Payload):
-    pair: str = Field(examples=["BTC-USDT"])
-    price: float = Field(gt=0)
-    change_24h_percent: float | None
-    volume_24h: float = Field(description="In the quote currency; of Kraken in USD over the coin's pairs")
-    high_24h: float
-    low_24h: float
-    trades_24h: int | None
-    venue: str
+    pair: str = Field(examples=["BTC-USDT"], description="coin-currency")
+    price: float = Field(gt=0, description="Last price, in the second currency")
+    change_24h_percent: float | None = Field(
+        description="Change in 24 hours, percent; of Kraken that at OKX or over all venues; null: not known"
+    )
+    volume_24h: float = Field(
+        description="Traded in 24 hours, in the second currency; of Kraken in USD over the coin's pairs"
+    )
+    high_24h: float = Field(description="Highest price in 24 hours, in the second currency")
+    low_24h: float = Field(description="Lowest price in 24 hours, in the second currency")
+    trades_24h: int | None = Field(description="Trades in 24 hours; null: OKX does not publish them")
+    venue: str = Field(description="Exchange")
 
 
 class Pair(NamedTuple):

@@ -35,14 +35,14 @@ SOURCES = (FRONT_PAGE, TOP_IDS, ITEM)
 
 class StoryItem(Payload):
     rank: int = Field(description="Place on the page, from 1")
-    id: int
-    title: str
+    id: int = Field(description="Hacker News's id of the story")
+    title: str = Field(description="Title of the story")
     url: str = Field(description="The article, or the discussion for text posts")
-    score: int
-    comments: int
-    author: str | None
-    time: Timestamp = Field(description="When submitted")
-    discussion_url: str
+    score: int = Field(description="Points on Hacker News")
+    comments: int = Field(description="Comments on Hacker News")
+    author: str | None = Field(description="Who submitted it; null: not given")
+    time: Timestamp = Field(description="When it was submitted")
+    discussion_url: str = Field(description="Its page on Hacker News")
 
 
 async def proved_page(reading: FallbackReader) -> tuple[Story, ...]:

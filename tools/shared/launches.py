@@ -20,24 +20,28 @@ _LAST = datetime.max.replace(tzinfo=UTC)
 
 
 class LaunchItem(Payload):
-    id: str
-    name: str
-    provider: str | None
-    vehicle: str | None
-    mission: str | None
-    mission_type: str | None
-    status: str
-    status_code: str | None = Field(examples=["Go", "TBC", "TBD"])
-    scheduled_time: Timestamp | None = Field(description="No earlier than")
-    time_precision: Precision
-    window_start: Timestamp | None
-    window_end: Timestamp | None
-    pad: str | None
-    location: str | None
-    lat: float | None = Field(description="Of the pad, in degrees; null from the fallback")
-    lon: float | None = Field(description="Of the pad, in degrees; null from the fallback")
-    url: str | None
-    date_text: str | None = Field(description="The date in words, from the fallback only")
+    id: str = Field(description="The list's id of the launch")
+    name: str = Field(description="Vehicle and mission, as listed")
+    provider: str | None = Field(description="Company or agency that launches; null: not given")
+    vehicle: str | None = Field(description="Rocket; null: not given")
+    mission: str | None = Field(description="Name of the mission; null: not given")
+    mission_type: str | None = Field(
+        description="Purpose in Launch Library's words; null: not given, or from the fallback"
+    )
+    status: str = Field(description="State in Launch Library's words; of the fallback Scheduled")
+    status_code: str | None = Field(
+        examples=["Go", "TBC", "TBD"], description="Launch Library's short form of the state; null from the fallback"
+    )
+    scheduled_time: Timestamp | None = Field(description="No earlier than, UTC; null: no exact time from the fallback")
+    time_precision: Precision = Field(description="How much of scheduled_time is known; unknown: it may mean little")
+    window_start: Timestamp | None = Field(description="When the launch window opens; null: not given")
+    window_end: Timestamp | None = Field(description="When the launch window closes; null: not given")
+    pad: str | None = Field(description="Launch pad; null: not given")
+    location: str | None = Field(description="Launch site; null: not given")
+    lat: float | None = Field(description="Degrees north of the pad; null from the fallback")
+    lon: float | None = Field(description="Degrees east of the pad; null from the fallback")
+    url: str | None = Field(description="Entry of the launch in the list; null: none")
+    date_text: str | None = Field(description="The date in words; null: not from the fallback")
 
 
 def launches(now: datetime) -> tuple[Fallback[tuple[Launch, ...]], ...]:

@@ -27,9 +27,9 @@ KRAKEN: dict[Asset, str] = {"BTC": "XBTUSD", "ETH": "ETHUSD"}
 
 
 class ScannedBlock(Payload):
-    number: int
-    time: Timestamp
-    tx_count: int = Field(ge=0)
+    number: int = Field(description="Number of the block")
+    time: Timestamp = Field(description="Time of the block")
+    tx_count: int = Field(ge=0, description="Transactions in the block")
 
 
 class Chain(NamedTuple):

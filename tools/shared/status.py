@@ -38,11 +38,11 @@ class StatusPage(NamedTuple):
 
 
 class ServiceItem(Payload):
-    name: str = Field(examples=["GitHub"])
-    status: Status
-    description: str = Field(description="The status page's words")
+    name: str = Field(examples=["GitHub"], description="Name of the service")
+    status: Status = Field(description="Our word for what its status page reports; unknown: the page does not answer")
+    description: str = Field(description="The status page's own words, or those of its worst open event")
     url: str = Field(description="The status page")
-    checked_at: Timestamp | None
+    checked_at: Timestamp | None = Field(description="When the status page was read; null: it does not answer")
 
 
 STATUSPAGE_WORDS: dict[str, Status] = {

@@ -19,38 +19,44 @@ PAUSES = "insufficient_credits, expired, invalid_token, endpoint_failing, endpoi
 
 
 class Subscription(Payload):
-    id: str
+    id: str = Field(description="The id of the subscription")
     endpoint: str = Field(description="Short name of the premium endpoint", examples=["world-deltas"])
-    webhook_url: str
-    state: Literal["active", "paused", "cancelled"]
+    webhook_url: str = Field(description="Address that deliveries are sent to")
+    state: Literal["active", "paused", "cancelled"] = Field(
+        description="active: it fires; paused: it may be resumed; cancelled: it never fires again"
+    )
     pause_reason: str | None = Field(description=f"Null unless paused: {PAUSES}")
-    created_at: Timestamp
-    next_fire_at: Timestamp | None = Field(description="Null unless active")
-    last_delivered_at: Timestamp | None
+    created_at: Timestamp = Field(description="When it was made")
+    next_fire_at: Timestamp | None = Field(description="When it fires or looks next; null unless active")
+    last_delivered_at: Timestamp | None = Field(description="When your server last took a delivery; null: never")
     last_status: int | None = Field(description="HTTP status of the last attempt; null: there was no answer")
     last_error: str | None = Field(description="One word, such as timeout or http_500; null after a success")
-    consecutive_failures: int = Field(ge=0)
-    delivered_count: int = Field(ge=0)
-    failed_count: int = Field(ge=0)
-    params: dict[str, Any] = Field(description="Query parameters of the endpoint")
-    when: dict[str, Any] | None = Field(description="The condition; null: it fires in every slot")
-    description: str
+    consecutive_failures: int = Field(ge=0, description="Failed deliveries since the last one that was taken")
+    delivered_count: int = Field(ge=0, description="Deliveries that your server took")
+    failed_count: int = Field(ge=0, description="Deliveries that it did not take")
+    params: dict[str, Any] = Field(description="Query parameters of the endpoint, as you gave them")
+    when: dict[str, Any] | None = Field(description="Your condition; null: it fires in every slot")
+    description: str = Field(description="Your note")
 
 
 class WebhookDelivery(Payload):
     id: str = Field(description="The webhook-id header: the same in every attempt")
-    kind: Literal["data", "fired", "cleared", "no_data", "test"]
+    kind: Literal["data", "fired", "cleared", "no_data", "test"] = Field(
+        description="data: a regular payload; fired, cleared, no_data: of a condition; test: asked for by you"
+    )
     state: Literal["open", "accepted", "charged", "free", "released", "skipped"] = Field(
         description="charged: delivered and paid; free: delivered; released: given up, not charged; skipped: not tried"
     )
-    reason: str | None = Field(description="Why it was released or skipped", examples=["delivery_failed"])
-    created_at: Timestamp
-    finished_at: Timestamp | None
-    attempts: int = Field(ge=0)
-    status: int | None = Field(description="HTTP status of the last attempt")
-    error: str | None = Field(description="One word for how the last attempt failed")
-    duration_ms: int | None
-    credits: int = Field(ge=0, description="What was charged")
+    reason: str | None = Field(
+        description="Why it was released or skipped; null: neither", examples=["delivery_failed"]
+    )
+    created_at: Timestamp = Field(description="When it was made")
+    finished_at: Timestamp | None = Field(description="When it was decided; null: still open")
+    attempts: int = Field(ge=0, description="Attempts so far")
+    status: int | None = Field(description="HTTP status of the last attempt; null: there was no answer")
+    error: str | None = Field(description="One word for how the last attempt failed; null: it did not")
+    duration_ms: int | None = Field(description="How long the last attempt took, milliseconds; null: there was none")
+    credits: int = Field(ge=0, description="Credits charged")
     receipt_id: str | None = Field(description="Null unless it was charged")
 
 
