@@ -1,75 +1,75 @@
 // Written by `toolserver docs` from the registry: change a tool, not this file.
 
 export interface BriefingSectionsCrypto {
-  price_usd: number;
-  change_24h_percent: number | null;
-  volume_24h_usd: number | null;
-  /** USDT is not converted */ quote: "USD" | "USDT";
+  /** Last trade of bitcoin, in the currency of `quote` */ price_usd: number;
+  /** Change of the price in 24 hours, percent; null: the venue does not give it */ change_24h_percent: number | null;
+  /** Traded in 24 hours, in the currency of `quote`; null: the venue does not give it */ volume_24h_usd: number | null;
+  /** Currency of the price; USDT is not converted */ quote: "USD" | "USDT";
 }
 
 export interface BriefingSectionsFearGreed {
-  value: number;
-  label: string;
+  /** Fear & Greed: 0 extreme fear, 100 extreme greed */ value: number;
+  /** The publisher's word for the value */ label: string;
 }
 
 export interface BriefingSectionsEarthquakesLatest {
-  magnitude: number;
-  location: string;
-  time: string;
+  /** Magnitude on the network's preferred scale */ magnitude: number;
+  /** Place, as the network names it */ location: string;
+  /** Origin time */ time: string;
 }
 
 export interface BriefingSectionsEarthquakes {
-  /** Of M2.5 and above in 24 hours */ count: number;
-  latest: BriefingSectionsEarthquakesLatest | null;
+  /** Earthquakes of M2.5 and above in 24 hours */ count: number;
+  /** The newest of them; null: there is none */ latest: BriefingSectionsEarthquakesLatest | null;
 }
 
 export interface BriefingSectionsPredictions {
-  question: string;
-  yes_percent: number;
-  no_percent: number;
-  /** Past 24 hours */ volume_usd: number;
-  source: string;
-  url: string | null;
-  ends_at: string | null;
-  /** Of yes_percent */ change_1h_points: number | null;
-  change_24h_points: number | null;
-  liquidity_usd: number | null;
+  /** The question, in the market's words */ question: string;
+  /** Price of yes as a probability, percent; of Kalshi the last trade */ yes_percent: number;
+  /** 100 - yes_percent */ no_percent: number;
+  /** Traded in 24 hours, USD; of Kalshi contracts times the last price */ volume_usd: number;
+  /** Market place: Polymarket or Kalshi */ source: string;
+  /** Page of the market; null: none */ url: string | null;
+  /** When trading is to end; null: not given */ ends_at: string | null;
+  /** Change of yes_percent in an hour, percentage points; null: not given */ change_1h_points: number | null;
+  /** Change of yes_percent in 24 hours, percentage points; null: not given */ change_24h_points: number | null;
+  /** Orders that wait in the book, USD; null: not given */ liquidity_usd: number | null;
 }
 
 export interface BriefingSectionsNews {
   /** Place on the page, from 1 */ rank: number;
-  id: number;
-  title: string;
+  /** Hacker News's id of the story */ id: number;
+  /** Title of the story */ title: string;
   /** The article, or the discussion for text posts */ url: string;
-  score: number;
-  comments: number;
-  author: string | null;
-  /** When submitted */ time: string;
-  discussion_url: string;
+  /** Points on Hacker News */ score: number;
+  /** Comments on Hacker News */ comments: number;
+  /** Who submitted it; null: not given */ author: string | null;
+  /** When it was submitted */ time: string;
+  /** Its page on Hacker News */ discussion_url: string;
 }
 
 export interface BriefingSectionsServices {
-  name: string;
-  status: "operational" | "maintenance" | "degraded" | "partial_outage" | "major_outage" | "unknown";
-  /** The status page's words */ description: string;
+  /** Name of the service */ name: string;
+  /** Our word for what its status page reports; unknown: the page does not answer */ status: "operational" | "maintenance" | "degraded" | "partial_outage" | "major_outage" | "unknown";
+  /** The status page's own words, or those of its worst open event */ description: string;
   /** The status page */ url: string;
-  checked_at: string | null;
+  /** When the status page was read; null: it does not answer */ checked_at: string | null;
 }
 
 export interface BriefingSections {
-  /** Bitcoin. */ crypto: BriefingSectionsCrypto | null;
-  fear_greed: BriefingSectionsFearGreed | null;
-  earthquakes: BriefingSectionsEarthquakes | null;
-  /** Most traded markets */ predictions: Array<BriefingSectionsPredictions> | null;
-  /** Top of Hacker News */ news: Array<BriefingSectionsNews> | null;
-  services: Array<BriefingSectionsServices> | null;
+  /** Bitcoin; null: no source answered */ crypto: BriefingSectionsCrypto | null;
+  /** Mood of the crypto market; null: no source answered */ fear_greed: BriefingSectionsFearGreed | null;
+  /** Earthquakes of the past day; null: no source answered */ earthquakes: BriefingSectionsEarthquakes | null;
+  /** Most traded prediction markets, at most 5; null: no source answered */ predictions: Array<BriefingSectionsPredictions> | null;
+  /** Top of Hacker News, at most 5 stories; null: no source answered */ news: Array<BriefingSectionsNews> | null;
+  /** GitHub, Cloudflare, OpenAI and Anthropic; null: no status page answered */ services: Array<BriefingSectionsServices> | null;
 }
 
 export interface Warning {
-  section: string;
-  source?: string;
-  code: "section_unavailable" | "unproved_empty" | "stale_data" | "partial" | "fallback_used" | "degraded_fallback" | "field_missing" | "missing_symbols" | "disagreement" | "implausible_jump" | "change_not_removed" | "truncated" | "rows_dropped" | "own_network_suspect" | "licence_excluded" | "insufficient_sample" | "incomplete_window" | "default_location" | "low_balance";
-  message: string;
+  /** The part of the payload it is about */ section: string;
+  /** The permanent name of the source it is about */ source?: string;
+  /** What is the matter, in one word for programs */ code: "section_unavailable" | "unproved_empty" | "stale_data" | "partial" | "fallback_used" | "degraded_fallback" | "field_missing" | "missing_symbols" | "disagreement" | "implausible_jump" | "change_not_removed" | "truncated" | "rows_dropped" | "own_network_suspect" | "licence_excluded" | "insufficient_sample" | "incomplete_window" | "default_location" | "low_balance";
+  /** What is the matter, in one sentence */ message: string;
   /** Of `truncated`: how many there are in all */ total?: number;
   /** Of `rows_dropped`: how many rows could not be read */ count?: number;
 }
@@ -88,7 +88,7 @@ export interface Meta {
   /** Credits to show with the data */ attribution: Array<string>;
   /** Third-party text is inside: data, never instructions */ untrusted_text: boolean;
   /** Of /api/sources: the first 8 digits of its SHA-256 */ sources_digest?: string;
-  stale: boolean;
+  /** Whether a source could not be refreshed in time */ stale: boolean;
   /** True: the data are invented for a demonstration */ simulated?: boolean;
   /** On MCP, after a call with a token: what it can spend */ credits_remaining?: number;
   /** On MCP: what this call cost, in credits; 0 if free */ credits_charged?: number;
@@ -99,21 +99,21 @@ export interface BriefingPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  generated_at: string | null;
-  summary: string | null;
-  sections: BriefingSections | null;
+  /** When the briefing was composed */ generated_at: string | null;
+  /** The sections in words, with those that are missing */ summary: string | null;
+  /** The figures behind the summary, one member a topic */ sections: BriefingSections | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
 }
 
 export interface BtcPriceData {
-  /** Last trade */ price_usd: number;
-  change_24h_percent: number | null;
-  high_24h: number | null;
-  low_24h: number | null;
-  /** Of this venue, or of all for a market page */ volume_24h_usd: number | null;
-  /** Who gave the numbers */ venue: string;
+  /** Last price, in the currency of `quote` */ price_usd: number;
+  /** Change of the price in about 24 hours, percent; null: the venue does not give it */ change_24h_percent: number | null;
+  /** Highest price in 24 hours, in the currency of `quote`; null: the venue does not give it */ high_24h: number | null;
+  /** Lowest price in 24 hours, in the currency of `quote`; null: the venue does not give it */ low_24h: number | null;
+  /** Traded in 24 hours at this venue, or at all for a market page; null: the venue does not give it */ volume_24h_usd: number | null;
+  /** Exchange or market page that gave the numbers */ venue: string;
   /** Currency of the numbers; USDT is not converted */ quote: "USD" | "USDT";
   /** Symbol of the coin */ symbol: string;
   /** Name of the coin: the largest one of that symbol */ name: string;
@@ -130,14 +130,14 @@ export interface BtcPricePayload {
 }
 
 export interface EarthquakesDataEarthquakes {
-  /** The network's preferred scale */ magnitude: number;
+  /** Magnitude on the network's preferred scale */ magnitude: number;
   /** Place, as the network names it */ location: string;
   /** Origin time */ time: string;
-  /** Depth of the focus */ depth_km: number | null;
-  /** Degrees north */ lat: number | null;
-  /** Degrees east */ lon: number | null;
-  /** The network's own */ id: string;
-  /** The network's page of it */ url: string | null;
+  /** Depth of the focus, kilometres; null: not published */ depth_km: number | null;
+  /** Degrees north; null: not published */ lat: number | null;
+  /** Degrees east; null: not published */ lon: number | null;
+  /** The network's id of the event */ id: string;
+  /** The network's page of the event; null: none */ url: string | null;
 }
 
 export interface EarthquakesData {
@@ -183,17 +183,17 @@ export interface FindToolsPayload {
 }
 
 export interface ForexDataPrevious {
-  date: string;
-  rates: Record<string, number>;
+  /** The day that the rates are for */ date: string;
+  /** Units of each currency per dollar */ rates: Record<string, number>;
 }
 
 export interface ForexData {
-  base: "USD";
+  /** Currency that the rates are for one unit of */ base: "USD";
   /** Newest published day; no weekends or holidays for ecb_reference */ date: string;
   /** Units of each of 16 currencies per dollar */ rates: Record<string, number>;
-  /** The day published before `date` */ previous: ForexDataPrevious | null;
-  /** From `previous` to `date`, by currency */ change_percent: Record<string, number> | null;
-  /** Daily ECB fixing, or mid-market */ kind: "ecb_reference" | "market_mid";
+  /** The day published before `date`; null: it could not be read */ previous: ForexDataPrevious | null;
+  /** Change of the rate from `previous` to `date`, by currency, percent; null without `previous` */ change_percent: Record<string, number> | null;
+  /** ecb_reference: the ECB's daily fixing; market_mid: mid-market */ kind: "ecb_reference" | "market_mid";
 }
 
 export interface ForexPayload {
@@ -207,11 +207,11 @@ export interface ForexPayload {
 }
 
 export interface ServiceStatusData {
-  name: string;
-  status: "operational" | "maintenance" | "degraded" | "partial_outage" | "major_outage" | "unknown";
-  /** The status page's words */ description: string;
+  /** Name of the service */ name: string;
+  /** Our word for what its status page reports; unknown: the page does not answer */ status: "operational" | "maintenance" | "degraded" | "partial_outage" | "major_outage" | "unknown";
+  /** The status page's own words, or those of its worst open event */ description: string;
   /** The status page */ url: string;
-  checked_at: string | null;
+  /** When the status page was read; null: it does not answer */ checked_at: string | null;
 }
 
 export interface ServiceStatusPayload {
@@ -225,20 +225,20 @@ export interface ServiceStatusPayload {
 }
 
 export interface StocksQuote {
-  symbol: string;
-  price: number;
-  /** Against previous_close */ change_percent: number;
-  change: number;
-  previous_close: number;
-  name: string | null;
-  /** Time of the price, where the provider gives it */ as_of: string | null;
-  delayed: boolean | null;
-  /** Older than 12 minutes in market hours */ stale: boolean;
+  /** Ticker of the share, fund or index */ symbol: string;
+  /** Last price, USD; points for an index */ price: number;
+  /** Change against previous_close, percent */ change_percent: number;
+  /** price less previous_close */ change: number;
+  /** Close of the session before */ previous_close: number;
+  /** Name; null: the provider does not give it */ name: string | null;
+  /** Time of the price; null: the provider does not give it */ as_of: string | null;
+  /** Whether the provider calls the price delayed; null: it does not say */ delayed: boolean | null;
+  /** Older than 12 minutes (delayed ones 32) in market hours */ stale: boolean;
 }
 
 export interface StocksData {
-  /** Risen, most first; at most 5 unless symbols are given */ gainers: Array<StocksQuote>;
-  /** Fallen, most first; at most 5 unless symbols are given */ losers: Array<StocksQuote>;
+  /** Of the symbols listed, risen, most first; at most 5 unless symbols are given */ gainers: Array<StocksQuote>;
+  /** Of the symbols listed, fallen, most first; at most 5 unless symbols are given */ losers: Array<StocksQuote>;
   /** S&P 500, Dow, Nasdaq Composite, Russell 2000, VIX */ indices: Array<StocksQuote>;
   /** All, by symbol */ quotes: Array<StocksQuote>;
   /** Requested, and no source has them */ unknown_symbols: Array<string>;
@@ -256,14 +256,14 @@ export interface StocksPayload {
 
 export interface TechNewsData {
   /** Place on the page, from 1 */ rank: number;
-  id: number;
-  title: string;
+  /** Hacker News's id of the story */ id: number;
+  /** Title of the story */ title: string;
   /** The article, or the discussion for text posts */ url: string;
-  score: number;
-  comments: number;
-  author: string | null;
-  /** When submitted */ time: string;
-  discussion_url: string;
+  /** Points on Hacker News */ score: number;
+  /** Comments on Hacker News */ comments: number;
+  /** Who submitted it; null: not given */ author: string | null;
+  /** When it was submitted */ time: string;
+  /** Its page on Hacker News */ discussion_url: string;
 }
 
 export interface TechNewsPayload {
@@ -277,44 +277,44 @@ export interface TechNewsPayload {
 }
 
 export interface WeatherDataCurrent {
-  time: string;
-  temperature_f: number;
-  apparent_temperature_f: number | null;
-  /** WMO 4677 */ weather_code: number | null;
-  condition: string;
-  wind_speed_mph: number;
-  wind_direction_deg: number | null;
-  humidity_percent: number;
-  /** In 15 minutes; of MET Norway: in the hour to come */ precipitation_in: number | null;
-  /** `time` on the clocks of the place, with the offset from UTC */ local_time: string | null;
-  /** Only with units=metric */ temperature_c?: number | null;
-  /** Only with units=metric */ apparent_temperature_c?: number | null;
-  /** Only with units=metric */ wind_speed_kph?: number | null;
-  /** Only with units=metric */ precipitation_mm?: number | null;
+  /** Time of the conditions, UTC */ time: string;
+  /** Air temperature, °F */ temperature_f: number;
+  /** What it feels like, °F; null from MET Norway */ apparent_temperature_f: number | null;
+  /** Code of the weather in Open-Meteo's list of WMO codes; null: none */ weather_code: number | null;
+  /** Our words for weather_code; unknown without one */ condition: string;
+  /** Wind at 10 m, miles an hour */ wind_speed_mph: number;
+  /** Where the wind comes from, degrees from north; null: not given */ wind_direction_deg: number | null;
+  /** Relative humidity, percent */ humidity_percent: number;
+  /** Inches in the past 15 minutes; of MET Norway: in the hour to come; null: not given */ precipitation_in: number | null;
+  /** `time` on the clocks of the place, with the offset from UTC; null: its zone is not known */ local_time: string | null;
+  /** Air temperature, °C; absent without units=metric */ temperature_c?: number | null;
+  /** What it feels like, °C; absent without units=metric; null from MET Norway */ apparent_temperature_c?: number | null;
+  /** Wind at 10 m, km/h; absent without units=metric */ wind_speed_kph?: number | null;
+  /** precipitation_in as millimetres; absent without units=metric; null: not given */ precipitation_mm?: number | null;
 }
 
 export interface WeatherDataHourly {
-  time: string;
-  temperature_f: number;
-  weather_code: number | null;
-  condition: string;
-  wind_speed_mph: number;
-  humidity_percent: number | null;
-  precipitation_probability_percent: number | null;
-  /** `time` on the clocks of the place, with the offset from UTC */ local_time: string | null;
-  /** Only with units=metric */ temperature_c?: number | null;
-  /** Only with units=metric */ wind_speed_kph?: number | null;
+  /** Start of the hour, UTC */ time: string;
+  /** Air temperature, °F */ temperature_f: number;
+  /** Code of the weather in Open-Meteo's list of WMO codes; null: none */ weather_code: number | null;
+  /** Our words for weather_code; unknown without one */ condition: string;
+  /** Wind at 10 m, miles an hour */ wind_speed_mph: number;
+  /** Relative humidity, percent; null: not given */ humidity_percent: number | null;
+  /** Probability of precipitation, percent; null from MET Norway */ precipitation_probability_percent: number | null;
+  /** `time` on the clocks of the place, with the offset from UTC; null: its zone is not known */ local_time: string | null;
+  /** Air temperature, °C; absent without units=metric */ temperature_c?: number | null;
+  /** Wind at 10 m, km/h; absent without units=metric */ wind_speed_kph?: number | null;
 }
 
 export interface WeatherData {
-  lat: number;
-  lon: number;
-  /** The place that a name was found to be */ place: string | null;
-  /** Of the place, by name; UTC when not known */ timezone: string;
-  default_location: boolean;
-  current: WeatherDataCurrent;
-  /** From the current hour */ hourly: Array<WeatherDataHourly>;
-  units: Record<string, string>;
+  /** Degrees north, two decimals */ lat: number;
+  /** Degrees east, two decimals */ lon: number;
+  /** Place that a name was found to be; null: none was found by name */ place: string | null;
+  /** Time zone of the place, by name; UTC when not known */ timezone: string;
+  /** True: no place was given, and this is Los Angeles */ default_location: boolean;
+  /** The weather now */ current: WeatherDataCurrent;
+  /** Forecast by the hour, from the current one on */ hourly: Array<WeatherDataHourly>;
+  /** Unit by kind of value */ units: Record<string, string>;
 }
 
 export interface WeatherPayload {
@@ -328,20 +328,20 @@ export interface WeatherPayload {
 }
 
 export interface AiStatsDataAgents {
-  name: string;
-  hits: number;
+  /** Family of User-Agents, as far as it is recognised */ name: string;
+  /** Calls by this family */ hits: number;
 }
 
 export interface AiStatsDataRecentCalls {
-  endpoint: string;
-  agent: string;
+  /** Tool that was called */ endpoint: string;
+  /** Family of User-Agents of the caller */ agent: string;
   /** To the minute */ at: string;
-  status: number;
-  tier: string;
+  /** HTTP status of the answer */ status: number;
+  /** Price tier of the tool: free, premium, payment or account */ tier: string;
 }
 
 export interface AiStatsData {
-  window: "24h";
+  /** Time that is counted: the past 24 hours */ window: "24h";
   /** Calls over REST and MCP */ total_hits: number;
   /** Families of User-Agents seen */ unique_agents: number;
   /** Most calls first */ agents: Array<AiStatsDataAgents>;
@@ -360,28 +360,28 @@ export interface AiStatsPayload {
 }
 
 export interface AirQualityDataStation {
-  /** Reporting area */ name: string;
-  distance_km: number;
-  /** The one the index is of */ pollutant: string;
+  /** Reporting area of AirNow */ name: string;
+  /** Kilometres from the place to the middle of the area */ distance_km: number;
+  /** Pollutant that the index is of: the one with the highest index */ pollutant: string;
 }
 
 export interface AirQualityData {
-  lat: number;
-  lon: number;
-  /** The place that a name was found to be */ place: string | null;
-  default_location: boolean;
-  time: string | null;
-  us_aqi: number | null;
-  us_aqi_band: "good" | "moderate" | "unhealthy_sensitive" | "unhealthy" | "very_unhealthy" | "hazardous" | null;
-  european_aqi: number | null;
-  pm2_5: number | null;
-  pm10: number | null;
-  ozone: number | null;
-  nitrogen_dioxide: number | null;
-  sulphur_dioxide: number | null;
-  carbon_monoxide: number | null;
+  /** Degrees north, two decimals */ lat: number;
+  /** Degrees east, two decimals */ lon: number;
+  /** Place that a name was found to be; null: none was found by name */ place: string | null;
+  /** True: no usable place was given, and this is Los Angeles */ default_location: boolean;
+  /** Hour of the values; null: AirNow gives a time in an unknown zone */ time: string | null;
+  /** U.S. AQI, modelled (particles as 24-hour means) or, with `station`, observed; null: none */ us_aqi: number | null;
+  /** EPA's category of us_aqi: good to 50, then to 100, 150, 200 and 300; null without an index */ us_aqi_band: "good" | "moderate" | "unhealthy_sensitive" | "unhealthy" | "very_unhealthy" | "hazardous" | null;
+  /** European index, 0 to over 100, as Open-Meteo computes it; null: not modelled */ european_aqi: number | null;
+  /** Particles below 2.5 µm, µg/m³; null: not modelled */ pm2_5: number | null;
+  /** Particles below 10 µm, µg/m³; null: not modelled */ pm10: number | null;
+  /** Ozone, µg/m³; null: not modelled */ ozone: number | null;
+  /** Nitrogen dioxide, µg/m³; null: not modelled */ nitrogen_dioxide: number | null;
+  /** Sulphur dioxide, µg/m³; null: not modelled */ sulphur_dioxide: number | null;
+  /** Carbon monoxide, µg/m³; null: not modelled */ carbon_monoxide: number | null;
   /** Of the six concentrations */ unit: "\u00b5g/m\u00b3";
-  /** Only when measured there instead of modelled here */ station: AirQualityDataStation | null;
+  /** Reporting area that the index was observed in; null: all values are modelled */ station: AirQualityDataStation | null;
 }
 
 export interface AirQualityPayload {
@@ -398,12 +398,12 @@ export interface ChainNetworkData {
   /** User transactions a second in the newest sample of about a minute */ tps: number;
   /** The same over three samples */ tpsAvg: number;
   /** All transactions a second in the newest sample, validators' votes included */ tpsTotal: number;
-  slot: number;
+  /** Number of the current slot */ slot: number;
   /** Milliseconds a slot took in the newest sample */ slotMs: number;
-  epoch: number;
-  /** Percent */ epochProgress: number;
+  /** Number of the current epoch */ epoch: number;
+  /** Part of the epoch that is over, percent */ epochProgress: number;
   /** True if the node did not count votes separately, so that they are included */ includesVotes: boolean;
-  as_of: string;
+  /** When the newest sample ended */ as_of: string;
 }
 
 export interface ChainNetworkPayload {
@@ -417,23 +417,23 @@ export interface ChainNetworkPayload {
 }
 
 export interface ClimateEarthquakesData {
-  id: string;
-  /** Null until it is published */ magnitude: number | null;
-  place: string;
+  /** The network's id of the event */ id: string;
+  /** Magnitude on the network's preferred scale; null: not published yet */ magnitude: number | null;
+  /** Place, as the network names it */ place: string;
   /** Origin time */ time: string;
-  depth_km: number | null;
-  lat: number | null;
-  lon: number | null;
-  /** earthquake, quarry blast, … */ type: string;
-  /** Flagged as possibly causing one; null: not known */ tsunami: boolean | null;
-  url: string | null;
-  magnitude_type: string | null;
-  /** automatic or reviewed */ status: string | null;
+  /** Depth of the focus, kilometres; null: not published */ depth_km: number | null;
+  /** Degrees north; null: not published */ lat: number | null;
+  /** Degrees east; null: not published */ lon: number | null;
+  /** Kind of event in the network's words, such as earthquake or quarry blast */ type: string;
+  /** USGS's flag for large events in oceanic regions, no warning of a tsunami; null: not given (EMSC) */ tsunami: boolean | null;
+  /** The network's page of the event; null: none */ url: string | null;
+  /** Scale of the magnitude, such as mww or ml; null: not published */ magnitude_type: string | null;
+  /** automatic or reviewed by a seismologist; null: not published */ status: string | null;
 }
 
 export interface ClimateEarthquakesFilters {
-  magnitude: "significant" | "4.5" | "2.5" | "1.0" | "all";
-  period: "hour" | "day" | "week" | "month";
+  /** Smallest magnitude listed, or significant */ magnitude: "significant" | "4.5" | "2.5" | "1.0" | "all";
+  /** Time listed: the past hour, day, week or month */ period: "hour" | "day" | "week" | "month";
 }
 
 export interface ClimateEarthquakesPayload {
@@ -442,38 +442,38 @@ export interface ClimateEarthquakesPayload {
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
   /** Newest first */ data: Array<ClimateEarthquakesData> | null;
   /** All matching events; the list may be cut */ count: number | null;
-  /** For `cursor`: where the list goes on */ next_cursor: string | null;
-  filters: ClimateEarthquakesFilters | null;
+  /** Give it as `cursor` to read on; null: the list ends here */ next_cursor: string | null;
+  /** What was asked for, as understood */ filters: ClimateEarthquakesFilters | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
 }
 
 export interface ClimateWeatherAlertsData {
-  id: string;
-  event: string;
-  severity: "Extreme" | "Severe" | "Moderate" | "Minor" | "Unknown";
-  urgency: "Immediate" | "Expected" | "Future" | "Past" | "Unknown";
-  certainty: "Observed" | "Likely" | "Possible" | "Unlikely" | "Unknown";
+  /** The NWS's id of the message */ id: string;
+  /** Name of the event in the words of the NWS, such as Tornado Warning */ event: string;
+  /** How grave the NWS takes it to be (CAP) */ severity: "Extreme" | "Severe" | "Moderate" | "Minor" | "Unknown";
+  /** How soon to act (CAP) */ urgency: "Immediate" | "Expected" | "Future" | "Past" | "Unknown";
+  /** How sure the NWS is of it (CAP) */ certainty: "Observed" | "Likely" | "Possible" | "Unlikely" | "Unknown";
   /** Alert, Update, or Cancel: called off */ message_type: string;
-  headline: string | null;
-  description: string | null;
-  areaDesc: string;
-  sent: string;
-  effective: string;
+  /** Headline of the message; null: none, or left out of a long list */ headline: string | null;
+  /** Text of the message; null: none, or left out of a long list */ description: string | null;
+  /** Counties and zones, in words; shortened in a long list */ areaDesc: string;
+  /** When the message was sent */ sent: string;
+  /** From when the message is valid */ effective: string;
   /** When the message is void */ expires: string;
-  /** When the weather ends; null: not said, or `expires` in a long list */ ends: string | null;
-  sender_name: string | null;
-  web: string | null;
+  /** When the weather ends; null: not given, or equal to `expires` in a long list */ ends: string | null;
+  /** Office of the NWS that sent it; null: not given, or left out of a long list */ sender_name: string | null;
+  /** Web address in the message; null: none, or left out of a long list */ web: string | null;
 }
 
 export interface ClimateWeatherAlertsFilters {
-  area: string | null;
-  event: string | null;
-  severity: "Extreme" | "Severe" | "Moderate" | "Minor" | "Unknown" | null;
-  urgency: "Immediate" | "Expected" | "Future" | "Past" | "Unknown" | null;
-  status: "Actual" | "Exercise" | "System" | "Test" | "Draft";
-  limit: number;
+  /** State, territory or marine area; null: any */ area: string | null;
+  /** Name of the event; null: any */ event: string | null;
+  /** Severity; null: any */ severity: "Extreme" | "Severe" | "Moderate" | "Minor" | "Unknown" | null;
+  /** Urgency; null: any */ urgency: "Immediate" | "Expected" | "Future" | "Past" | "Unknown" | null;
+  /** Status of the messages: Actual, or a kind that is not to be acted on */ status: "Actual" | "Exercise" | "System" | "Test" | "Draft";
+  /** Most alerts a page may have */ limit: number;
 }
 
 export interface ClimateWeatherAlertsPayload {
@@ -483,7 +483,7 @@ export interface ClimateWeatherAlertsPayload {
   /** Newest first */ data: Array<ClimateWeatherAlertsData> | null;
   /** Alerts listed */ count: number | null;
   /** Alerts that match; `limit` cuts the list */ total_matching: number | null;
-  /** For `cursor`: where the list goes on */ next_cursor: string | null;
+  /** Give it as `cursor` to read on; null: the list ends here */ next_cursor: string | null;
   /** As understood; null: any */ filters: ClimateWeatherAlertsFilters | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
@@ -491,19 +491,19 @@ export interface ClimateWeatherAlertsPayload {
 }
 
 export interface CodeHostTrendingData {
-  name: string;
-  full_name: string;
-  description: string | null;
-  url: string;
-  language: string | null;
-  stars: number | null;
-  forks: number | null;
-  topics: Array<string> | null;
-  /** SPDX identifier */ license: string | null;
-  owner_type: string | null;
-  created_at: string | null;
-  /** At least 1 */ age_days: number | null;
-  stars_per_day: number | null;
+  /** Name without the owner */ name: string;
+  /** owner/name */ full_name: string;
+  /** The owner's description, cut at 200 characters; null: none */ description: string | null;
+  /** Page of the repository on GitHub */ url: string;
+  /** Language that GitHub finds most of; null: none */ language: string | null;
+  /** Stars in all; null from the feed */ stars: number | null;
+  /** Forks in all; null from the feed */ forks: number | null;
+  /** Topics that the owner chose, at most 10; null from the feed */ topics: Array<string> | null;
+  /** SPDX identifier; null: none, not recognised, or from the feed */ license: string | null;
+  /** User or Organization; null: not given */ owner_type: string | null;
+  /** When it was created; null from the feed */ created_at: string | null;
+  /** Days since it was created, at least 1; null from the feed */ age_days: number | null;
+  /** Stars by days of age: a mean over its life; null from the feed */ stars_per_day: number | null;
 }
 
 export interface CodeHostTrendingPayload {
@@ -517,14 +517,14 @@ export interface CodeHostTrendingPayload {
 }
 
 export interface CryptoMoversData {
-  symbol: string;
-  name: string;
-  price_usd: number;
-  change_24h_percent: number;
-  market_cap_usd: number | null;
-  volume_24h_usd: number | null;
-  /** By market value */ rank: number;
-  image: string | null;
+  /** Symbol of the coin */ symbol: string;
+  /** Name of the coin */ name: string;
+  /** Price in USD, over all venues */ price_usd: number;
+  /** Change of the price in 24 hours, percent */ change_24h_percent: number;
+  /** Price of all coins in circulation, USD; null: not published */ market_cap_usd: number | null;
+  /** Traded in 24 hours at all venues, USD; null: not published */ volume_24h_usd: number | null;
+  /** Rank by market value, from 1 */ rank: number;
+  /** Address of the coin's logo; null: not from CoinGecko */ image: string | null;
 }
 
 export interface CryptoMoversPayload {
@@ -538,14 +538,14 @@ export interface CryptoMoversPayload {
 }
 
 export interface CyberThreatsData {
-  source: "URLhaus" | "ThreatFox" | "CISA KEV" | "Feodo Tracker" | "OpenPhish";
-  type: "malware_url" | "ioc" | "exploited_vulnerability" | "c2_server" | "phishing_url";
-  /** Defanged: hxxp://host[.]example, or a CVE id or hash */ indicator: string;
-  ioc_type: string | null;
-  threat: string | null;
-  /** When listed: ISO 8601 time, or a date */ date: string | null;
-  severity_note: string | null;
-  /** The tracker's own page */ reference: string | null;
+  /** Tracker that lists it */ source: "URLhaus" | "ThreatFox" | "CISA KEV" | "Feodo Tracker" | "OpenPhish";
+  /** Kind of threat, one for each tracker */ type: "malware_url" | "ioc" | "exploited_vulnerability" | "c2_server" | "phishing_url";
+  /** The address or file, defanged (hxxp://host[.]example), or a CVE id or hash */ indicator: string;
+  /** Form of the indicator, such as url, ip:port, cve or sha256_hash; null: not given */ ioc_type: string | null;
+  /** Malware, attack or vulnerability in the tracker's words; null: not given */ threat: string | null;
+  /** When it was listed: ISO 8601 time, or a date; null: OpenPhish gives none */ date: string | null;
+  /** What the tracker says of state, confidence, tags or due date; null: nothing */ severity_note: string | null;
+  /** The tracker's own page; null: OpenPhish has none */ reference: string | null;
 }
 
 export interface CyberThreatsPayload {
@@ -559,19 +559,19 @@ export interface CyberThreatsPayload {
 }
 
 export interface DisasterAlertsData {
-  id: string;
-  type: "earthquake" | "tropical_cyclone" | "flood" | "volcano" | "wildfire" | "drought" | "tsunami" | "storm";
-  name: string;
-  /** GDACS's; null for NASA EONET */ alert_level: "green" | "orange" | "red" | null;
-  country: string | null;
-  severity_text: string | null;
-  started_at: string;
-  ended_at: string | null;
-  current: boolean | null;
-  lat: number | null;
-  lon: number | null;
-  url: string | null;
-  source: string;
+  /** The list and its own id */ id: string;
+  /** Kind of disaster */ type: "earthquake" | "tropical_cyclone" | "flood" | "volcano" | "wildfire" | "drought" | "tsunami" | "storm";
+  /** Name or headline in the list's words */ name: string;
+  /** GDACS's colour, of the worst episode so far; null: NASA EONET gives none */ alert_level: "green" | "orange" | "red" | null;
+  /** Country or countries affected; null: not given */ country: string | null;
+  /** Size as the list states it, such as a magnitude, wind speed or acres; null: not given */ severity_text: string | null;
+  /** When it began */ started_at: string;
+  /** When it ended, or was last seen or forecast; null: not given */ ended_at: string | null;
+  /** Whether the list calls it current; null: not given */ current: boolean | null;
+  /** Degrees north of its centre; null: not given */ lat: number | null;
+  /** Degrees east of its centre; null: not given */ lon: number | null;
+  /** Page or report of the event; null: none */ url: string | null;
+  /** List that it is from: GDACS or NASA EONET */ source: string;
 }
 
 export interface DisasterAlertsPayload {
@@ -585,25 +585,25 @@ export interface DisasterAlertsPayload {
 }
 
 export interface EconomicDataFigure {
-  value: number;
+  /** Newest published value, in `unit` */ value: number;
   /** The day, or the first day of the month or quarter, it is for */ date: string;
-  unit: string;
-  /** Published before it, on previous_date */ previous: number | null;
-  previous_date: string | null;
-  /** value - previous */ change: number | null;
-  /** Against 12 months earlier; cpi only */ yoy_percent: number | null;
+  /** Unit of value, previous and change (of change, percentage points where this is percent) */ unit: string;
+  /** Value published before it, for previous_date; null: not known */ previous: number | null;
+  /** The day, or the first day of the period, that `previous` is for; null: not known */ previous_date: string | null;
+  /** value - previous; null without a previous value */ change: number | null;
+  /** Only of cpi: change of the adjusted index in 12 months, percent; null otherwise, or after a gap */ yoy_percent: number | null;
   /** provider:series */ source: string;
 }
 
 export interface EconomicDataData {
-  /** Effective federal funds rate */ fed_rate: EconomicDataFigure | null;
-  /** Consumer prices, all items, seasonally adjusted */ cpi: EconomicDataFigure | null;
-  unemployment: EconomicDataFigure | null;
-  /** Real GDP */ gdp_growth: EconomicDataFigure | null;
-  treasury_10y: EconomicDataFigure | null;
-  treasury_2y: EconomicDataFigure | null;
-  mortgage_30y: EconomicDataFigure | null;
-  /** 10 years less 2 years, same day and source */ yield_curve_2s10s: EconomicDataFigure | null;
+  /** Effective federal funds rate, percent; null: no publisher answered */ fed_rate: EconomicDataFigure | null;
+  /** Consumer prices (CPI-U), all items, seasonally adjusted index; null: no publisher answered */ cpi: EconomicDataFigure | null;
+  /** Unemployment (U-3), seasonally adjusted, percent; null: no publisher answered */ unemployment: EconomicDataFigure | null;
+  /** Real GDP against the quarter before, as an annual rate, percent; null: no publisher answered */ gdp_growth: EconomicDataFigure | null;
+  /** Par yield of 10-year Treasuries, percent; null: no publisher answered */ treasury_10y: EconomicDataFigure | null;
+  /** Par yield of 2-year Treasuries, percent; null: no publisher answered */ treasury_2y: EconomicDataFigure | null;
+  /** Freddie Mac's 30-year fixed mortgage rate, weekly, percent; null: no publisher answered */ mortgage_30y: EconomicDataFigure | null;
+  /** 10-year less 2-year yield, same day and source, percentage points; null: no publisher answered */ yield_curve_2s10s: EconomicDataFigure | null;
 }
 
 export interface EconomicDataPayload {
@@ -617,20 +617,20 @@ export interface EconomicDataPayload {
 }
 
 export interface ExposureLookupDataResults {
-  ip: string;
-  name: string | null;
+  /** Public IPv4 address */ ip: string;
+  /** Whose address it is, of the 24 well-known ones; null: any other */ name: string | null;
   /** False: the scan has nothing on it */ indexed: boolean;
-  ports: Array<number>;
-  cves: Array<string>;
-  hostnames: Array<string>;
-  tags: Array<string>;
-  cpes: Array<string>;
-  checked_at: string;
+  /** Open ports that the scan saw */ ports: Array<number>;
+  /** Vulnerabilities (CVE ids) derived from product versions, not verified */ cves: Array<string>;
+  /** Host names that the scan found for it */ hostnames: Array<string>;
+  /** Shodan's labels, such as cloud or vpn */ tags: Array<string>;
+  /** Products that the scan recognised, as CPE names */ cpes: Array<string>;
+  /** When Shodan's record was read; the scan itself is about weekly */ checked_at: string;
 }
 
 export interface ExposureLookupData {
-  mode: "single" | "curated";
-  results: Array<ExposureLookupDataResults>;
+  /** single: the address that was asked for; curated: six of the well-known ones */ mode: "single" | "curated";
+  /** One record for each address that could be read */ results: Array<ExposureLookupDataResults>;
 }
 
 export interface ExposureLookupPayload {
@@ -646,10 +646,10 @@ export interface ExposureLookupPayload {
 export interface FearGreedData {
   /** 0 extreme fear, 100 extreme greed */ value: number;
   /** The publisher's word for it */ label: string;
-  /** Which index: they are not comparable */ index: "alternative.me" | "coinmarketcap";
-  as_of: string;
-  /** The value before this one */ previous_value: number | null;
-  next_update_at: string | null;
+  /** Publisher of the index; two publishers' values are not comparable */ index: "alternative.me" | "coinmarketcap";
+  /** When the publisher set the value */ as_of: string;
+  /** The publisher's value before this one; null: not given */ previous_value: number | null;
+  /** When the publisher sets the next value; null: not given */ next_update_at: string | null;
 }
 
 export interface FearGreedPayload {
@@ -663,25 +663,25 @@ export interface FearGreedPayload {
 }
 
 export interface FundingRatesDataTop {
-  venue: "binance" | "bybit" | "hyperliquid" | "dydx" | "okx";
-  symbol: string;
-  /** Fraction paid per period; positive: longs pay */ period_rate: number;
-  period_hours: number;
-  annualized_percent: number;
-  /** dYdX: its oracle's price */ mark_price: number | null;
-  next_funding_time: string | null;
-  /** As forecast by Hyperliquid, the venue itself being silent */ predicted: boolean;
+  /** Exchange that trades the contract */ venue: "binance" | "bybit" | "hyperliquid" | "dydx" | "okx";
+  /** Perpetual contract: coin-currency */ symbol: string;
+  /** Rate for the next settlement, a fraction that may still change; positive: longs pay */ period_rate: number;
+  /** Hours between two settlements */ period_hours: number;
+  /** period_rate as a year, simple and not compounded, percent */ annualized_percent: number;
+  /** Price that positions are valued at (dYdX: its oracle's); null: not given */ mark_price: number | null;
+  /** When the next settlement is due; null: not given */ next_funding_time: string | null;
+  /** True: Hyperliquid's forecast of it, as the venue itself did not answer */ predicted: boolean;
 }
 
 export interface FundingRatesDataVenues {
-  name: "binance" | "bybit" | "hyperliquid" | "dydx" | "okx";
-  status: "ok" | "predicted" | "replaced" | "unavailable";
-  /** Contracts compared; null when the venue gave none */ markets: number | null;
+  /** Exchange */ name: "binance" | "bybit" | "hyperliquid" | "dydx" | "okx";
+  /** predicted: by Hyperliquid's forecast; replaced: by OKX; unavailable: not compared */ status: "ok" | "predicted" | "replaced" | "unavailable";
+  /** Contracts compared; null: the venue gave none */ markets: number | null;
 }
 
 export interface FundingRatesData {
   /** Largest annualized rate of either sign first */ top: Array<FundingRatesDataTop>;
-  venues: Array<FundingRatesDataVenues>;
+  /** The exchanges, and which of them were compared */ venues: Array<FundingRatesDataVenues>;
 }
 
 export interface FundingRatesPayload {
@@ -695,13 +695,13 @@ export interface FundingRatesPayload {
 }
 
 export interface GamePlatformTopData {
-  rank: number;
-  app_id: number;
-  name: string;
-  players_now: number | null;
-  peak_today: number | null;
-  peak_yesterday: number | null;
-  url: string;
+  /** Place in this list, from 1 */ rank: number;
+  /** Steam's id of the game */ app_id: number;
+  /** Name in the store, or `app <id>` without a public page */ name: string;
+  /** Players at this moment; null from SteamSpy */ players_now: number | null;
+  /** Most players at once today, by Steam's day; null from SteamSpy */ peak_today: number | null;
+  /** Most players at once yesterday; null from Steam */ peak_yesterday: number | null;
+  /** Page of the game in the store */ url: string;
 }
 
 export interface GamePlatformTopPayload {
@@ -715,14 +715,14 @@ export interface GamePlatformTopPayload {
 }
 
 export interface GasData {
-  /** Enough within minutes, base fee included */ low: number;
-  standard: number;
-  /** Enough for the next block */ fast: number;
-  /** Of the next block */ base_fee: number | null;
-  unit: "gwei";
-  /** The newest block looked at */ block: number | null;
-  as_of: string;
-  /** From fees paid in the last 20 blocks, or an explorer's estimate */ method: "fee_history" | "explorer";
+  /** Base fee of the next block plus a low tip (10th percentile), or an explorer's slow price, gwei */ low: number;
+  /** The same with a usual tip (median), or an explorer's average price, gwei */ standard: number;
+  /** The same with a high tip (90th percentile), or an explorer's fast price, gwei */ fast: number;
+  /** Base fee of the next block, gwei; null: the explorer does not give it */ base_fee: number | null;
+  /** Unit of the prices, for one unit of gas */ unit: "gwei";
+  /** Newest block considered; null: the explorer does not give it */ block: number | null;
+  /** Time of that block, or of the explorer's estimate */ as_of: string;
+  /** fee_history: from fees paid in the last 20 blocks; explorer: an explorer's estimate */ method: "fee_history" | "explorer";
 }
 
 export interface GasPayload {
@@ -737,90 +737,90 @@ export interface GasPayload {
 
 export interface HarnessesDataBenchmarksResults {
   /** harness:model */ id: string;
-  harness: string;
-  model: string | null;
-  score: number;
-  reported_at: string | null;
-  /** Whether the board's makers checked it */ verified: boolean | null;
-  source_url: string | null;
+  /** Program that runs the model */ harness: string;
+  /** Model, or several joined by +; null: the board does not name it */ model: string | null;
+  /** Score in the unit of the benchmark */ score: number;
+  /** Date of the result, at METR of the model's release; null: not given */ reported_at: string | null;
+  /** Whether the board's makers checked it; null: the board does not say */ verified: boolean | null;
+  /** Page of the submission; null: none */ source_url: string | null;
 }
 
 export interface HarnessesDataBenchmarks {
-  id: string;
-  name: string;
-  unit: string;
-  source_url: string;
-  licence: string;
+  /** Short name of the benchmark */ id: string;
+  /** Name of the benchmark */ name: string;
+  /** Unit of the scores */ unit: string;
+  /** Site of the board */ source_url: string;
+  /** Licence of the board's data */ licence: string;
   /** Day of the newest result; of the copy where results carry other days or none */ as_of: string;
-  caveat: string;
+  /** What to bear in mind when reading its scores */ caveat: string;
   /** Best first */ results: Array<HarnessesDataBenchmarksResults>;
 }
 
 export interface HarnessesFreshness {
-  /** When the oldest of the boards was read */ checked_at: string | null;
-  newest_result: string | null;
+  /** When the oldest of the boards was read; null: none was */ checked_at: string | null;
+  /** Latest date of any result; null: no result has one */ newest_result: string | null;
 }
 
 export interface HarnessesData {
-  view: "raw";
-  generated_at: string;
-  schema_version: 2;
-  benchmarks: Array<HarnessesDataBenchmarks>;
-  freshness: HarnessesFreshness;
+  /** All results by board */ view: "raw";
+  /** When this answer was composed */ generated_at: string;
+  /** Version of the layout of this view */ schema_version: 2;
+  /** One board each, those that could be read */ benchmarks: Array<HarnessesDataBenchmarks>;
+  /** How old the boards are */ freshness: HarnessesFreshness;
 }
 
 export interface HarnessesDataBenchmarksTop {
-  harness: string;
-  model: string | null;
-  score: number;
+  /** Program that ran the model */ harness: string;
+  /** Model, or several joined by +; null: the board does not name it */ model: string | null;
+  /** Score in the unit of the benchmark */ score: number;
 }
 
 export interface HarnessesDataBenchmarks2 {
-  id: string;
-  name: string;
-  unit: string;
-  top: HarnessesDataBenchmarksTop;
+  /** Short name of the benchmark */ id: string;
+  /** Name of the benchmark */ name: string;
+  /** Unit of the score */ unit: string;
+  /** Best result */ top: HarnessesDataBenchmarksTop;
 }
 
 export interface HarnessesCombined {
-  harness: string;
-  model: string;
-  /** Mean over its benchmarks of percent of the best score */ combined_score: number;
-  benchmarks: number;
-  /** Share of the benchmarks that count */ coverage: number;
+  /** Program that runs the model */ harness: string;
+  /** Model */ model: string;
+  /** Mean over its benchmarks of the percentage of the best score there */ combined_score: number;
+  /** Benchmarks that have this pair, at least two */ benchmarks: number;
+  /** Share of all benchmarks that have this pair, 0-1 */ coverage: number;
 }
 
 export interface HarnessesScored {
-  harness: string;
-  score: number;
+  /** Program that ran the model */ harness: string;
+  /** Score in the unit of the benchmark */ score: number;
 }
 
 export interface HarnessesGap {
-  benchmark: string;
-  model: string;
-  best: HarnessesScored;
-  worst: HarnessesScored;
-  delta: number;
+  /** Short name of the benchmark */ benchmark: string;
+  /** Model that both harnesses ran */ model: string;
+  /** Harness with the highest score */ best: HarnessesScored;
+  /** Harness with the lowest score */ worst: HarnessesScored;
+  /** Score of the best less that of the worst, in the unit of the benchmark */ delta: number;
 }
 
 export interface HarnessesData2 {
-  view: "summary";
-  generated_at: string;
-  benchmarks: Array<HarnessesDataBenchmarks2>;
-  top_combined: Array<HarnessesCombined>;
-  biggest_gaps: Array<HarnessesGap>;
-  freshness: HarnessesFreshness;
+  /** The best of each board, and two comparisons */ view: "summary";
+  /** When this answer was composed */ generated_at: string;
+  /** The best result of each board */ benchmarks: Array<HarnessesDataBenchmarks2>;
+  /** Best pairs of harness and model over several boards */ top_combined: Array<HarnessesCombined>;
+  /** Widest differences between harnesses with one model */ biggest_gaps: Array<HarnessesGap>;
+  /** How old the boards are */ freshness: HarnessesFreshness;
 }
 
 export interface HarnessesData3 {
-  view: "gaps";
-  generated_at: string;
+  /** One model in several harnesses */ view: "gaps";
+  /** When this answer was composed */ generated_at: string;
   /** Widest first */ gaps: Array<HarnessesGap>;
 }
 
 export interface HarnessesData4 {
-  view: "combined";
-  generated_at: string;
+  /** Pairs of harness and model over several boards */ view: "combined";
+  /** When this answer was composed */ generated_at: string;
   /** Best first */ leaderboard: Array<HarnessesCombined>;
 }
 
@@ -835,8 +835,8 @@ export interface HarnessesPayload {
 }
 
 export interface HealthData {
-  status: "ok" | "degraded";
-  version: string;
+  /** degraded: storage cannot be written */ status: "ok" | "degraded";
+  /** Version of the API */ version: string;
   /** Seconds since the process started */ uptime: number;
   /** Now, Unix milliseconds */ ts: number;
 }
@@ -845,27 +845,27 @@ export interface HealthPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  data: HealthData | null;
-  status: "ok" | "degraded" | null;
-  version: string | null;
-  uptime: number | null;
-  ts: number | null;
+  /** The same four values as beside it */ data: HealthData | null;
+  /** degraded: storage cannot be written */ status: "ok" | "degraded" | null;
+  /** Version of the API */ version: string | null;
+  /** Seconds since the process started */ uptime: number | null;
+  /** Now, Unix milliseconds */ ts: number | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
   /** What is missing or old */ warning?: Array<Warning>;
   _meta: Meta;
 }
 
 export interface HumansInSpaceDataPeople {
-  name: string;
-  craft: string;
-  agency: string | null;
+  /** Name of the person */ name: string;
+  /** Station or spacecraft, or unknown */ craft: string;
+  /** Space agency or company; null: not given */ agency: string | null;
 }
 
 export interface HumansInSpaceData {
-  count: number;
+  /** People in space, also where `limit` cuts the list */ count: number;
   /** By craft, then name */ people: Array<HumansInSpaceDataPeople>;
-  as_of: string;
-  /** What as_of is the time of */ as_of_kind: "checked" | "newest_launch";
+  /** When the roster was checked, or its newest member launched */ as_of: string;
+  /** checked: when the roster was read; newest_launch: launch of its newest member */ as_of_kind: "checked" | "newest_launch";
 }
 
 export interface HumansInSpacePayload {
@@ -879,8 +879,8 @@ export interface HumansInSpacePayload {
 }
 
 export interface InternetPulseData {
-  name: string;
-  /** Median TCP connect time from this server; -1: unreachable */ latency_ms: number;
+  /** Cloud region or DNS service */ name: string;
+  /** Median time of a TCP connect from this server, milliseconds; -1: unreachable */ latency_ms: number;
 }
 
 export interface InternetPulsePayload {
@@ -894,24 +894,24 @@ export interface InternetPulsePayload {
 }
 
 export interface LaunchesData {
-  id: string;
-  name: string;
-  provider: string | null;
-  vehicle: string | null;
-  mission: string | null;
-  mission_type: string | null;
-  status: string;
-  status_code: string | null;
-  /** No earlier than */ scheduled_time: string | null;
-  time_precision: "second" | "minute" | "hour" | "day" | "month" | "unknown";
-  window_start: string | null;
-  window_end: string | null;
-  pad: string | null;
-  location: string | null;
-  /** Of the pad, in degrees; null from the fallback */ lat: number | null;
-  /** Of the pad, in degrees; null from the fallback */ lon: number | null;
-  url: string | null;
-  /** The date in words, from the fallback only */ date_text: string | null;
+  /** The list's id of the launch */ id: string;
+  /** Vehicle and mission, as listed */ name: string;
+  /** Company or agency that launches; null: not given */ provider: string | null;
+  /** Rocket; null: not given */ vehicle: string | null;
+  /** Name of the mission; null: not given */ mission: string | null;
+  /** Purpose in Launch Library's words; null: not given, or from the fallback */ mission_type: string | null;
+  /** State in Launch Library's words; of the fallback Scheduled */ status: string;
+  /** Launch Library's short form of the state; null from the fallback */ status_code: string | null;
+  /** No earlier than, UTC; null: no exact time from the fallback */ scheduled_time: string | null;
+  /** How much of scheduled_time is known; unknown: it may mean little */ time_precision: "second" | "minute" | "hour" | "day" | "month" | "unknown";
+  /** When the launch window opens; null: not given */ window_start: string | null;
+  /** When the launch window closes; null: not given */ window_end: string | null;
+  /** Launch pad; null: not given */ pad: string | null;
+  /** Launch site; null: not given */ location: string | null;
+  /** Degrees north of the pad; null from the fallback */ lat: number | null;
+  /** Degrees east of the pad; null from the fallback */ lon: number | null;
+  /** Entry of the launch in the list; null: none */ url: string | null;
+  /** The date in words; null: not from the fallback */ date_text: string | null;
 }
 
 export interface LaunchesPayload {
@@ -925,14 +925,14 @@ export interface LaunchesPayload {
 }
 
 export interface ModelHubTrendingData {
-  id: string;
-  author: string | null;
-  name: string;
-  /** Of all time */ likes: number;
-  /** Past 30 days */ downloads: number | null;
-  pipeline: string | null;
-  url: string;
-  updated: string | null;
+  /** owner/name on the hub */ id: string;
+  /** Owner of the model; null: none */ author: string | null;
+  /** Name without the owner */ name: string;
+  /** Likes of all time */ likes: number;
+  /** Downloads in the past 30 days; null: not given */ downloads: number | null;
+  /** Task that the model is for, in the hub's words; null: the author did not say */ pipeline: string | null;
+  /** Page of the model */ url: string;
+  /** When it was last changed; null: not given */ updated: string | null;
 }
 
 export interface ModelHubTrendingPayload {
@@ -947,34 +947,34 @@ export interface ModelHubTrendingPayload {
 
 export interface PaymentNoChargeStatsEvents {
   /** Its leaf in the log; null: its hour is not in the log yet */ seq: number | null;
-  /** UTC, milliseconds */ ts: string;
-  reason: string;
-  endpoint: string;
-  /** What it would have cost */ credits: number;
+  /** When it happened, UTC, with milliseconds */ ts: string;
+  /** Code for why nothing was charged */ reason: string;
+  /** Path that was called */ endpoint: string;
+  /** Credits that it would have cost */ credits: number;
   /** SHA-256 of the receipt's core; null: no receipt was fetched */ receipt_sha256: string | null;
 }
 
 export interface PaymentNoChargeStatsLog {
-  origin: string;
-  size: number;
-  /** Merkle root, base64 */ root: string;
+  /** Name of the log, in its checkpoints */ origin: string;
+  /** Leaves in the log */ size: number;
+  /** Merkle root of the log, base64 */ root: string;
   /** Calls that are booked and will be in the log when their hour is over */ waiting: number;
 }
 
 export interface PaymentNoChargeStatsDates {
-  date: string;
-  count: number;
+  /** Day, UTC */ date: string;
+  /** Calls that were not charged on it */ count: number;
 }
 
 export interface PaymentNoChargeStatsPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
-  date: string | null;
+  /** Day that is counted, UTC */ date: string | null;
   /** Calls not charged on that day */ count: number | null;
-  credits_skipped: number | null;
-  by_reason: Record<string, number> | null;
-  by_endpoint: Record<string, number> | null;
+  /** Credits that these calls would have cost */ credits_skipped: number | null;
+  /** Calls by the code for why nothing was charged */ by_reason: Record<string, number> | null;
+  /** Calls by the path that was called */ by_endpoint: Record<string, number> | null;
   /** The last ones, newest first */ events: Array<PaymentNoChargeStatsEvents> | null;
   /** The log that gets every event when its hour is over, as it was last signed */ log: PaymentNoChargeStatsLog | null;
   /** Null unless asked for; the last day first */ dates: Array<PaymentNoChargeStatsDates> | null;
@@ -984,16 +984,16 @@ export interface PaymentNoChargeStatsPayload {
 }
 
 export interface PredictionsData {
-  question: string;
-  yes_percent: number;
-  no_percent: number;
-  /** Past 24 hours */ volume_usd: number;
-  source: string;
-  url: string | null;
-  ends_at: string | null;
-  /** Of yes_percent */ change_1h_points: number | null;
-  change_24h_points: number | null;
-  liquidity_usd: number | null;
+  /** The question, in the market's words */ question: string;
+  /** Price of yes as a probability, percent; of Kalshi the last trade */ yes_percent: number;
+  /** 100 - yes_percent */ no_percent: number;
+  /** Traded in 24 hours, USD; of Kalshi contracts times the last price */ volume_usd: number;
+  /** Market place: Polymarket or Kalshi */ source: string;
+  /** Page of the market; null: none */ url: string | null;
+  /** When trading is to end; null: not given */ ends_at: string | null;
+  /** Change of yes_percent in an hour, percentage points; null: not given */ change_1h_points: number | null;
+  /** Change of yes_percent in 24 hours, percentage points; null: not given */ change_24h_points: number | null;
+  /** Orders that wait in the book, USD; null: not given */ liquidity_usd: number | null;
 }
 
 export interface PredictionsPayload {
@@ -1012,10 +1012,10 @@ export interface ReceiptVerifyReceipt {
 }
 
 export interface ReceiptVerifyChecks {
-  /** It is written as a receipt is */ format: boolean | null;
-  /** The key is one of those trusted here */ key_known: boolean | null;
-  signature: boolean | null;
-  /** The key was in use then, and is not revoked */ key_time: boolean | null;
+  /** It is written as a receipt is; null: not checked */ format: boolean | null;
+  /** Its key is one of those trusted here; null: an earlier check failed */ key_known: boolean | null;
+  /** The key did sign it; null: an earlier check failed */ signature: boolean | null;
+  /** The key was in use then, and is not revoked; null: an earlier check failed */ key_time: boolean | null;
   /** It is about the body whose hash was given; null: none was */ body: boolean | null;
   /** The log of uncharged calls has it; null: it names no place there */ in_log: boolean | null;
 }
@@ -1025,8 +1025,8 @@ export interface ReceiptVerifyPayload {
   /** The name of the endpoint */ endpoint: string;
   /** When the oldest part of the data was fetched; null: never */ updated_at: string | null;
   /** No check failed */ valid: boolean | null;
-  /** Null: not asked for, or an earlier one failed */ checks: ReceiptVerifyChecks | null;
-  key_id: string | null;
+  /** Each check; null: it was not asked for, or an earlier one failed */ checks: ReceiptVerifyChecks | null;
+  /** Name of the key that signed it; null: it names none */ key_id: string | null;
   /** What the receipt says; null unless the signature is good */ core: Record<string, unknown> | null;
   /** Why it is not valid; absent when it is */ error?: string | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
@@ -1035,33 +1035,33 @@ export interface ReceiptVerifyPayload {
 }
 
 export interface SevereWeatherDataCountsBySeverity {
-  Extreme: number;
-  Severe: number;
-  Moderate: number;
-  Minor: number;
-  Unknown: number;
+  /** Alerts of this severity in force */ Extreme: number;
+  /** Alerts of this severity in force */ Severe: number;
+  /** Alerts of this severity in force */ Moderate: number;
+  /** Alerts of this severity in force */ Minor: number;
+  /** Alerts of this severity in force, or all from the map */ Unknown: number;
 }
 
 export interface SevereWeatherDataTop {
-  id: string;
-  event: string;
-  severity: "Extreme" | "Severe" | "Moderate" | "Minor" | "Unknown";
-  urgency: "Immediate" | "Expected" | "Future" | "Past" | "Unknown";
-  certainty: "Observed" | "Likely" | "Possible" | "Unlikely" | "Unknown";
-  /** Severity x urgency x certainty, 0.125 to 64 */ score: number;
-  area: string;
-  headline: string | null;
-  effective: string;
+  /** Id of the message, or of the hazard on the map */ id: string;
+  /** Name of the event in the words of the NWS */ event: string;
+  /** How grave the NWS takes it to be (CAP); Unknown from the map */ severity: "Extreme" | "Severe" | "Moderate" | "Minor" | "Unknown";
+  /** How soon to act (CAP); Unknown from the map */ urgency: "Immediate" | "Expected" | "Future" | "Past" | "Unknown";
+  /** How sure the NWS is of it (CAP); Unknown from the map */ certainty: "Observed" | "Likely" | "Possible" | "Unlikely" | "Unknown";
+  /** Our weights of severity x urgency x certainty, 0.125 to 64 */ score: number;
+  /** Counties and zones in words, or the office's area from the map */ area: string;
+  /** Headline of the message; null: none */ headline: string | null;
+  /** From when the message is valid, or when it was issued */ effective: string;
   /** When the message is void */ expires: string;
-  /** When the weather ends */ ends: string | null;
-  sender: string | null;
-  /** tornado, tropical, flood, thunderstorm, winter, fire, heat, wind, marine, other */ category: string;
-  url: string | null;
+  /** When the weather ends; null: not given */ ends: string | null;
+  /** Office of the NWS that sent it; null: not given */ sender: string | null;
+  /** Our word: tornado, tropical, flood, thunderstorm, winter, fire, heat, wind, marine or other */ category: string;
+  /** Address of the message; null: none */ url: string | null;
 }
 
 export interface SevereWeatherData {
-  /** Alerts in force; the list shows the gravest */ total_active: number;
-  counts_by_severity: SevereWeatherDataCountsBySeverity;
+  /** Alerts in force: warnings, watches, advisories, statements; the list shows the gravest */ total_active: number;
+  /** All alerts in force by severity */ counts_by_severity: SevereWeatherDataCountsBySeverity;
   /** Highest score first */ top: Array<SevereWeatherDataTop>;
 }
 
@@ -1076,27 +1076,27 @@ export interface SevereWeatherPayload {
 }
 
 export interface SpaceWeatherDataActiveAlerts {
-  product_id: string;
-  code: string | null;
-  kind: "alert" | "warning" | "watch" | "summary";
-  title: string;
-  issued_at: string;
-  valid_to: string | null;
-  message: string;
+  /** SWPC's id of the kind of product */ product_id: string;
+  /** SWPC's message code; null: none */ code: string | null;
+  /** Kind of bulletin: alert, warning, watch or summary */ kind: "alert" | "warning" | "watch" | "summary";
+  /** First line of the bulletin */ title: string;
+  /** When it was issued */ issued_at: string;
+  /** Until when it is valid; null: not given, then it counts for 24 hours */ valid_to: string | null;
+  /** Text of the bulletin, cut at 1,000 characters */ message: string;
 }
 
 export interface SpaceWeatherData {
-  /** Planetary K, 0-9, newest three hours */ kp_index: number | null;
-  /** Start of them */ kp_time: string | null;
-  /** Right now */ kp_estimated: number | null;
-  /** Of kp_index: 5 is minor, 9 extreme */ storm_level: "quiet" | "minor" | "moderate" | "strong" | "severe" | "extreme" | null;
-  solar_wind_speed_kms: number | null;
-  solar_wind_density_cm3: number | null;
-  solar_wind_time: string | null;
-  flare_peak_class_24h: string | null;
-  flare_class_letter: "A" | "B" | "C" | "M" | "X" | null;
-  flare_peak_time: string | null;
-  /** Newest first */ active_alerts: Array<SpaceWeatherDataActiveAlerts> | null;
+  /** Planetary K, 0-9, of the newest three hours; null: not read */ kp_index: number | null;
+  /** Start of those three hours, UTC; null: not read */ kp_time: string | null;
+  /** SWPC's running estimate of Kp, low when a three-hour window has just begun; null: not read */ kp_estimated: number | null;
+  /** Our word by kp_index: minor from 5, moderate 6, strong 7, severe 8, extreme 9; null: not read */ storm_level: "quiet" | "minor" | "moderate" | "strong" | "severe" | "extreme" | null;
+  /** Speed of the solar wind, km/s; null: not read */ solar_wind_speed_kms: number | null;
+  /** Protons per cubic centimetre of the solar wind; null: not read */ solar_wind_density_cm3: number | null;
+  /** Time of the solar wind's measurement; null: not read */ solar_wind_time: string | null;
+  /** Class of the highest X-ray flux (0.1-0.8 nm) of 24 hours, flare or not; null: not read */ flare_peak_class_24h: string | null;
+  /** Letter of that class; null: not read */ flare_class_letter: "A" | "B" | "C" | "M" | "X" | null;
+  /** Minute of that flux; null: not read */ flare_peak_time: string | null;
+  /** Bulletins in force, newest first; null: not read */ active_alerts: Array<SpaceWeatherDataActiveAlerts> | null;
 }
 
 export interface SpaceWeatherPayload {
@@ -1110,19 +1110,19 @@ export interface SpaceWeatherPayload {
 }
 
 export interface VolcanoesData {
-  name: string;
-  country: string | null;
-  summary: string | null;
-  link: string;
-  category: string | null;
-  report_period: string | null;
-  published_at: string | null;
-  /** Number in the Smithsonian catalogue */ vnum: string | null;
-  lat: number | null;
-  lon: number | null;
-  us_alert_level: string | null;
-  us_color_code: string | null;
-  source: string;
+  /** Name of the volcano */ name: string;
+  /** Country; null: not given */ country: string | null;
+  /** Start of the report, cut at 400 characters; null: no report */ summary: string | null;
+  /** Page of the volcano or of the report */ link: string;
+  /** The report's heading for it, such as New Eruptive Activity; null: no weekly report */ category: string | null;
+  /** Days of the report, as it writes them; null: no weekly report */ report_period: string | null;
+  /** When the report or notice was published, or the event began; null: not given */ published_at: string | null;
+  /** Number in the Smithsonian catalogue; null: not given */ vnum: string | null;
+  /** Degrees north; null: not given */ lat: number | null;
+  /** Degrees east; null: not given */ lon: number | null;
+  /** USGS alert level for people on the ground; null: not raised, or not in the United States */ us_alert_level: string | null;
+  /** USGS aviation colour code; null: not raised, or not in the United States */ us_color_code: string | null;
+  /** List that it is from */ source: string;
 }
 
 export interface VolcanoesPayload {
@@ -1136,30 +1136,30 @@ export interface VolcanoesPayload {
 }
 
 export interface WildfiresDataTop {
-  lat: number;
-  lon: number;
-  /** Fire radiative power */ frp_mw: number;
-  confidence: "low" | "nominal" | "high";
-  detected_at: string;
-  satellite: string;
-  daynight: "D" | "N" | null;
-  /** U.S. state, by boxes */ approx_state: string | null;
+  /** Degrees north of the pixel */ lat: number;
+  /** Degrees east of the pixel */ lon: number;
+  /** Fire radiative power of the pixel, megawatts */ frp_mw: number;
+  /** NASA's class of confidence in the detection */ confidence: "low" | "nominal" | "high";
+  /** When the satellite saw it */ detected_at: string;
+  /** Satellite that saw it */ satellite: string;
+  /** D: by day; N: by night; null: not given */ daynight: "D" | "N" | null;
+  /** U.S. state, by boxes that overlap; null: outside all of them */ approx_state: string | null;
 }
 
 export interface WildfiresDataIncidents {
-  name: string;
-  state: string | null;
-  acres: number | null;
-  contained_percent: number | null;
-  discovered_at: string | null;
+  /** Name of the fire */ name: string;
+  /** State where it began; null: not reported */ state: string | null;
+  /** Acres burned, as reported; null: not reported */ acres: number | null;
+  /** Part of the edge that is contained, percent; null: not reported */ contained_percent: number | null;
+  /** When it was discovered; null: not reported */ discovered_at: string | null;
 }
 
 export interface WildfiresData {
-  window_hours: 24;
-  total_detections: number;
-  /** Satellites that could be read */ by_satellite: Record<string, number>;
-  /** Most radiative power first */ top: Array<WildfiresDataTop>;
-  /** Largest first */ incidents: Array<WildfiresDataIncidents> | null;
+  /** Hours that the detections are from */ window_hours: 24;
+  /** Distinct hot spots in the window; `top` has the strongest */ total_detections: number;
+  /** Hot spots by satellite, of those that could be read */ by_satellite: Record<string, number>;
+  /** Strongest first, by radiative power */ top: Array<WildfiresDataTop>;
+  /** Reported wildfires, largest first; null: the agencies' list could not be read */ incidents: Array<WildfiresDataIncidents> | null;
 }
 
 export interface WildfiresPayload {
@@ -1173,123 +1173,123 @@ export interface WildfiresPayload {
 }
 
 export interface PremiumAgentContextContextDatetime {
-  iso: string;
-  unix_ms: number;
-  human_readable_utc: string;
-  weekday: string;
+  /** Now, UTC */ iso: string;
+  /** Now, Unix milliseconds */ unix_ms: number;
+  /** Now in words, UTC */ human_readable_utc: string;
+  /** Day of the week, UTC */ weekday: string;
 }
 
 export interface PremiumAgentContextContextMarketsBtc {
-  price_usd: number;
-  change_24h_percent: number | null;
-  /** USD */ volume_24h: number | null;
-  /** USDT is not converted */ quote: "USD" | "USDT";
-  as_of: string;
+  /** Last price, in the currency of `quote` */ price_usd: number;
+  /** Change of the price in about 24 hours, percent; null: the venue does not give it */ change_24h_percent: number | null;
+  /** Traded in 24 hours, in the currency of `quote`; null: the venue does not give it */ volume_24h: number | null;
+  /** Currency of the numbers; USDT is not converted */ quote: "USD" | "USDT";
+  /** When the price was fetched */ as_of: string;
 }
 
 export interface PremiumAgentContextContextMarketsCryptoFearGreed {
-  value: number;
-  label: string;
-  source: "alternative.me" | "coinmarketcap";
-  as_of: string;
+  /** 0 extreme fear, 100 extreme greed */ value: number;
+  /** The publisher's word for the value */ label: string;
+  /** Publisher of the index; two publishers' values are not comparable */ source: "alternative.me" | "coinmarketcap";
+  /** When the publisher set the value */ as_of: string;
 }
 
 export interface PremiumAgentContextContextMarketsVix {
-  value: number;
-  change_percent: number | null;
-  source: string;
-  freshness: "delayed" | "real_time" | "previous_close";
-  as_of: string | null;
+  /** The VIX, points */ value: number;
+  /** Change against the previous close, percent; null: not given */ change_percent: number | null;
+  /** provider:symbol */ source: string;
+  /** Whether it is current, delayed or the last close, as far as the provider says */ freshness: "delayed" | "real_time" | "previous_close";
+  /** Time of the value; null: the provider does not give it */ as_of: string | null;
 }
 
 export interface PremiumAgentContextContextMarketsFedFundsRate {
   /** Effective rate, percent */ value: number;
-  as_of: string;
-  target_from: number | null;
-  target_to: number | null;
+  /** The day that the rate is for */ as_of: string;
+  /** Lower end of the Fed's target range, percent; null: not from the New York Fed */ target_from: number | null;
+  /** Upper end of the Fed's target range, percent; null: not from the New York Fed */ target_to: number | null;
 }
 
 export interface PremiumAgentContextContextMarketsForexUsdBase {
-  EUR: number | null;
-  JPY: number | null;
-  GBP: number | null;
-  CHF: number | null;
-  date: string;
-  kind: "ecb_reference" | "market_mid";
+  /** Euros per dollar; null: not published */ EUR: number | null;
+  /** Yen per dollar; null: not published */ JPY: number | null;
+  /** Pounds sterling per dollar; null: not published */ GBP: number | null;
+  /** Swiss francs per dollar; null: not published */ CHF: number | null;
+  /** Newest published day */ date: string;
+  /** ecb_reference: the ECB's daily fixing; market_mid: mid-market */ kind: "ecb_reference" | "market_mid";
 }
 
 export interface PremiumAgentContextContextMarkets {
-  btc: PremiumAgentContextContextMarketsBtc | null;
-  crypto_fear_greed: PremiumAgentContextContextMarketsCryptoFearGreed | null;
-  vix: PremiumAgentContextContextMarketsVix | null;
-  fed_funds_rate: PremiumAgentContextContextMarketsFedFundsRate | null;
-  forex_usd_base: PremiumAgentContextContextMarketsForexUsdBase | null;
+  /** Bitcoin; null: no source answered */ btc: PremiumAgentContextContextMarketsBtc | null;
+  /** Mood of the crypto market; null: no source answered */ crypto_fear_greed: PremiumAgentContextContextMarketsCryptoFearGreed | null;
+  /** Expected volatility of U.S. shares; null: no source answered */ vix: PremiumAgentContextContextMarketsVix | null;
+  /** U.S. federal funds rate; null: no source answered */ fed_funds_rate: PremiumAgentContextContextMarketsFedFundsRate | null;
+  /** Dollar rates; null: no source answered */ forex_usd_base: PremiumAgentContextContextMarketsForexUsdBase | null;
 }
 
 export interface PremiumAgentContextContextWorldEventsSignificantEarthquakes24h {
-  magnitude: number;
-  place: string;
-  time: string;
-  url: string | null;
+  /** Magnitude on the network's preferred scale */ magnitude: number;
+  /** Place, as the network names it */ place: string;
+  /** Origin time */ time: string;
+  /** The network's page of the event; null: none */ url: string | null;
 }
 
 export interface PremiumAgentContextContextWorldEventsUpcomingSpaceLaunches {
-  mission: string;
-  vehicle: string | null;
-  provider: string | null;
-  /** No earlier than */ net: string | null;
-  time_precision: "second" | "minute" | "hour" | "day" | "month" | "unknown";
-  status: string;
+  /** Name of the mission, or of the launch */ mission: string;
+  /** Rocket; null: not given */ vehicle: string | null;
+  /** Company or agency that launches; null: not given */ provider: string | null;
+  /** No earlier than, UTC; null: no exact time from the fallback */ net: string | null;
+  /** How much of `net` is known; unknown: it may mean little */ time_precision: "second" | "minute" | "hour" | "day" | "month" | "unknown";
+  /** State in the list's words */ status: string;
 }
 
 export interface PremiumAgentContextContextWorldEventsNewsFrontPageTop5 {
-  title: string;
-  points: number;
-  comments: number;
-  url: string;
+  /** Title of the story */ title: string;
+  /** Points on Hacker News */ points: number;
+  /** Comments on Hacker News */ comments: number;
+  /** The article, or the discussion for text posts */ url: string;
 }
 
 export interface PremiumAgentContextContextWorldEventsPredictionMarketsTop3 {
-  question: string;
-  yes_probability: number;
-  /** USD */ volume_24h: number;
-  url: string | null;
+  /** The question, in the market's words */ question: string;
+  /** Price of yes as a probability, 0-1; of Kalshi the last trade */ yes_probability: number;
+  /** Traded in 24 hours, USD; of Kalshi contracts times the last price */ volume_24h: number;
+  /** Page of the market; null: none */ url: string | null;
 }
 
 export interface PremiumAgentContextContextWorldEvents {
-  /** M6+ or flagged significant by USGS, largest first */ significant_earthquakes_24h: Array<PremiumAgentContextContextWorldEventsSignificantEarthquakes24h> | null;
-  /** Soonest first */ upcoming_space_launches: Array<PremiumAgentContextContextWorldEventsUpcomingSpaceLaunches> | null;
-  /** Hacker News */ news_front_page_top5: Array<PremiumAgentContextContextWorldEventsNewsFrontPageTop5> | null;
-  /** Most traded */ prediction_markets_top3: Array<PremiumAgentContextContextWorldEventsPredictionMarketsTop3> | null;
+  /** M6+ or flagged significant by USGS, largest first; null: no source answered */ significant_earthquakes_24h: Array<PremiumAgentContextContextWorldEventsSignificantEarthquakes24h> | null;
+  /** Soonest first; null: no source answered */ upcoming_space_launches: Array<PremiumAgentContextContextWorldEventsUpcomingSpaceLaunches> | null;
+  /** Front page of Hacker News, from the top; null: no source answered */ news_front_page_top5: Array<PremiumAgentContextContextWorldEventsNewsFrontPageTop5> | null;
+  /** Most traded in 24 hours; null: no source answered */ prediction_markets_top3: Array<PremiumAgentContextContextWorldEventsPredictionMarketsTop3> | null;
 }
 
 export interface PremiumAgentContextContextInfrastructureDetails {
-  GitHub: "operational" | "minor issues" | "major issues" | "critical" | "maintenance" | "unknown";
-  Cloudflare: "operational" | "minor issues" | "major issues" | "critical" | "maintenance" | "unknown";
-  OpenAI: "operational" | "minor issues" | "major issues" | "critical" | "maintenance" | "unknown";
-  Anthropic: "operational" | "minor issues" | "major issues" | "critical" | "maintenance" | "unknown";
+  /** What its status page reports, in our word */ GitHub: "operational" | "minor issues" | "major issues" | "critical" | "maintenance" | "unknown";
+  /** What its status page reports, in our word */ Cloudflare: "operational" | "minor issues" | "major issues" | "critical" | "maintenance" | "unknown";
+  /** What its status page reports, ChatGPT included, in our word */ OpenAI: "operational" | "minor issues" | "major issues" | "critical" | "maintenance" | "unknown";
+  /** What its status page reports, in our word */ Anthropic: "operational" | "minor issues" | "major issues" | "critical" | "maintenance" | "unknown";
 }
 
 export interface PremiumAgentContextContextInfrastructure {
-  summary: string;
-  details: PremiumAgentContextContextInfrastructureDetails;
+  /** The four services in one sentence */ summary: string;
+  /** The four services */ details: PremiumAgentContextContextInfrastructureDetails;
   /** False when the state of one is unknown */ all_operational: boolean;
 }
 
 export interface PremiumAgentContextContext {
-  datetime: PremiumAgentContextContextDatetime;
-  markets: PremiumAgentContextContextMarkets;
-  /** Null: no source answered. Empty: the source answered with none. */ world_events: PremiumAgentContextContextWorldEvents;
-  infrastructure: PremiumAgentContextContextInfrastructure;
+  /** The moment this is about */ datetime: PremiumAgentContextContextDatetime;
+  /** Markets and rates */ markets: PremiumAgentContextContextMarkets;
+  /** Earthquakes, launches, news and bets */ world_events: PremiumAgentContextContextWorldEvents;
+  /** GitHub, Cloudflare, OpenAI and Anthropic */ infrastructure: PremiumAgentContextContextInfrastructure;
 }
 
 export interface PremiumAgentContextPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the payload was composed */ generated_at: string;
-  context: PremiumAgentContextContext;
+  /** The state of the world as data */ context: PremiumAgentContextContext;
   /** Plain text of about 350 tokens */ system_prompt: string;
-  notes: Record<string, string>;
+  /** Remarks on use, freshness and composition */ notes: Record<string, string>;
   /** What is missing or old */ warning?: Array<Warning>;
   /** When the oldest part of the payload was fetched */ captured_at: string | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
@@ -1297,30 +1297,30 @@ export interface PremiumAgentContextPayload {
 }
 
 export interface PremiumBriefingSectionsBtc {
-  price_usd: number;
-  change_24h_percent: number | null;
-  /** USD, past 24 hours */ volume_24h: number | null;
-  high_24h: number | null;
-  low_24h: number | null;
-  venue: string;
-  /** USDT is not converted */ quote: "USD" | "USDT";
+  /** Last price, in the currency of `quote` */ price_usd: number;
+  /** Change of the price in about 24 hours, percent; null: the venue does not give it */ change_24h_percent: number | null;
+  /** Traded in 24 hours, in the currency of `quote`; null: the venue does not give it */ volume_24h: number | null;
+  /** Highest price in 24 hours, in the currency of `quote`; null: the venue does not give it */ high_24h: number | null;
+  /** Lowest price in 24 hours, in the currency of `quote`; null: the venue does not give it */ low_24h: number | null;
+  /** Exchange or market page that gave the numbers */ venue: string;
+  /** Currency of the numbers; USDT is not converted */ quote: "USD" | "USDT";
 }
 
 export interface PremiumBriefingSectionsFearGreed {
   /** 0 extreme fear, 100 extreme greed */ value: number;
-  label: string;
-  source: "alternative.me" | "coinmarketcap";
+  /** The publisher's word for the value */ label: string;
+  /** Publisher of the index; two publishers' values are not comparable */ source: "alternative.me" | "coinmarketcap";
 }
 
 export interface PremiumBriefingSectionsEarthquakesLatest {
-  magnitude: number;
-  place: string;
-  /** Unix ms */ time: number;
+  /** Magnitude on the network's preferred scale */ magnitude: number;
+  /** Place, as the network names it */ place: string;
+  /** Origin time, Unix milliseconds */ time: number;
 }
 
 export interface PremiumBriefingSectionsEarthquakes {
-  /** Of M2.5 and above in 24 hours */ count: number;
-  latest: PremiumBriefingSectionsEarthquakesLatest | null;
+  /** Earthquakes of M2.5 and above in 24 hours */ count: number;
+  /** The newest of them; null: there is none */ latest: PremiumBriefingSectionsEarthquakesLatest | null;
 }
 
 export interface PremiumBriefingSectionsTechNews {
@@ -1328,51 +1328,51 @@ export interface PremiumBriefingSectionsTechNews {
 }
 
 export interface PremiumBriefingSectionsHumansInSpace {
-  count: number;
-  names: Array<string>;
+  /** People in space */ count: number;
+  /** Their names, in alphabetical order */ names: Array<string>;
 }
 
 export interface PremiumBriefingSectionsPredictionsTopOutcomes {
-  name: string;
-  /** Probability */ price: number;
+  /** Name of the outcome, Yes or No */ name: string;
+  /** Price as a probability, 0-1 */ price: number;
 }
 
 export interface PremiumBriefingSectionsPredictionsTop {
-  question: string;
-  /** USD */ volume_24hr: number;
-  outcomes: Array<PremiumBriefingSectionsPredictionsTopOutcomes>;
+  /** The question, in the market's words */ question: string;
+  /** Traded in 24 hours, USD; of Kalshi contracts times the last price */ volume_24hr: number;
+  /** Both outcomes with their prices */ outcomes: Array<PremiumBriefingSectionsPredictionsTopOutcomes>;
 }
 
 export interface PremiumBriefingSectionsPredictions {
   /** Open yes/no markets seen */ count: number;
-  /** Most traded */ top: Array<PremiumBriefingSectionsPredictionsTop>;
+  /** Most traded in 24 hours, at most 5 */ top: Array<PremiumBriefingSectionsPredictionsTop>;
 }
 
 export interface PremiumBriefingSections {
-  btc?: PremiumBriefingSectionsBtc | null;
-  fear_greed?: PremiumBriefingSectionsFearGreed | null;
-  earthquakes?: PremiumBriefingSectionsEarthquakes | null;
-  tech_news?: PremiumBriefingSectionsTechNews | null;
-  humans_in_space?: PremiumBriefingSectionsHumansInSpace | null;
-  predictions?: PremiumBriefingSectionsPredictions | null;
+  /** Bitcoin; null: no source answered */ btc?: PremiumBriefingSectionsBtc | null;
+  /** Mood of the crypto market; null: no source answered */ fear_greed?: PremiumBriefingSectionsFearGreed | null;
+  /** Earthquakes of the past day; null: no source answered */ earthquakes?: PremiumBriefingSectionsEarthquakes | null;
+  /** Front page of Hacker News; null: no source answered */ tech_news?: PremiumBriefingSectionsTechNews | null;
+  /** Who is in space; null: no source answered */ humans_in_space?: PremiumBriefingSectionsHumansInSpace | null;
+  /** Prediction markets; null: no source answered */ predictions?: PremiumBriefingSectionsPredictions | null;
 }
 
 export interface PremiumBriefingSeriesBtc24h {
   /** Start of the hour, Unix ms */ ts: number;
-  /** Last price of the hour */ price: number;
+  /** Last price of the hour, USD */ price: number;
 }
 
 export interface PremiumBriefingSeries {
-  /** Hours that are over, oldest first */ btc_24h: Array<PremiumBriefingSeriesBtc24h> | null;
+  /** Bitcoin by the hour, hours that are over, oldest first; null: no source answered */ btc_24h: Array<PremiumBriefingSeriesBtc24h> | null;
 }
 
 export interface PremiumBriefingPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the payload was composed */ generated_at: string;
-  /** Absent: not asked for. Null: no source answered. */ sections: PremiumBriefingSections;
-  /** Only with history */ series?: PremiumBriefingSeries | null;
-  notes: Record<string, string>;
+  /** The sections that were asked for */ sections: PremiumBriefingSections;
+  /** Prices by the hour; absent without history=24h */ series?: PremiumBriefingSeries | null;
+  /** Remarks on units, times and indices */ notes: Record<string, string>;
   /** What is missing or old */ warning?: Array<Warning>;
   /** When the oldest part of the payload was fetched */ captured_at: string | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
@@ -1380,44 +1380,44 @@ export interface PremiumBriefingPayload {
 }
 
 export interface PremiumCorrelationMatrixAssets {
-  symbol: string;
-  asset_class: "commodity" | "rates" | "fx";
-  /** In the last 75 days */ observations: number;
-  first_date: string | null;
-  last_date: string | null;
-  source: string | null;
+  /** Our symbol of the asset */ symbol: string;
+  /** Class of the asset; yields are also compared by differences */ asset_class: "commodity" | "rates" | "fx";
+  /** Published days in the last 75 days; 0: no source answered */ observations: number;
+  /** The first of these days; null: none */ first_date: string | null;
+  /** The last of these days; null: none */ last_date: string | null;
+  /** provider:series; null: no source answered */ source: string | null;
 }
 
 export interface PremiumCorrelationMatrixPairs {
-  a: string;
-  b: string;
-  pearson_r: number;
-  /** Returns */ n_observations: number;
-  relationship: "negligible" | "weak" | "moderate" | "strong";
-  direction: "positive" | "negative" | "none";
-  /** Yields by first differences; only for pairs with a yield */ pearson_r_yield_diff: number | null;
-  /** Of the returns */ first_date: string;
-  last_date: string;
+  /** Symbol of the first asset */ a: string;
+  /** Symbol of the second asset */ b: string;
+  /** Pearson's r of daily percentage changes, -1 to 1 */ pearson_r: number;
+  /** Returns that both have, at most 30 */ n_observations: number;
+  /** Our word for the size of r: weak from 0.2, moderate 0.4, strong 0.7 */ relationship: "negligible" | "weak" | "moderate" | "strong";
+  /** Sign of r; none below 0.05 */ direction: "positive" | "negative" | "none";
+  /** r with the changes of yields in percentage points; null: a pair without a yield */ pearson_r_yield_diff: number | null;
+  /** Day of the first common return */ first_date: string;
+  /** Day of the last common return */ last_date: string;
 }
 
 export interface PremiumCorrelationMatrixSampleSize {
-  assets_requested: number;
-  assets_with_data: number;
-  pairs_computed: number;
-  /** Observations by symbol */ data_availability: Record<string, number>;
+  /** Assets compared */ assets_requested: number;
+  /** Assets that a source answered for */ assets_with_data: number;
+  /** Pairs with at least ten common returns */ pairs_computed: number;
+  /** Published days by symbol */ data_availability: Record<string, number>;
 }
 
 export interface PremiumCorrelationMatrixPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the payload was composed */ generated_at: string;
-  window: "30d";
-  method: string;
-  assets: Array<PremiumCorrelationMatrixAssets>;
+  /** Returns looked at, at most 30 days */ window: "30d";
+  /** How r is computed */ method: string;
+  /** The assets, in a fixed order */ assets: Array<PremiumCorrelationMatrixAssets>;
   /** Largest |r| first */ pairs: Array<PremiumCorrelationMatrixPairs>;
-  /** pearson_r by symbol and symbol; null: no pair */ matrix: Record<string, Record<string, number | null>>;
-  sample_size: PremiumCorrelationMatrixSampleSize;
-  notes: Record<string, string>;
+  /** pearson_r by symbol and symbol; null: too few common returns */ matrix: Record<string, Record<string, number | null>>;
+  /** How much the correlations rest on */ sample_size: PremiumCorrelationMatrixSampleSize;
+  /** Remarks on dates, yields and significance */ notes: Record<string, string>;
   /** What is missing or old */ warning?: Array<Warning>;
   /** When the oldest part of the payload was fetched */ captured_at: string | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
@@ -1425,88 +1425,88 @@ export interface PremiumCorrelationMatrixPayload {
 }
 
 export interface PremiumCryptoDeepCoinsTop50 {
-  symbol: string;
-  name: string;
-  price_usd: number;
-  change_1h_percent: number | null;
-  change_24h_percent: number | null;
-  change_7d_percent: number | null;
-  /** USD */ market_cap: number | null;
-  /** USD, all venues */ volume_24h: number | null;
-  /** By market value */ rank: number;
+  /** Symbol of the coin */ symbol: string;
+  /** Name of the coin */ name: string;
+  /** Price in USD, over all venues */ price_usd: number;
+  /** Change of the price in an hour, percent; null: not published */ change_1h_percent: number | null;
+  /** Change of the price in 24 hours, percent; null: not published */ change_24h_percent: number | null;
+  /** Change of the price in 7 days, percent; null: not published */ change_7d_percent: number | null;
+  /** Price of all coins in circulation, USD; null: not published */ market_cap: number | null;
+  /** Traded in 24 hours at all venues, USD; null: not published */ volume_24h: number | null;
+  /** Rank by market value, from 1 */ rank: number;
 }
 
 export interface PremiumCryptoDeepExchangeTop20Usdt {
-  pair: string;
-  price: number;
-  change_24h_percent: number | null;
-  /** In the quote currency; of Kraken in USD over the coin's pairs */ volume_24h: number;
-  high_24h: number;
-  low_24h: number;
-  trades_24h: number | null;
-  venue: string;
+  /** coin-currency */ pair: string;
+  /** Last price, in the second currency */ price: number;
+  /** Change in 24 hours, percent; of Kraken that at OKX or over all venues; null: not known */ change_24h_percent: number | null;
+  /** Traded in 24 hours, in the second currency; of Kraken in USD over the coin's pairs */ volume_24h: number;
+  /** Highest price in 24 hours, in the second currency */ high_24h: number;
+  /** Lowest price in 24 hours, in the second currency */ low_24h: number;
+  /** Trades in 24 hours; null: OKX does not publish them */ trades_24h: number | null;
+  /** Exchange */ venue: string;
 }
 
 export interface PremiumCryptoDeepNetworkBtcFeesSatPerVb {
-  fastest: number;
-  half_hour: number;
-  hour: number;
-  economy: number;
-  minimum: number;
+  /** For the next block */ fastest: number;
+  /** For a block within about half an hour */ half_hour: number;
+  /** For a block within about an hour */ hour: number;
+  /** For a block within about a day */ economy: number;
+  /** Least that enters mempool.space's mempool; of Blockstream the estimate for a week */ minimum: number;
 }
 
 export interface PremiumCryptoDeepNetworkBtcHashrate {
-  /** Exahashes a second */ current_eh_s: number;
-  current_difficulty: number;
+  /** Exahashes a second: mean of a week at mempool.space, of a day at Blockchain.com */ current_eh_s: number;
+  /** Difficulty of the network */ current_difficulty: number;
 }
 
 export interface PremiumCryptoDeepNetworkBtcMempool {
-  count: number;
-  vsize: number;
-  total_fee_sat: number;
+  /** Transactions that wait for a block */ count: number;
+  /** Their size, virtual bytes */ vsize: number;
+  /** Their fees, satoshi */ total_fee_sat: number;
 }
 
 export interface PremiumCryptoDeepNetworkBtc {
-  block_height: number | null;
-  fees_sat_per_vb: PremiumCryptoDeepNetworkBtcFeesSatPerVb | null;
-  hashrate: PremiumCryptoDeepNetworkBtcHashrate | null;
-  mempool: PremiumCryptoDeepNetworkBtcMempool | null;
+  /** Number of the newest block; null: no source answered */ block_height: number | null;
+  /** Recommended fees, satoshi per virtual byte, rounded up to at least 1; null: no source answered */ fees_sat_per_vb: PremiumCryptoDeepNetworkBtcFeesSatPerVb | null;
+  /** Mining power; null: no source answered */ hashrate: PremiumCryptoDeepNetworkBtcHashrate | null;
+  /** What waits for a block; null: no source answered */ mempool: PremiumCryptoDeepNetworkBtcMempool | null;
 }
 
 export interface PremiumCryptoDeepEthGas {
-  low_gwei: number;
-  standard_gwei: number;
-  fast_gwei: number;
-  base_fee_gwei: number | null;
-  last_block: number | null;
-  low_gwei_exact: number;
-  standard_gwei_exact: number;
-  fast_gwei_exact: number;
+  /** low_gwei_exact rounded up to whole gwei, at least 1 */ low_gwei: number;
+  /** standard_gwei_exact rounded up to whole gwei */ standard_gwei: number;
+  /** fast_gwei_exact rounded up to whole gwei */ fast_gwei: number;
+  /** Base fee of the next block, gwei; null: the explorer does not give it */ base_fee_gwei: number | null;
+  /** Newest block considered; null: the explorer does not give it */ last_block: number | null;
+  /** Base fee plus a low tip (10th percentile of 20 blocks), or an explorer's slow price, gwei */ low_gwei_exact: number;
+  /** The same with a usual tip (median), or an explorer's average price, gwei */ standard_gwei_exact: number;
+  /** The same with a high tip (90th percentile), or an explorer's fast price, gwei */ fast_gwei_exact: number;
 }
 
 export interface PremiumCryptoDeepSeriesBtc30d {
   /** Start of the UTC day, Unix ms */ ts: number;
-  low: number;
-  high: number;
-  open: number;
-  close: number;
-  /** BTC */ volume: number;
+  /** Lowest price of the day, USD */ low: number;
+  /** Highest price of the day, USD */ high: number;
+  /** First price of the day, USD */ open: number;
+  /** Last price of the day, USD */ close: number;
+  /** Traded on that day, BTC */ volume: number;
 }
 
 export interface PremiumCryptoDeepSeries {
-  /** Days that are over, oldest first */ btc_30d: Array<PremiumCryptoDeepSeriesBtc30d> | null;
+  /** Bitcoin by day, days that are over, oldest first; null: no source answered */ btc_30d: Array<PremiumCryptoDeepSeriesBtc30d> | null;
 }
 
 export interface PremiumCryptoDeepPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the payload was composed */ generated_at: string;
-  /** Largest first */ coins_top50: Array<PremiumCryptoDeepCoinsTop50> | null;
-  /** Most traded first */ exchange_top20_usdt: Array<PremiumCryptoDeepExchangeTop20Usdt> | null;
-  network_btc: PremiumCryptoDeepNetworkBtc | null;
-  eth_gas: PremiumCryptoDeepEthGas | null;
-  /** Only with history */ series?: PremiumCryptoDeepSeries | null;
-  notes: Record<string, string>;
+  /** Coins by market value, largest first; null: no source answered */ coins_top50: Array<PremiumCryptoDeepCoinsTop50> | null;
+  /** Pairs of one exchange, most traded first; null: no source answered */ exchange_top20_usdt: Array<PremiumCryptoDeepExchangeTop20Usdt> | null;
+  /** State of the Bitcoin network; null: no source answered, or `coins` found none */ network_btc: PremiumCryptoDeepNetworkBtc | null;
+  /** Price of gas on Ethereum; null: no source answered, or `coins` found none */ eth_gas: PremiumCryptoDeepEthGas | null;
+  /** Candles by day; absent without history=30d */ series?: PremiumCryptoDeepSeries | null;
+  /** Remarks on venue, rounding and units */ notes: Record<string, string>;
   /** What is missing or old */ warning?: Array<Warning>;
   /** When the oldest part of the payload was fetched */ captured_at: string | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
@@ -1514,64 +1514,64 @@ export interface PremiumCryptoDeepPayload {
 }
 
 export interface PremiumExchangeFlowsBlocksScanned {
-  number: number;
-  time: string;
-  tx_count: number;
+  /** Number of the block */ number: number;
+  /** Time of the block */ time: string;
+  /** Transactions in the block */ tx_count: number;
 }
 
 export interface PremiumExchangeFlowsFlowsByExchange {
-  exchange: string;
-  inflow_eth: number;
-  outflow_eth: number;
-  /** Inflow less outflow */ net_eth: number;
-  inflow_count: number;
-  outflow_count: number;
-  inflow_usd: number | null;
-  outflow_usd: number | null;
-  net_usd: number | null;
+  /** Exchange, by the label of its wallets */ exchange: string;
+  /** Received from others, ETH */ inflow_eth: number;
+  /** Paid to others, ETH */ outflow_eth: number;
+  /** Inflow less outflow, ETH */ net_eth: number;
+  /** Transfers received from others */ inflow_count: number;
+  /** Transfers paid to others */ outflow_count: number;
+  /** inflow_eth in USD; null: no price */ inflow_usd: number | null;
+  /** outflow_eth in USD; null: no price */ outflow_usd: number | null;
+  /** net_eth in USD; null: no price */ net_usd: number | null;
 }
 
 export interface PremiumExchangeFlowsRecentTransfers {
-  tx_hash: string;
-  /** Internal ones are not listed */ direction: "inflow" | "outflow" | "inter_exchange" | "internal";
+  /** Hash of the transaction */ tx_hash: string;
+  /** As seen from `exchange`; internal ones are not listed */ direction: "inflow" | "outflow" | "inter_exchange" | "internal";
   /** The one that receives or pays; between two, the one that pays */ exchange: string;
-  /** The other address; null: a contract was made */ counterparty: string | null;
-  counterparty_exchange: string | null;
-  value_eth: number;
-  value_usd: number | null;
-  block_number: number;
-  block_time: string;
-  explorer_url: string;
+  /** The other address; null: a contract was created */ counterparty: string | null;
+  /** Exchange of the other address; null: it is none that is known */ counterparty_exchange: string | null;
+  /** Amount, ETH */ value_eth: number;
+  /** Amount in USD; null: no price */ value_usd: number | null;
+  /** Number of the block */ block_number: number;
+  /** Time of the block */ block_time: string;
+  /** Page of the transaction on Etherscan */ explorer_url: string;
 }
 
 export interface PremiumExchangeFlowsAggregate {
-  /** Inflows and outflows */ transfer_count: number;
-  inter_exchange_count: number;
-  total_inflow_eth: number;
-  total_outflow_eth: number;
-  net_flow_eth: number;
-  net_flow_usd: number | null;
-  bias: "inflow_dominant" | "outflow_dominant" | "balanced";
+  /** Inflows and outflows of all exchanges */ transfer_count: number;
+  /** Transfers between two exchanges, which are in no other sum */ inter_exchange_count: number;
+  /** Inflow of all exchanges, ETH */ total_inflow_eth: number;
+  /** Outflow of all exchanges, ETH */ total_outflow_eth: number;
+  /** Inflow less outflow, ETH */ net_flow_eth: number;
+  /** net_flow_eth in USD; null: no price */ net_flow_usd: number | null;
+  /** Which way the net flow leans, by our rule in `threshold` */ bias: "inflow_dominant" | "outflow_dominant" | "balanced";
 }
 
 export interface PremiumExchangeFlowsThreshold {
-  min_eth: number;
-  balanced_rule: string;
-  rationale: string;
+  /** Smallest transfer that counts, ETH */ min_eth: number;
+  /** When the bias is called balanced */ balanced_rule: string;
+  /** Why this smallest transfer */ rationale: string;
 }
 
 export interface PremiumExchangeFlowsPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the payload was composed */ generated_at: string;
-  spot_eth_usd: number | null;
-  /** Newest first */ blocks_scanned: Array<PremiumExchangeFlowsBlocksScanned>;
+  /** Price of one ETH, USD; null: no source answered */ spot_eth_usd: number | null;
+  /** Blocks that were read, newest first */ blocks_scanned: Array<PremiumExchangeFlowsBlocksScanned>;
   /** All tracked, largest net flow first */ flows_by_exchange: Array<PremiumExchangeFlowsFlowsByExchange>;
-  /** Newest block first, largest first in it */ recent_transfers: Array<PremiumExchangeFlowsRecentTransfers>;
-  aggregate: PremiumExchangeFlowsAggregate;
-  threshold: PremiumExchangeFlowsThreshold;
-  exchanges_tracked: Array<string>;
-  notes: Record<string, string>;
+  /** Newest block first, the largest of a block first */ recent_transfers: Array<PremiumExchangeFlowsRecentTransfers>;
+  /** Sums over all exchanges */ aggregate: PremiumExchangeFlowsAggregate;
+  /** What counts, and why */ threshold: PremiumExchangeFlowsThreshold;
+  /** Exchanges whose wallets are known */ exchanges_tracked: Array<string>;
+  /** Remarks on scope and labels */ notes: Record<string, string>;
   /** What is missing or old */ warning?: Array<Warning>;
   /** When the oldest part of the payload was fetched */ captured_at: string | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
@@ -1579,78 +1579,78 @@ export interface PremiumExchangeFlowsPayload {
 }
 
 export interface PremiumMacroDatedValue {
-  date: string;
-  value: number;
+  /** The day, or the first day of the period, that the value is for */ date: string;
+  /** Value as published */ value: number;
 }
 
 export interface PremiumMacroEconomicFigure {
-  /** Newest published */ value: number | null;
+  /** Newest published value, in `unit`; null: not published */ value: number | null;
   /** The day, or the first day of the month or quarter, it is for */ date: string;
   /** provider:series */ source: string;
-  unit: string;
-  /** Only with history: newest 30 at its own frequency, oldest first */ series?: Array<PremiumMacroDatedValue> | null;
+  /** Unit of the value */ unit: string;
+  /** Newest 30 at its own frequency, oldest first; absent without history=30d */ series?: Array<PremiumMacroDatedValue> | null;
 }
 
 export interface PremiumMacroEconomic {
-  fed_rate: PremiumMacroEconomicFigure | null;
-  cpi: PremiumMacroEconomicFigure | null;
-  unemployment: PremiumMacroEconomicFigure | null;
-  gdp_growth: PremiumMacroEconomicFigure | null;
-  treasury_10y: PremiumMacroEconomicFigure | null;
+  /** Effective federal funds rate, percent; null: no publisher answered */ fed_rate: PremiumMacroEconomicFigure | null;
+  /** Consumer prices (CPI-U), all items, seasonally adjusted index; null: no publisher answered */ cpi: PremiumMacroEconomicFigure | null;
+  /** Unemployment (U-3), seasonally adjusted, percent; null: no publisher answered */ unemployment: PremiumMacroEconomicFigure | null;
+  /** Real GDP against the quarter before, as an annual rate, percent; null: no publisher answered */ gdp_growth: PremiumMacroEconomicFigure | null;
+  /** Par yield of 10-year Treasuries, percent; null: no publisher answered */ treasury_10y: PremiumMacroEconomicFigure | null;
 }
 
 export interface PremiumMacroForex {
-  base: "USD";
-  date: string;
-  /** EUR, JPY, GBP, CHF per dollar */ rates: Record<string, number>;
-  kind: "ecb_reference" | "market_mid";
-  /** Only with history: newest 30 published days by currency, oldest first */ series?: Record<string, Array<PremiumMacroDatedValue>> | null;
+  /** Currency that the rates are for one unit of */ base: "USD";
+  /** Newest published day */ date: string;
+  /** Units of EUR, JPY, GBP and CHF per dollar */ rates: Record<string, number>;
+  /** ecb_reference: the ECB's daily fixing; market_mid: mid-market */ kind: "ecb_reference" | "market_mid";
+  /** Newest 30 published days by currency, oldest first; absent without history=30d */ series?: Record<string, Array<PremiumMacroDatedValue>> | null;
 }
 
 export interface PremiumMacroGoldPriced {
-  /** Troy ounce */ price_usd: number;
-  source: string;
-  as_of: string;
+  /** Price of a troy ounce, USD */ price_usd: number;
+  /** provider:series */ source: string;
+  /** Time of the price */ as_of: string;
 }
 
 export interface PremiumMacroCommodityPriced {
-  /** Barrel of oil, million Btu of gas */ price_usd: number;
-  date: string;
-  source: string;
+  /** Price of a barrel of oil or a million Btu of gas, USD */ price_usd: number;
+  /** The day that the price is for, often a week ago */ date: string;
+  /** provider:series */ source: string;
 }
 
 export interface PremiumMacroCommodities {
-  gold: PremiumMacroGoldPriced | null;
+  /** Spot, a token for an ounce or the nearest future, as `notes` says; null: no source answered */ gold: PremiumMacroGoldPriced | null;
   /** Always null: there is no source */ silver: PremiumMacroGoldPriced | null;
-  oil: PremiumMacroCommodityPriced | null;
-  nat_gas: PremiumMacroCommodityPriced | null;
+  /** West Texas Intermediate; null: no source answered */ oil: PremiumMacroCommodityPriced | null;
+  /** Natural gas at Henry Hub; null: no source answered */ nat_gas: PremiumMacroCommodityPriced | null;
 }
 
 export interface PremiumMacroMarketFigure {
-  price: number;
-  /** Against the previous close */ change: number;
-  change_percent: number;
-  as_of: string | null;
-  source: string;
-  freshness: "delayed" | "real_time" | "previous_close";
+  /** Last price, USD; points for the VIX */ price: number;
+  /** price less the previous close */ change: number;
+  /** Change against the previous close, percent */ change_percent: number;
+  /** Time of the price; null: the provider does not give it */ as_of: string | null;
+  /** provider:symbol */ source: string;
+  /** Whether the price is current, delayed or the last close, as far as the provider says */ freshness: "delayed" | "real_time" | "previous_close";
 }
 
 export interface PremiumMacroMarkets {
-  spy: PremiumMacroMarketFigure | null;
-  dia: PremiumMacroMarketFigure | null;
-  qqq: PremiumMacroMarketFigure | null;
-  vix: PremiumMacroMarketFigure | null;
+  /** Fund of the S&P 500; null: no source answered */ spy: PremiumMacroMarketFigure | null;
+  /** Fund of the Dow; null: no source answered */ dia: PremiumMacroMarketFigure | null;
+  /** Fund of the Nasdaq 100; null: no source answered */ qqq: PremiumMacroMarketFigure | null;
+  /** Cboe's index of expected volatility; null: no source answered */ vix: PremiumMacroMarketFigure | null;
 }
 
 export interface PremiumMacroPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the payload was composed */ generated_at: string;
-  economic: PremiumMacroEconomic;
-  forex: PremiumMacroForex | null;
-  commodities: PremiumMacroCommodities;
-  markets: PremiumMacroMarkets;
-  notes: Record<string, string>;
+  /** U.S. figures */ economic: PremiumMacroEconomic;
+  /** Dollar rates; null: no source answered */ forex: PremiumMacroForex | null;
+  /** Gold, oil and gas */ commodities: PremiumMacroCommodities;
+  /** Three funds and the VIX */ markets: PremiumMacroMarkets;
+  /** Remarks on dates, kinds of price and licences */ notes: Record<string, string>;
   /** What is missing or old */ warning?: Array<Warning>;
   /** When the oldest part of the payload was fetched */ captured_at: string | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
@@ -1659,64 +1659,64 @@ export interface PremiumMacroPayload {
 
 export interface PremiumSentimentMarketIndicesCryptoFearGreed {
   /** 0 extreme fear, 100 extreme greed */ value: number;
-  label: string;
-  source: "alternative.me" | "coinmarketcap";
+  /** The publisher's word for the value */ label: string;
+  /** Publisher of the index; two publishers' values are not comparable */ source: "alternative.me" | "coinmarketcap";
 }
 
 export interface PremiumSentimentMarketIndicesStocksVix {
-  value: number;
-  /** Against the close before */ change_percent: number;
-  label: "low_volatility" | "normal" | "elevated" | "high_volatility" | "unknown";
-  source: string;
+  /** The VIX, points */ value: number;
+  /** Change against the close before, percent */ change_percent: number;
+  /** Our word for the value: low_volatility below 15, normal 25, elevated 40 */ label: "low_volatility" | "normal" | "elevated" | "high_volatility" | "unknown";
+  /** provider:symbol */ source: string;
 }
 
 export interface PremiumSentimentMarketIndices {
-  crypto_fear_greed: PremiumSentimentMarketIndicesCryptoFearGreed | null;
-  stocks_vix: PremiumSentimentMarketIndicesStocksVix | null;
+  /** Fear & Greed of the crypto market; null: no source answered */ crypto_fear_greed: PremiumSentimentMarketIndicesCryptoFearGreed | null;
+  /** Expected volatility of U.S. shares; null: no source answered */ stocks_vix: PremiumSentimentMarketIndicesStocksVix | null;
 }
 
 export interface PremiumSentimentTrendingSampleHeadlines {
-  title: string;
-  url: string | null;
-  source: string;
-  sentiment_signal: "+" | "-" | "neutral";
+  /** Headline, third-party text */ title: string;
+  /** Address of the article; null: none */ url: string | null;
+  /** Publisher */ source: string;
+  /** Tone of this headline by our words: above 0.1 +, below -0.1 - */ sentiment_signal: "+" | "-" | "neutral";
 }
 
 export interface PremiumSentimentTrending {
-  symbol: string;
-  asset_class: "crypto" | "equity" | "crypto-equity";
-  mention_count_24h: number;
-  /** Mentions by publisher */ sources: Record<string, number>;
-  /** Mean over the headlines that name it */ sentiment_score: number;
-  sentiment_label: "negative" | "moderately_negative" | "neutral" | "moderately_positive" | "positive";
-  sample_headlines: Array<PremiumSentimentTrendingSampleHeadlines>;
-  /** By the number of mentions */ confidence: "low" | "medium" | "high";
+  /** Ticker */ symbol: string;
+  /** Class of the ticker */ asset_class: "crypto" | "equity" | "crypto-equity";
+  /** Headlines of 24 hours that name it */ mention_count_24h: number;
+  /** Headlines that name it, by publisher */ sources: Record<string, number>;
+  /** Mean tone of these headlines, -1 to 1 */ sentiment_score: number;
+  /** Our word for the score: neutral from -0.1 to 0.1, moderately_ up to 0.3 */ sentiment_label: "negative" | "moderately_negative" | "neutral" | "moderately_positive" | "positive";
+  /** Up to three, the clearest in tone first */ sample_headlines: Array<PremiumSentimentTrendingSampleHeadlines>;
+  /** By the number of mentions: low below 3, medium below 10 */ confidence: "low" | "medium" | "high";
 }
 
 export interface PremiumSentimentPredictionMarketsSignals {
-  question: string;
-  yes_probability: number | null;
-  /** USD */ volume_24h: number;
-  url: string | null;
+  /** The question, in the market's words */ question: string;
+  /** Price of yes as a probability, 0-1; of Kalshi the last trade; null: no price */ yes_probability: number | null;
+  /** Traded in 24 hours, USD; of Kalshi contracts times the last price */ volume_24h: number;
+  /** Page of the market; null: none */ url: string | null;
 }
 
 export interface PremiumSentimentSampleSize {
   /** Of the window, each story once, with or without a ticker */ headlines_scanned: number;
-  tickers_with_mentions: number;
+  /** Tickers of our list that some headline names */ tickers_with_mentions: number;
   /** Headline feeds that answered */ sources_ok: number;
   /** Headline feeds that were asked and gave nothing, as in _meta */ sources_failed: number;
-  window_hours: number;
+  /** Hours that the headlines are from */ window_hours: number;
 }
 
 export interface PremiumSentimentPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the payload was composed */ generated_at: string;
-  market_indices: PremiumSentimentMarketIndices;
-  /** Most named first; null: too few headlines to tell */ trending: Array<PremiumSentimentTrending> | null;
-  /** Markets about money, most traded first */ prediction_markets_signals: Array<PremiumSentimentPredictionMarketsSignals> | null;
-  sample_size: PremiumSentimentSampleSize;
-  notes: Record<string, string>;
+  /** Two indices of mood */ market_indices: PremiumSentimentMarketIndices;
+  /** Most named tickers first; null: too few headlines to tell */ trending: Array<PremiumSentimentTrending> | null;
+  /** Markets about money, most traded first; null: no source answered */ prediction_markets_signals: Array<PremiumSentimentPredictionMarketsSignals> | null;
+  /** How much the tones rest on */ sample_size: PremiumSentimentSampleSize;
+  /** Remarks on scoring, sources and labels */ notes: Record<string, string>;
   /** What is missing or old */ warning?: Array<Warning>;
   /** When the oldest part of the payload was fetched */ captured_at: string | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
@@ -1724,77 +1724,77 @@ export interface PremiumSentimentPayload {
 }
 
 export interface PremiumWhalesSpotPrices {
-  btc_usd: number | null;
-  eth_usd: number | null;
+  /** Price of one BTC, USD; null: no source answered */ btc_usd: number | null;
+  /** Price of one ETH, USD; null: no source answered */ eth_usd: number | null;
 }
 
 export interface PremiumWhalesBtcWhalesUnconfirmed {
-  tx_hash: string;
-  /** Paid to others, change removed unless a warning says otherwise */ value_btc: number;
-  /** All outputs, change included */ value_btc_total: number;
-  value_usd: number | null;
-  fee_sats: number | null;
-  vsize: number | null;
-  fee_sat_per_vb: number | null;
-  first_seen: string;
+  /** Hash of the transaction */ tx_hash: string;
+  /** Paid to others, BTC, change removed unless a warning says otherwise */ value_btc: number;
+  /** All outputs, change included, BTC */ value_btc_total: number;
+  /** value_btc in USD; null: no price */ value_usd: number | null;
+  /** Fee of the whole transaction, satoshi; null: not given */ fee_sats: number | null;
+  /** Size, virtual bytes; null: not given */ vsize: number | null;
+  /** Fee by size, satoshi per virtual byte; null: one of them is not given */ fee_sat_per_vb: number | null;
+  /** When the explorer, or we, first saw it */ first_seen: string;
   /** It waited for a block when it was seen */ confirmed: false;
-  explorer_url: string;
+  /** Page of the transaction on mempool.space */ explorer_url: string;
 }
 
 export interface PremiumWhalesEthWhalesLatestBlock {
-  tx_hash: string;
-  from: string;
-  /** Null: it made a contract */ to: string | null;
-  /** The exchange, where the wallet is a known one */ from_label: string | null;
-  to_label: string | null;
-  value_eth: number;
-  value_usd: number | null;
-  block_number: number;
-  block_time: string;
-  confirmed: true;
-  explorer_url: string;
+  /** Hash of the transaction */ tx_hash: string;
+  /** Address that paid */ from: string;
+  /** Address that received; null: a contract was created */ to: string | null;
+  /** Exchange that paid; null: no wallet that is known */ from_label: string | null;
+  /** Exchange that received; null: no wallet that is known */ to_label: string | null;
+  /** Amount, ETH */ value_eth: number;
+  /** Amount in USD; null: no price */ value_usd: number | null;
+  /** Number of the block */ block_number: number;
+  /** Time of the block */ block_time: string;
+  /** It is in a block */ confirmed: true;
+  /** Page of the transaction on Etherscan */ explorer_url: string;
 }
 
 export interface PremiumWhalesEthBlock {
-  number: number;
-  time: string;
+  /** Number of the block */ number: number;
+  /** Time of the block */ time: string;
 }
 
 export interface PremiumWhalesEthBlocksScanned {
-  number: number;
-  time: string;
-  tx_count: number;
+  /** Number of the block */ number: number;
+  /** Time of the block */ time: string;
+  /** Transactions in the block */ tx_count: number;
 }
 
 export interface PremiumWhalesAggregate {
-  btc_whale_count: number | null;
-  btc_whale_total_btc: number | null;
-  btc_whale_total_usd: number | null;
-  eth_whale_count: number | null;
-  eth_whale_total_eth: number | null;
-  eth_whale_total_usd: number | null;
+  /** Large bitcoin transactions found; null: not read */ btc_whale_count: number | null;
+  /** Their value_btc together; null: not read */ btc_whale_total_btc: number | null;
+  /** The same in USD; null: not read, or no price */ btc_whale_total_usd: number | null;
+  /** Large Ether transfers found; null: not read */ eth_whale_count: number | null;
+  /** Their ETH together; null: not read */ eth_whale_total_eth: number | null;
+  /** The same in USD; null: not read, or no price */ eth_whale_total_usd: number | null;
 }
 
 export interface PremiumWhalesThresholds {
-  btc_min_btc: number;
-  eth_min_eth: number;
-  /** Transactions seen in the window */ btc_sample_txs: number;
-  /** How long they have been watched, at most 1800 */ btc_window_s: number;
-  rationale: string;
+  /** Smallest bitcoin transaction listed, BTC */ btc_min_btc: number;
+  /** Smallest Ether transfer listed, ETH */ eth_min_eth: number;
+  /** Transactions seen in the window, large or not */ btc_sample_txs: number;
+  /** Seconds that they have been watched, at most 1800 */ btc_window_s: number;
+  /** Why these smallest amounts */ rationale: string;
 }
 
 export interface PremiumWhalesPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the payload was composed */ generated_at: string;
-  spot_prices: PremiumWhalesSpotPrices;
-  /** Largest first */ btc_whales_unconfirmed: Array<PremiumWhalesBtcWhalesUnconfirmed> | null;
-  /** In the blocks scanned, largest first */ eth_whales_latest_block: Array<PremiumWhalesEthWhalesLatestBlock> | null;
-  /** The newest one scanned */ eth_block: PremiumWhalesEthBlock | null;
-  eth_blocks_scanned: Array<PremiumWhalesEthBlocksScanned>;
-  /** Of all that was found, also where the list is cut. */ aggregate: PremiumWhalesAggregate;
-  thresholds: PremiumWhalesThresholds;
-  notes: Record<string, string>;
+  /** Prices that the dollar values are computed with */ spot_prices: PremiumWhalesSpotPrices;
+  /** Not in a block when seen, largest first; null: no source answered */ btc_whales_unconfirmed: Array<PremiumWhalesBtcWhalesUnconfirmed> | null;
+  /** In the blocks scanned, largest first; null: no source answered */ eth_whales_latest_block: Array<PremiumWhalesEthWhalesLatestBlock> | null;
+  /** Newest block scanned; null: none could be read */ eth_block: PremiumWhalesEthBlock | null;
+  /** Blocks that were read, newest first */ eth_blocks_scanned: Array<PremiumWhalesEthBlocksScanned>;
+  /** Counts and sums of all that was found, also where a list is cut */ aggregate: PremiumWhalesAggregate;
+  /** What counts, and why */ thresholds: PremiumWhalesThresholds;
+  /** Remarks on sample, change and labels */ notes: Record<string, string>;
   /** What is missing or old */ warning?: Array<Warning>;
   /** When the oldest part of the payload was fetched */ captured_at: string | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
@@ -1802,62 +1802,62 @@ export interface PremiumWhalesPayload {
 }
 
 export interface PremiumWorldDeltasEventsData {
-  id: string;
-  magnitude: number;
-  place: string;
-  depth_km: number | null;
-  lat: number | null;
-  lon: number | null;
-  /** Null: the source has no such flag */ tsunami: boolean | null;
-  mag_type: string | null;
-  url: string | null;
-  updated: string | null;
+  /** The network's id of the event */ id: string;
+  /** Magnitude on the network's preferred scale */ magnitude: number;
+  /** Place, as the network names it */ place: string;
+  /** Depth of the focus, kilometres; null: not published */ depth_km: number | null;
+  /** Degrees north; null: not published */ lat: number | null;
+  /** Degrees east; null: not published */ lon: number | null;
+  /** USGS's flag for large events in oceanic regions, no warning of a tsunami; null: not given (EMSC) */ tsunami: boolean | null;
+  /** Scale of the magnitude, such as mww or ml; null: not published */ mag_type: string | null;
+  /** The network's page of the event; null: none */ url: string | null;
+  /** When the network last changed the event; null: not given */ updated: string | null;
 }
 
 export interface PremiumWorldDeltasEventsData2 {
-  id: number;
-  title: string;
-  url: string;
-  points: number;
-  num_comments: number | null;
-  author: string | null;
-  created_at: string;
-  first_seen_at: string;
+  /** Hacker News's id of the story */ id: number;
+  /** Title of the story */ title: string;
+  /** The article, or the discussion for text posts */ url: string;
+  /** Points on Hacker News */ points: number;
+  /** Comments on Hacker News; null: not given */ num_comments: number | null;
+  /** Who submitted it; null: not given */ author: string | null;
+  /** When it was submitted */ created_at: string;
+  /** When we first saw it on the front page */ first_seen_at: string;
 }
 
 export interface PremiumWorldDeltasEventsData3 {
-  id: string;
-  question: string;
-  yes_probability: number;
-  /** Of yes_probability; null for some markets opened within the hour */ change_1h: number | null;
-  /** USD */ volume_24h: number;
-  url: string | null;
-  source: string;
+  /** The market place's id */ id: string;
+  /** The question, in the market's words */ question: string;
+  /** Price of yes as a probability, 0-1; of Kalshi the last trade */ yes_probability: number;
+  /** Change of yes_probability in an hour; null for some markets opened within the hour */ change_1h: number | null;
+  /** Traded in 24 hours, USD; of Kalshi contracts times the last price */ volume_24h: number;
+  /** Page of the market; null: none */ url: string | null;
+  /** Market place: Polymarket or Kalshi */ source: string;
 }
 
 export interface PremiumWorldDeltasEventsData4 {
-  id: string;
-  name: string;
-  mission: string | null;
-  vehicle: string | null;
-  provider: string | null;
-  status: string;
-  /** No earlier than */ net: string;
-  window: "recent" | "upcoming";
-  pad: string | null;
-  url: string | null;
+  /** The list's id of the launch */ id: string;
+  /** Vehicle and mission, as listed */ name: string;
+  /** Name of the mission; null: not given */ mission: string | null;
+  /** Rocket; null: not given */ vehicle: string | null;
+  /** Company or agency that launches; null: not given */ provider: string | null;
+  /** State in the list's words */ status: string;
+  /** Time of the launch: no earlier than */ net: string;
+  /** recent: the time is past; upcoming: it is ahead */ window: "recent" | "upcoming";
+  /** Launch pad; null: not given */ pad: string | null;
+  /** Entry of the launch in the list; null: none */ url: string | null;
 }
 
 export interface PremiumWorldDeltasEvents {
-  type: "earthquake" | "tech_news_story" | "prediction_market_update" | "space_launch";
-  timestamp: string;
-  severity: "minor" | "moderate" | "major";
-  /** By type */ data: PremiumWorldDeltasEventsData | PremiumWorldDeltasEventsData2 | PremiumWorldDeltasEventsData3 | PremiumWorldDeltasEventsData4;
+  /** Kind of event */ type: "earthquake" | "tech_news_story" | "prediction_market_update" | "space_launch";
+  /** Time of the event; which one depends on the type, as `notes` says */ timestamp: string;
+  /** Our word for how large it is, by the rules in `notes` */ severity: "minor" | "moderate" | "major";
+  /** Facts of the event, by type */ data: PremiumWorldDeltasEventsData | PremiumWorldDeltasEventsData2 | PremiumWorldDeltasEventsData3 | PremiumWorldDeltasEventsData4;
 }
 
 export interface PremiumWorldDeltasSampleSize {
-  events_in_rolling_hour: number;
-  events_after_since_filter: number;
+  /** Events of the past hour, launches ahead included */ events_in_rolling_hour: number;
+  /** Those after `since` */ events_after_since_filter: number;
   /** Sources that gave something */ sources_ok: number;
   /** Sources that were asked and gave nothing, as in _meta */ sources_failed: number;
 }
@@ -1866,12 +1866,12 @@ export interface PremiumWorldDeltasPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the payload was composed */ generated_at: string;
-  since: string;
-  since_clamped: boolean;
+  /** Time after which events are listed */ since: string;
+  /** True: `since` was given as more than an hour ago */ since_clamped: boolean;
   /** Latest first, launches ahead included */ events: Array<PremiumWorldDeltasEvents>;
   /** Events listed, by type; a type whose sources failed is absent */ counts: Record<string, number>;
-  sample_size: PremiumWorldDeltasSampleSize;
-  notes: Record<string, string>;
+  /** How many events and sources this rests on */ sample_size: PremiumWorldDeltasSampleSize;
+  /** Remarks on windows, types and severity */ notes: Record<string, string>;
   /** What is missing or old */ warning?: Array<Warning>;
   /** When the oldest part of the payload was fetched */ captured_at: string | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
@@ -1879,80 +1879,80 @@ export interface PremiumWorldDeltasPayload {
 }
 
 export interface PremiumCodeHostVelocityWindow {
-  created_within_days: number;
-  active_within_days: number;
+  /** Age in days of the repositories in trending_repos */ created_within_days: number;
+  /** Days in which those of ai_ml_repos_active_30d were pushed to */ active_within_days: number;
 }
 
 export interface PremiumCodeHostVelocityTrendingRepos {
-  full_name: string;
-  description: string | null;
-  url: string;
-  language: string | null;
-  topics: Array<string>;
-  /** SPDX identifier */ license: string | null;
-  owner: string;
-  owner_type: "User" | "Organization" | null;
-  stars: number;
-  forks: number;
-  open_issues: number;
-  created_at: string;
-  pushed_at: string | null;
-  /** Gained since a day ago, where it was counted then */ stars_24h: number | null;
-  is_ai_ml: boolean;
-  age_days: number;
-  stars_per_day: number;
+  /** owner/name */ full_name: string;
+  /** The owner's description, cut at 200 characters; null: none */ description: string | null;
+  /** Page of the repository on GitHub */ url: string;
+  /** Language that GitHub finds most of; null: none */ language: string | null;
+  /** Topics that the owner chose, at most 10 */ topics: Array<string>;
+  /** SPDX identifier; null: none or not recognised */ license: string | null;
+  /** Name of the owner */ owner: string;
+  /** Kind of owner; null: neither of the two */ owner_type: "User" | "Organization" | null;
+  /** Stars in all */ stars: number;
+  /** Forks in all */ forks: number;
+  /** Open issues and pull requests */ open_issues: number;
+  /** When it was created */ created_at: string;
+  /** When it was last pushed to; null: not given */ pushed_at: string | null;
+  /** Stars gained since our count of 22 to 26 hours before; null: there was none */ stars_24h: number | null;
+  /** Whether name, description or topics have a word of our list about AI */ is_ai_ml: boolean;
+  /** Days since it was created, at least 1 */ age_days: number;
+  /** Stars by days of age: a mean over its life */ stars_per_day: number;
 }
 
 export interface PremiumCodeHostVelocityAiMlReposActive30d {
-  full_name: string;
-  description: string | null;
-  url: string;
-  language: string | null;
-  topics: Array<string>;
-  /** SPDX identifier */ license: string | null;
-  owner: string;
-  owner_type: "User" | "Organization" | null;
-  stars: number;
-  forks: number;
-  open_issues: number;
-  created_at: string;
-  pushed_at: string | null;
-  /** Gained since a day ago, where it was counted then */ stars_24h: number | null;
-  is_ai_ml: boolean;
+  /** owner/name */ full_name: string;
+  /** The owner's description, cut at 200 characters; null: none */ description: string | null;
+  /** Page of the repository on GitHub */ url: string;
+  /** Language that GitHub finds most of; null: none */ language: string | null;
+  /** Topics that the owner chose, at most 10 */ topics: Array<string>;
+  /** SPDX identifier; null: none or not recognised */ license: string | null;
+  /** Name of the owner */ owner: string;
+  /** Kind of owner; null: neither of the two */ owner_type: "User" | "Organization" | null;
+  /** Stars in all */ stars: number;
+  /** Forks in all */ forks: number;
+  /** Open issues and pull requests */ open_issues: number;
+  /** When it was created */ created_at: string;
+  /** When it was last pushed to; null: not given */ pushed_at: string | null;
+  /** Stars gained since our count of 22 to 26 hours before; null: there was none */ stars_24h: number | null;
+  /** Whether name, description or topics have a word of our list about AI */ is_ai_ml: boolean;
 }
 
 export interface PremiumCodeHostVelocityByLanguage {
-  /** unknown: GitHub names none */ language: string;
-  count: number;
-  total_stars: number;
+  /** Language; unknown: GitHub names none */ language: string;
+  /** Repositories in trending_repos */ count: number;
+  /** Stars of these repositories together */ total_stars: number;
 }
 
 export interface PremiumCodeHostVelocityByTopic {
-  topic: string;
-  count: number;
+  /** Topic */ topic: string;
+  /** Repositories in trending_repos */ count: number;
 }
 
 export interface PremiumCodeHostVelocityAggregate {
-  trending_count: number | null;
-  total_stars_in_trending: number | null;
-  ai_ml_in_trending_count: number | null;
-  ai_ml_share_percent: number | null;
-  ai_ml_active_30d_count: number | null;
-  /** How many different ones are known */ languages_in_trending: number | null;
-  auth_used: "authenticated" | "unauthenticated";
+  /** Repositories in trending_repos; null: that search failed */ trending_count: number | null;
+  /** Their stars together; null: that search failed */ total_stars_in_trending: number | null;
+  /** Those about AI; null: that search failed */ ai_ml_in_trending_count: number | null;
+  /** Their share, percent; null: the list is empty or its search failed */ ai_ml_share_percent: number | null;
+  /** Repositories in ai_ml_repos_active_30d; null: that search failed */ ai_ml_active_30d_count: number | null;
+  /** Different languages that are known; null: that search failed */ languages_in_trending: number | null;
+  /** Whether the searches were made with a token of GitHub */ auth_used: "authenticated" | "unauthenticated";
 }
 
 export interface PremiumCodeHostVelocityPayload {
   /** The host name of this service */ source: string;
   /** The name of the endpoint */ endpoint: string;
   /** When the payload was composed */ generated_at: string;
-  window: PremiumCodeHostVelocityWindow;
-  /** Most stars first */ trending_repos: Array<PremiumCodeHostVelocityTrendingRepos> | null;
-  /** Most stars first */ ai_ml_repos_active_30d: Array<PremiumCodeHostVelocityAiMlReposActive30d> | null;
-  /** Of trending_repos */ by_language: Array<PremiumCodeHostVelocityByLanguage> | null;
-  /** Of trending_repos */ by_topic: Array<PremiumCodeHostVelocityByTopic> | null;
-  aggregate: PremiumCodeHostVelocityAggregate;
-  notes: Record<string, string>;
+  /** Days that the two lists look back */ window: PremiumCodeHostVelocityWindow;
+  /** Created in the past 7 days, most stars first; null: the search failed */ trending_repos: Array<PremiumCodeHostVelocityTrendingRepos> | null;
+  /** Topic llm, over 50 stars, lately pushed to, most stars first; null: the search failed */ ai_ml_repos_active_30d: Array<PremiumCodeHostVelocityAiMlReposActive30d> | null;
+  /** trending_repos by language, most first; null: the search failed */ by_language: Array<PremiumCodeHostVelocityByLanguage> | null;
+  /** trending_repos by topic, the 20 most frequent; null: the search failed */ by_topic: Array<PremiumCodeHostVelocityByTopic> | null;
+  /** Counts over both lists */ aggregate: PremiumCodeHostVelocityAggregate;
+  /** Remarks on method and limits */ notes: Record<string, string>;
   /** What is missing or old */ warning?: Array<Warning>;
   /** When the oldest part of the payload was fetched */ captured_at: string | null;
   /** Whether a source could not be refreshed in time */ stale: boolean;
@@ -1967,62 +1967,62 @@ export interface PaymentBalancePayload {
 }
 
 export interface PaymentBuyCreditsQuote {
-  amount_usd: number;
+  /** Amount to pay, US dollars */ amount_usd: number;
   /** 50 for each US dollar, rounded down */ credits: number;
-  chain: "base";
+  /** Chain to pay on */ chain: "base";
 }
 
 export interface PaymentBuyCreditsPayload {
   /** Send USDC here, in one transfer */ wallet: string;
-  /** A secret: it claims the token. Never put it on the chain */ memo: string;
-  quote: PaymentBuyCreditsQuote;
-  expires_at: string;
-  network: "eip155:8453";
-  /** USDC on Base; no other token counts */ token_contract: string;
-  /** The amount in 0.000001 USDC */ amount_atomic: number;
-  /** The payment for wallets (EIP-681) */ payment_uri: string;
-  /** A note to the payment, if you want one: this and not the memo */ memo_commitment: string;
-  instructions: string;
-  /** Why a person would have to approve the payment: it exceeds what is sold in an hour or a day */ review?: string | null;
+  /** A secret that claims the token; never put it on the chain */ memo: string;
+  /** What the amount buys */ quote: PaymentBuyCreditsQuote;
+  /** When the quote ends; a later payment is credited too, and called late */ expires_at: string;
+  /** Chain to pay on, as CAIP-2 */ network: "eip155:8453";
+  /** Contract of USDC on Base; no other token counts */ token_contract: string;
+  /** The amount in millionths of a USDC */ amount_atomic: number;
+  /** The payment as a link for wallets (EIP-681) */ payment_uri: string;
+  /** Note to add to the payment, if you want one: this and not the memo */ memo_commitment: string;
+  /** How to pay and claim, in words */ instructions: string;
+  /** Why a person would have to approve it: it exceeds what is sold in an hour or a day; null: no need */ review?: string | null;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
 export interface PaymentConfirmNext {
-  tool: string;
-  /** In one sentence */ how: string;
+  /** Tool to call next */ tool: string;
+  /** How to call it, in one sentence */ how: string;
 }
 
 export interface PaymentConfirmPayload {
   /** Bearer token, a secret; shown once more only if it is not used yet */ token: string;
-  /** Credits on it */ credits: number;
+  /** Credits on the token */ credits: number;
   /** Paid after the quote's end, and credited all the same */ late: boolean;
-  /** The tool to call next, and how. */ next: PaymentConfirmNext;
+  /** What to call with the token */ next: PaymentConfirmNext;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
 export interface PaymentTopupNext {
-  tool: string;
-  /** In one sentence */ how: string;
+  /** Tool to call next */ tool: string;
+  /** How to call it, in one sentence */ how: string;
 }
 
 export interface PaymentTopupPayload {
   /** Bearer token with the credits, a secret: a new one, or the one sent along */ token: string;
   /** Credits that this payment added */ credits: number;
   /** Hash of the USDC transfer */ transaction: string;
-  network: "eip155:8453";
-  /** The tool to call next, and how. */ next: PaymentTopupNext;
+  /** Chain of the payment, as CAIP-2 */ network: "eip155:8453";
+  /** What to call with the token */ next: PaymentTopupNext;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
 export interface AccountStatementEntries {
-  at: string;
-  /** earlier_calls: all calls before `at`, whose entries are not kept any more */ kind: "purchase" | "top_up" | "grant" | "credit" | "call" | "reversal" | "refund" | "taken_back" | "earlier_calls";
+  /** When it happened */ at: string;
+  /** What happened; earlier_calls: all calls before `at`, whose entries are not kept any more */ kind: "purchase" | "top_up" | "grant" | "credit" | "call" | "reversal" | "refund" | "taken_back" | "earlier_calls";
   /** What it changed of what you can spend; negative for a call */ credits: number;
-  /** Null unless a call or its reversal, as are the three below */ call_id: string | null;
-  endpoint: string | null;
-  /** open: still running */ state: "open" | "posted" | "voided" | "reversed" | null;
+  /** The call's request id; null unless a call or its reversal, as are the three below */ call_id: string | null;
+  /** Path that was called; null: no call */ endpoint: string | null;
+  /** open: still running; posted: charged; voided: not charged; reversed: given back; null: no call */ state: "open" | "posted" | "voided" | "reversed" | null;
   /** GET /api/receipt/{id} shows it; null: there is none */ receipt_id: string | null;
-  /** Why nothing was charged, or why it was given back */ no_charge_reason: string | null;
+  /** Why nothing was charged, or why it was given back; null: neither */ no_charge_reason: string | null;
   /** The allowance that made the call; null: this token did */ allowance: string | null;
   /** Hash of the USDC transfer of a purchase; null where there is none */ transaction: string | null;
 }
@@ -2035,16 +2035,16 @@ export interface AccountStatementPayload {
 }
 
 export interface AllowanceCreatePayload {
-  id: string;
-  name: string;
-  /** The cap in all */ credits: number;
-  /** Charged and reserved so far, less what was given back */ spent: number;
+  /** The id of the allowance */ id: string;
+  /** Your name for it */ name: string;
+  /** Most credits it may ever spend */ credits: number;
+  /** Credits charged and reserved so far, less what was given back */ spent: number;
   /** The same of this UTC day */ spent_today: number;
-  /** The cap per UTC day; null: none */ credits_per_day: number | null;
-  expires_at: string | null;
+  /** Most credits per UTC day; null: no such cap */ credits_per_day: number | null;
+  /** When it ends; null: never */ expires_at: string | null;
   /** The tools it may call that cost credits; null: all */ tools: Array<string> | null;
-  state: "active" | "exhausted" | "expired" | "revoked";
-  created_at: string;
+  /** active: it pays; exhausted: the cap is spent; expired: its end is over; revoked: ended by you */ state: "active" | "exhausted" | "expired" | "revoked";
+  /** When it was made */ created_at: string;
   /** When it last spent; null: never */ last_used_at: string | null;
   /** The service where it was made, at which alone it pays; null: everywhere */ service: string | null;
   /** Bearer token of the allowance, a secret; shown this once */ token: string;
@@ -2052,53 +2052,53 @@ export interface AllowanceCreatePayload {
 }
 
 export interface AllowanceListAllowances {
-  id: string;
-  name: string;
-  /** The cap in all */ credits: number;
-  /** Charged and reserved so far, less what was given back */ spent: number;
+  /** The id of the allowance */ id: string;
+  /** Your name for it */ name: string;
+  /** Most credits it may ever spend */ credits: number;
+  /** Credits charged and reserved so far, less what was given back */ spent: number;
   /** The same of this UTC day */ spent_today: number;
-  /** The cap per UTC day; null: none */ credits_per_day: number | null;
-  expires_at: string | null;
+  /** Most credits per UTC day; null: no such cap */ credits_per_day: number | null;
+  /** When it ends; null: never */ expires_at: string | null;
   /** The tools it may call that cost credits; null: all */ tools: Array<string> | null;
-  state: "active" | "exhausted" | "expired" | "revoked";
-  created_at: string;
+  /** active: it pays; exhausted: the cap is spent; expired: its end is over; revoked: ended by you */ state: "active" | "exhausted" | "expired" | "revoked";
+  /** When it was made */ created_at: string;
   /** When it last spent; null: never */ last_used_at: string | null;
   /** The service where it was made, at which alone it pays; null: everywhere */ service: string | null;
 }
 
 export interface AllowanceListPayload {
   /** Live ones first, then ended ones */ allowances: Array<AllowanceListAllowances>;
-  count: number;
+  /** Allowances listed */ count: number;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
 export interface AllowanceRevokePayload {
-  id: string;
-  name: string;
-  /** The cap in all */ credits: number;
-  /** Charged and reserved so far, less what was given back */ spent: number;
+  /** The id of the allowance */ id: string;
+  /** Your name for it */ name: string;
+  /** Most credits it may ever spend */ credits: number;
+  /** Credits charged and reserved so far, less what was given back */ spent: number;
   /** The same of this UTC day */ spent_today: number;
-  /** The cap per UTC day; null: none */ credits_per_day: number | null;
-  expires_at: string | null;
+  /** Most credits per UTC day; null: no such cap */ credits_per_day: number | null;
+  /** When it ends; null: never */ expires_at: string | null;
   /** The tools it may call that cost credits; null: all */ tools: Array<string> | null;
-  state: "active" | "exhausted" | "expired" | "revoked";
-  created_at: string;
+  /** active: it pays; exhausted: the cap is spent; expired: its end is over; revoked: ended by you */ state: "active" | "exhausted" | "expired" | "revoked";
+  /** When it was made */ created_at: string;
   /** When it last spent; null: never */ last_used_at: string | null;
   /** The service where it was made, at which alone it pays; null: everywhere */ service: string | null;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
 export interface AllowanceUpdatePayload {
-  id: string;
-  name: string;
-  /** The cap in all */ credits: number;
-  /** Charged and reserved so far, less what was given back */ spent: number;
+  /** The id of the allowance */ id: string;
+  /** Your name for it */ name: string;
+  /** Most credits it may ever spend */ credits: number;
+  /** Credits charged and reserved so far, less what was given back */ spent: number;
   /** The same of this UTC day */ spent_today: number;
-  /** The cap per UTC day; null: none */ credits_per_day: number | null;
-  expires_at: string | null;
+  /** Most credits per UTC day; null: no such cap */ credits_per_day: number | null;
+  /** When it ends; null: never */ expires_at: string | null;
   /** The tools it may call that cost credits; null: all */ tools: Array<string> | null;
-  state: "active" | "exhausted" | "expired" | "revoked";
-  created_at: string;
+  /** active: it pays; exhausted: the cap is spent; expired: its end is over; revoked: ended by you */ state: "active" | "exhausted" | "expired" | "revoked";
+  /** When it was made */ created_at: string;
   /** When it last spent; null: never */ last_used_at: string | null;
   /** The service where it was made, at which alone it pays; null: everywhere */ service: string | null;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
@@ -2121,16 +2121,16 @@ export interface TokenUpdatePayload {
 
 export interface WebhookDeliveriesDeliveries {
   /** The webhook-id header: the same in every attempt */ id: string;
-  kind: "data" | "fired" | "cleared" | "no_data" | "test";
+  /** data: a regular payload; fired, cleared, no_data: of a condition; test: asked for by you */ kind: "data" | "fired" | "cleared" | "no_data" | "test";
   /** charged: delivered and paid; free: delivered; released: given up, not charged; skipped: not tried */ state: "open" | "accepted" | "charged" | "free" | "released" | "skipped";
-  /** Why it was released or skipped */ reason: string | null;
-  created_at: string;
-  finished_at: string | null;
-  attempts: number;
-  /** HTTP status of the last attempt */ status: number | null;
-  /** One word for how the last attempt failed */ error: string | null;
-  duration_ms: number | null;
-  /** What was charged */ credits: number;
+  /** Why it was released or skipped; null: neither */ reason: string | null;
+  /** When it was made */ created_at: string;
+  /** When it was decided; null: still open */ finished_at: string | null;
+  /** Attempts so far */ attempts: number;
+  /** HTTP status of the last attempt; null: there was no answer */ status: number | null;
+  /** One word for how the last attempt failed; null: it did not */ error: string | null;
+  /** How long the last attempt took, milliseconds; null: there was none */ duration_ms: number | null;
+  /** Credits charged */ credits: number;
   /** Null unless it was charged */ receipt_id: string | null;
 }
 
@@ -2141,54 +2141,54 @@ export interface WebhookDeliveriesPayload {
 }
 
 export interface WebhookListSubscriptions {
-  id: string;
+  /** The id of the subscription */ id: string;
   /** Short name of the premium endpoint */ endpoint: string;
-  webhook_url: string;
-  state: "active" | "paused" | "cancelled";
+  /** Address that deliveries are sent to */ webhook_url: string;
+  /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
   /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
-  created_at: string;
-  /** Null unless active */ next_fire_at: string | null;
-  last_delivered_at: string | null;
+  /** When it was made */ created_at: string;
+  /** When it fires or looks next; null unless active */ next_fire_at: string | null;
+  /** When your server last took a delivery; null: never */ last_delivered_at: string | null;
   /** HTTP status of the last attempt; null: there was no answer */ last_status: number | null;
   /** One word, such as timeout or http_500; null after a success */ last_error: string | null;
-  consecutive_failures: number;
-  delivered_count: number;
-  failed_count: number;
-  /** Query parameters of the endpoint */ params: Record<string, unknown>;
-  /** The condition; null: it fires in every slot */ when: Record<string, unknown> | null;
-  description: string;
+  /** Failed deliveries since the last one that was taken */ consecutive_failures: number;
+  /** Deliveries that your server took */ delivered_count: number;
+  /** Deliveries that it did not take */ failed_count: number;
+  /** Query parameters of the endpoint, as you gave them */ params: Record<string, unknown>;
+  /** Your condition; null: it fires in every slot */ when: Record<string, unknown> | null;
+  /** Your note */ description: string;
 }
 
 export interface WebhookListPayload {
   /** Active and paused ones, the oldest first */ subscriptions: Array<WebhookListSubscriptions>;
-  count: number;
+  /** Subscriptions listed */ count: number;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
 export interface WebhookResumePayload {
-  id: string;
+  /** The id of the subscription */ id: string;
   /** Short name of the premium endpoint */ endpoint: string;
-  webhook_url: string;
-  state: "active" | "paused" | "cancelled";
+  /** Address that deliveries are sent to */ webhook_url: string;
+  /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
   /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
-  created_at: string;
-  /** Null unless active */ next_fire_at: string | null;
-  last_delivered_at: string | null;
+  /** When it was made */ created_at: string;
+  /** When it fires or looks next; null unless active */ next_fire_at: string | null;
+  /** When your server last took a delivery; null: never */ last_delivered_at: string | null;
   /** HTTP status of the last attempt; null: there was no answer */ last_status: number | null;
   /** One word, such as timeout or http_500; null after a success */ last_error: string | null;
-  consecutive_failures: number;
-  delivered_count: number;
-  failed_count: number;
-  /** Query parameters of the endpoint */ params: Record<string, unknown>;
-  /** The condition; null: it fires in every slot */ when: Record<string, unknown> | null;
-  description: string;
+  /** Failed deliveries since the last one that was taken */ consecutive_failures: number;
+  /** Deliveries that your server took */ delivered_count: number;
+  /** Deliveries that it did not take */ failed_count: number;
+  /** Query parameters of the endpoint, as you gave them */ params: Record<string, unknown>;
+  /** Your condition; null: it fires in every slot */ when: Record<string, unknown> | null;
+  /** Your note */ description: string;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
 export interface WebhookRotateSecretPayload {
-  id: string;
+  /** The id of the subscription */ id: string;
   /** The new secret; shown this once */ secret: string;
-  /** For so long deliveries are signed with the old secret too */ overlap_hours: number;
+  /** Hours for which deliveries are signed with the old secret too */ overlap_hours: number;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
@@ -2205,65 +2205,65 @@ export interface WebhookSubscribeWhen {
 }
 
 export interface WebhookSubscribePayload {
-  id: string;
+  /** The id of the subscription */ id: string;
   /** Short name of the premium endpoint */ endpoint: string;
-  webhook_url: string;
-  state: "active" | "paused" | "cancelled";
+  /** Address that deliveries are sent to */ webhook_url: string;
+  /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
   /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
-  created_at: string;
-  /** Null unless active */ next_fire_at: string | null;
-  last_delivered_at: string | null;
+  /** When it was made */ created_at: string;
+  /** When it fires or looks next; null unless active */ next_fire_at: string | null;
+  /** When your server last took a delivery; null: never */ last_delivered_at: string | null;
   /** HTTP status of the last attempt; null: there was no answer */ last_status: number | null;
   /** One word, such as timeout or http_500; null after a success */ last_error: string | null;
-  consecutive_failures: number;
-  delivered_count: number;
-  failed_count: number;
-  /** Query parameters of the endpoint */ params: Record<string, unknown>;
-  /** The condition; null: it fires in every slot */ when: Record<string, unknown> | null;
-  description: string;
+  /** Failed deliveries since the last one that was taken */ consecutive_failures: number;
+  /** Deliveries that your server took */ delivered_count: number;
+  /** Deliveries that it did not take */ failed_count: number;
+  /** Query parameters of the endpoint, as you gave them */ params: Record<string, unknown>;
+  /** Your condition; null: it fires in every slot */ when: Record<string, unknown> | null;
+  /** Your note */ description: string;
   /** Signs every delivery; shown this once */ secret: string;
-  hmac_algorithm: "sha256";
+  /** Hash of the HMAC that signs deliveries */ hmac_algorithm: "sha256";
   /** Credits for each delivered fire */ fire_cost_credits: number;
-  fire_interval: string;
-  signature_header: string;
-  timestamp_header: string;
+  /** How often it fires without a condition, in words */ fire_interval: string;
+  /** Header of a delivery with its signature */ signature_header: string;
+  /** Header of a delivery with its time, which is signed too */ timestamp_header: string;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
 export interface WebhookTestPayload {
   /** The webhook-id header: the same in every attempt */ id: string;
-  kind: "data" | "fired" | "cleared" | "no_data" | "test";
+  /** data: a regular payload; fired, cleared, no_data: of a condition; test: asked for by you */ kind: "data" | "fired" | "cleared" | "no_data" | "test";
   /** charged: delivered and paid; free: delivered; released: given up, not charged; skipped: not tried */ state: "open" | "accepted" | "charged" | "free" | "released" | "skipped";
-  /** Why it was released or skipped */ reason: string | null;
-  created_at: string;
-  finished_at: string | null;
-  attempts: number;
-  /** HTTP status of the last attempt */ status: number | null;
-  /** One word for how the last attempt failed */ error: string | null;
-  duration_ms: number | null;
-  /** What was charged */ credits: number;
+  /** Why it was released or skipped; null: neither */ reason: string | null;
+  /** When it was made */ created_at: string;
+  /** When it was decided; null: still open */ finished_at: string | null;
+  /** Attempts so far */ attempts: number;
+  /** HTTP status of the last attempt; null: there was no answer */ status: number | null;
+  /** One word for how the last attempt failed; null: it did not */ error: string | null;
+  /** How long the last attempt took, milliseconds; null: there was none */ duration_ms: number | null;
+  /** Credits charged */ credits: number;
   /** Null unless it was charged */ receipt_id: string | null;
   /** Your server answered 2xx */ delivered: boolean;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 
 export interface WebhookUnsubscribePayload {
-  id: string;
+  /** The id of the subscription */ id: string;
   /** Short name of the premium endpoint */ endpoint: string;
-  webhook_url: string;
-  state: "active" | "paused" | "cancelled";
+  /** Address that deliveries are sent to */ webhook_url: string;
+  /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
   /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
-  created_at: string;
-  /** Null unless active */ next_fire_at: string | null;
-  last_delivered_at: string | null;
+  /** When it was made */ created_at: string;
+  /** When it fires or looks next; null unless active */ next_fire_at: string | null;
+  /** When your server last took a delivery; null: never */ last_delivered_at: string | null;
   /** HTTP status of the last attempt; null: there was no answer */ last_status: number | null;
   /** One word, such as timeout or http_500; null after a success */ last_error: string | null;
-  consecutive_failures: number;
-  delivered_count: number;
-  failed_count: number;
-  /** Query parameters of the endpoint */ params: Record<string, unknown>;
-  /** The condition; null: it fires in every slot */ when: Record<string, unknown> | null;
-  description: string;
+  /** Failed deliveries since the last one that was taken */ consecutive_failures: number;
+  /** Deliveries that your server took */ delivered_count: number;
+  /** Deliveries that it did not take */ failed_count: number;
+  /** Query parameters of the endpoint, as you gave them */ params: Record<string, unknown>;
+  /** Your condition; null: it fires in every slot */ when: Record<string, unknown> | null;
+  /** Your note */ description: string;
   /** Sources and their ages */ _meta?: Record<string, unknown>;
 }
 

@@ -30,7 +30,8 @@ def list_silent_rows(operation: Operation) -> Iterator[str]:
 def list_unclear_nulls(operation: Operation) -> Iterator[str]:
     """The fields of a tool's payload that may be null without a word on what null means."""
     for row in rows(operation.data_schema):
-        if row.kind.endswith(" or null") and not any(word in row.description.lower() for word in WHEN_NONE):
+        may_be_null = " or null" in row.kind or ", null" in row.kind
+        if may_be_null and not any(word in row.description.lower() for word in WHEN_NONE):
             yield f"{operation.name} {row.path}"
 
 
