@@ -58,6 +58,8 @@ from toolserver.context.context import Surroundings, TimeSeriesStore
 from toolserver.context.service_info import ServiceInfo
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import KEEP_H, Metrics, Usage
+from toolserver.core.outbound import read_proxies
+from toolserver.core.public_address import is_address
 from toolserver.core.shared_memory import SharedMemory
 from toolserver.mcp.endpoint import McpEndpoint
 from toolserver.mcp.oauth.service import OAuthOff, OAuthService, find_reason_against, open_oauth
@@ -85,6 +87,7 @@ from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredA
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import HttpSender, RecordExchange
+from toolserver.upstream.network_watch import NetworkWatch
 from toolserver.upstream.outlier_guard import SERIES, SizeGuard
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.shared_fetch import FetchInMemory
@@ -477,6 +480,7 @@ async def open_fetcher(
     Leaving the block closes its connections within 2 s.
     """
     contact = f"; {facts.contact}" if facts.contact else ""
+    proxies = read_proxies(settings.upstream.proxy_address)
     sender = HttpSender(
         clock=clock,
         keys=settings.keys,
@@ -484,7 +488,9 @@ async def open_fetcher(
         via=settings.upstream.via,
         transport=transport,
         record=record,
+        proxies=proxies,
     )
+    is_real = settings.upstream.via is None and transport is None
     fetcher = Fetcher(
         sender,
         clock=clock,
@@ -493,6 +499,11 @@ async def open_fetcher(
         observe=metrics.fetched,
         history=history,
         memory=memory,
+        network=NetworkWatch(
+            sorted(settings.probes.targets.values(), key=is_address) if is_real else (),
+            monotonic=clock.monotonic,
+            proxies=proxies,
+        ),
     )
     metrics.follow_budgets(fetcher.list_budgets)
     metrics.follow_announcements(fetcher.announcements.list_all)

@@ -323,6 +323,7 @@ POPULAR = 2  # hits in one lifetime that justify a refresh ahead
 LAST_S = 8.0  # for an answer from kept data after a tool's time has run out: it waits only for a processor
 PATIENCE = 0.75  # the share of a tool's time after which it uses kept data
 DEGRADED_S = 30.0  # how soon an answer with missing or unproved parts is recomposed
+OFFLINE_S = 3.0  # how soon an answer from a time without a network is recomposed
 RETRY_S = 10.0  # how soon a stale or empty answer is recomposed
 LARGE = 64 * 1024  # from this size on, a worker thread compresses the answer before it is published
 
@@ -556,7 +557,7 @@ class ResponseCache:
         was_fetched = not operation.sources or notes.oldest_fetched_at is not None  # a shipped copy alone is not
         stale = nothing or not was_fetched or notes.stale(operation.stale_share)
         body = json_bytes(self._wrap(operation, ctx, payload, nothing=nothing, stale=stale))
-        wait_s = RETRY_S if stale else DEGRADED_S if notes.degraded else ttl_s
+        wait_s = OFFLINE_S if notes.is_offline else RETRY_S if stale else DEGRADED_S if notes.degraded else ttl_s
         lifetime = min(ttl_s, wait_s, ctx.shortened_s or ttl_s)
         return RenderedResponse(
             body,

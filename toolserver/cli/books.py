@@ -20,6 +20,7 @@ from toolserver.cli.options import add_options, data_dir_option, output_options
 from toolserver.cli.printing import print_table
 from toolserver.clock import SystemClock
 from toolserver.core.models import iso
+from toolserver.core.outbound import read_proxies
 from toolserver.money.books.sql_books import list_transfers, read_books, read_tokens, read_tools
 from toolserver.money.books.sql_reconciliation import BooksCheck, FollowedLedger, check_books, check_chain
 from toolserver.money.ledger.sql_books import BookedTransfer
@@ -179,7 +180,8 @@ async def _check(settings: Settings, path: LedgerPlace, with_chain: bool, owner:
         checks = await check_books(file, path, mark, int(clock.time() * 1000), followed, keys)
     if not with_chain:
         return checks
-    chain = make_rpc_pool(settings.payments, clock) if settings.payments.rpc_urls else None
+    proxies = read_proxies(settings.upstream.proxy_address)
+    chain = make_rpc_pool(settings.payments, clock, proxies) if settings.payments.rpc_urls else None
     try:
         return [*checks, await check_chain(path, chain)]
     finally:

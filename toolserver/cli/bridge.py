@@ -12,11 +12,12 @@ from toolserver.cli.load_settings import settings_from
 from toolserver.core.caller import real_token
 from toolserver.core.http import HttpClient
 from toolserver.core.logging import set_up
+from toolserver.core.outbound import read_proxies
 from toolserver.mcp import messages
 from toolserver.mcp.credentials import FILE, CredentialsFile
 from toolserver.mcp.stdio import Conversation
 from toolserver.mcp.stdio_bridge import ANSWER_BYTES, CONNECT_S, StdioBridge, TokenPurse
-from toolserver.settings import is_loopback, normalize_base_url
+from toolserver.settings import Settings, is_loopback, normalize_base_url
 
 
 def origin_of(server: str) -> str:
@@ -30,6 +31,12 @@ def origin_of(server: str) -> str:
     return origin
 
 
+def open_http(origin: str, settings: Settings) -> HttpClient:
+    """Return an HTTP client for a service elsewhere, through the proxy of the settings or of the environment."""
+    proxies = read_proxies(settings.upstream.proxy_address)
+    return HttpClient(origin, most_bytes=ANSWER_BYTES, connect_s=CONNECT_S, proxies=proxies)
+
+
 @asynccontextmanager
 async def open_bridge(server: str, flags: Mapping[str, Any], tools: Mapping[str, str]) -> AsyncIterator[StdioBridge]:
     """Open a conversation with that service; `tools` is the query that selects its tools.
@@ -41,8 +48,7 @@ async def open_bridge(server: str, flags: Mapping[str, Any], tools: Mapping[str,
     set_up(settings.logs.level, settings.logs.format)
     token = real_token(settings.token.get_secret_value() if settings.token else None)
     purse = TokenPurse(origin, CredentialsFile(settings.data_dir / FILE), token)
-    by_proxy = not is_loopback(urlsplit(origin).hostname or "")
-    http = HttpClient(origin, most_bytes=ANSWER_BYTES, connect_s=CONNECT_S, by_proxy=by_proxy)
+    http = open_http(origin, settings)
     try:
         yield StdioBridge(origin, http, purse, tools)
     finally:

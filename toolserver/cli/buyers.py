@@ -12,6 +12,7 @@ from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.find_ledger import find_ledger
 from toolserver.cli.load_settings import settings_from
 from toolserver.clock import SystemClock, milliseconds
+from toolserver.core.outbound import read_proxies
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.chain.rpc_pool import RpcPool, make_rpc_pool
 from toolserver.settings import Settings
@@ -42,7 +43,7 @@ class Desk:
     @asynccontextmanager
     async def chain(self) -> AsyncIterator[RpcPool]:
         """Yield the RPC servers of the settings. Raises ChainDown when none answers."""
-        pool = make_rpc_pool(self.settings.payments, self.clock)
+        pool = make_rpc_pool(self.settings.payments, self.clock, read_proxies(self.settings.upstream.proxy_address))
         try:
             await pool.check_ready()
             yield pool

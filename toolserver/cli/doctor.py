@@ -4,12 +4,14 @@ import json
 import secrets
 import sys
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 import anyio
+import anyio.to_thread
 import click
 from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel, SecretStr
@@ -18,16 +20,20 @@ from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
 from toolserver.app import Service
 from toolserver.cli.load_settings import prepare_settings
 from toolserver.cli.local_service import has_data, local_service
+from toolserver.cli.network_check import find_cause, judge_servers
 from toolserver.cli.options import json_option
 from toolserver.cli.source_probe import NEEDS_PERSON, FolderInUse, Probe, SourceRecording, probe_sources
+from toolserver.clock import SystemClock
 from toolserver.core.caller import Caller
 from toolserver.core.http import HttpClient, Unreachable
 from toolserver.core.metrics import HOST_REFUSED, SOURCE_CLOSED
+from toolserver.core.outbound import read_proxies
+from toolserver.core.public_address import is_address
 from toolserver.errors import CallRejected
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.registry.licence_table import WHAT
 from toolserver.registry.registry import Operation, Tier
-from toolserver.serving.advice import describe_verdict, give_advice
+from toolserver.serving.advice import Advice, describe_verdict, give_advice
 from toolserver.serving.data_directory import read_running
 from toolserver.serving.packaged_texts import read_licence_table
 from toolserver.settings import KEYS, Settings
@@ -36,6 +42,7 @@ from toolserver.upstream.http_sender import Announcement
 from toolserver.upstream.source_health import HostRefusal
 
 CREDITS = 1000  # for a token that exists only in this process
+VISITED = 3  # hosts that are visited to find out why no source can be reached
 WITHIN_S, MOST_BYTES = 3.0, 8 * 1024 * 1024  # for the metrics of a running server
 
 
@@ -60,7 +67,7 @@ class Examination:
     """The state of an installation. `recorded` says in a sentence what was recorded and where, if it was.
 
     `ready` has the readiness of each part of the service. `database` is the report on a database server, if the ledger
-    is there.
+    is there. `network` says why no source was reached, and which RPC servers count as one.
     """
 
     ready: dict[str, bool]
@@ -70,6 +77,7 @@ class Examination:
     recorded: str | None = None
     database: dict[str, Any] | None = None
     server: RunningServer | None = None
+    network: tuple[Advice, ...] = ()
 
 
 @click.command()
@@ -115,7 +123,31 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
         probes, announced, refused = recording.probes, recording.announced, recording.refused
         recorded = describe_recording(recording, record)
     server = await ask_running_server(settings.data_dir)
-    return report(settings, Examination(ready, probes, announced, refused, recorded, database, server), as_json)
+    network = await anyio.to_thread.run_sync(examine_network, settings, probes) if live else ()
+    examination = Examination(ready, probes, announced, refused, recorded, database, server, network)
+    return report(settings, examination, as_json)
+
+
+def examine_network(settings: Settings, probes: Sequence[Probe]) -> tuple[Advice, ...]:
+    """Find out why no source was reached, if none was, and which RPC servers count as one. Blocks."""
+    proxies, now, advice = read_proxies(settings.upstream.proxy_address), SystemClock().now, list[Advice]()
+    reached = list_reached(probes)
+    if reached and not any(reached) and settings.upstream.via is None:
+        hosts = [host for host in settings.probes.targets.values() if not is_address(host)]
+        if finding := find_cause(hosts[:VISITED], proxies, now):
+            advice.append(Advice(finding.cause, True, finding.said))
+    urls = [url.get_secret_value() for url in settings.payments.rpc_urls]
+    servers = judge_servers(urls, proxies, now) if len(urls) > 1 else None
+    if servers is not None and servers.shares:
+        told = f"Of {len(urls)} RPC servers, those behind {' and behind '.join(servers.shares)} count as one:"
+        step = f"{servers.apart} can agree on a large payment. Reach one directly, by naming its host in NO_PROXY."
+        advice.append(Advice("servers_count_as_one", False, f"{told} {step}"))
+    return tuple(advice)
+
+
+def list_reached(probes: Sequence[Probe]) -> list[bool]:
+    """Return for each source that was tried whether it was reached, without measures of the network itself."""
+    return [probe.reachable for probe in probes if probe.status not in ("no_probe", "no_key") and not probe.of_network]
 
 
 async def _record(settings: Settings, folder: Path) -> "RecordedSources":
@@ -198,12 +230,9 @@ def report(settings: Settings, examination: Examination, as_json: bool) -> int:
     """Print the settings, the findings and the advice. Returns 1 when something needs attention, else 0."""
     probes, server = examination.probes, examination.server
     table, licence = settings_table(settings), licence_decision(settings)
-    reached = [
-        probe.reachable for probe in probes if probe.status not in ("no_probe", "no_key") and not probe.of_network
-    ]
     is_recorded = examination.recorded is not None
     unwell = [probe.source for probe in probes if probe.verdict in NEEDS_PERSON] if is_recorded else []
-    advice = give_advice(settings, examination.ready, reached, unwell)
+    advice = give_advice(settings, examination.ready, list_reached(probes), unwell, examination.network)
     if as_json:
         document = {
             "settings": table,

@@ -14,6 +14,7 @@ from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import data_dir_option, json_option, limit_option
 from toolserver.cli.printing import print_rows
 from toolserver.clock import SystemClock
+from toolserver.core.outbound import read_proxies
 from toolserver.money.books.open_cases import list_open_cases, list_pending_payments
 from toolserver.money.purchases.chain.ethereum import tx_hash_of
 from toolserver.money.purchases.listing import show_purchase
@@ -88,7 +89,14 @@ def print_sweep_plan(data_dir: Path | None, to: str, least_usd: int) -> None:
 
 async def _plan(settings: Settings, path: LedgerPlace, to: str, least_usd: int) -> dict[str, Any]:
     deposits = read_deposits(path)
-    return await sweep_plan(settings.payments, addresses=deposits, clock=SystemClock(), to=to, least_usd=least_usd)
+    return await sweep_plan(
+        settings.payments,
+        addresses=deposits,
+        clock=SystemClock(),
+        to=to,
+        least_usd=least_usd,
+        proxies=read_proxies(settings.upstream.proxy_address),
+    )
 
 
 def _purchases(path: LedgerPlace, state: str | None, limit: int) -> list[dict[str, Any]]:
@@ -120,7 +128,15 @@ def _unclaimed(path: LedgerPlace, data_dir: Path | None) -> list[dict[str, Any]]
     used = [index for index, state in states if state != "quoted"]
     settings = settings_from(data_dir=data_dir)
     issued = find_marks(settings, patient=True).read(ADDRESS_MARK) or 0
-    find = partial(find_unclaimed, settings.payments, quoted=quoted, used=used, issued=issued, clock=SystemClock())
+    find = partial(
+        find_unclaimed,
+        settings.payments,
+        quoted=quoted,
+        used=used,
+        issued=issued,
+        clock=SystemClock(),
+        proxies=read_proxies(settings.upstream.proxy_address),
+    )
     return anyio.run(find)
 
 

@@ -13,6 +13,7 @@ from toolserver.cli.documents import document_argument, find_rpc, key_options, l
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.options import data_dir_option, json_option
 from toolserver.cli.printing import print_facts, print_rows
+from toolserver.core.outbound import read_proxies
 from toolserver.money.purchases.buyer_proof import find_payers, find_signer, new_nonce, refund_text
 from toolserver.money.purchases.chain.ethereum import address_from, checksum_address, tx_hash_of
 from toolserver.money.purchases.chain.relay import open_relay
@@ -188,7 +189,8 @@ async def _submit(
         booked = by_nonce.get(one.nonce)
         if booked is None or (booked.payer, booked.payee, booked.amount) != (one.payer, one.payee, one.amount):
             raise RefundRefused("the document contains a payment that is not a booked refund in this ledger")
-    async with open_relay(find_rpc(desk.settings, rpc), desk.clock) as relay:
+    proxies = read_proxies(desk.settings.upstream.proxy_address)
+    async with open_relay(find_rpc(desk.settings, rpc), desk.clock, proxies) as relay:
         return [await _submit_one(desk, relay, by_nonce[one.nonce], one, raw, key) for one, raw in signed]
 
 

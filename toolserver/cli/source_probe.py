@@ -44,6 +44,7 @@ _VERDICTS: dict[str, Verdict] = {
     "connect": "unreachable",
     "timeout": "unreachable",
     "breaker_open": "unreachable",
+    "no_network": "unreachable",
     "no_key": "not asked",
     "licence": "not asked",
     "no_probe": "not asked",
@@ -263,7 +264,7 @@ def _describe(
     licence, fetched = source.licence.kind, reply.outcome
     if isinstance(fetched, SourceError):
         word, parse = fetched.word, "changed" if fetched.word in ("changed", "empty", "frozen") else "-"
-        key, reachable = "missing" if word == "no_key" else "-", word not in ("connect", "timeout")
+        key, reachable = "missing" if word == "no_key" else "-", word not in ("connect", "timeout", "no_network")
         return Probe(source.name, reachable, word, parse, None, None, licence, key, fetched.reason, drift=drift)
     if isinstance(fetched, Exception):
         detail = f"needs a query: {type(fetched).__name__}"

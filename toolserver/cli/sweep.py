@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import AbstractAsyncContextManager
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -25,6 +26,7 @@ from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import data_dir_option, json_option
 from toolserver.cli.printing import print_rows
 from toolserver.clock import Clock, SystemClock
+from toolserver.core.outbound import read_proxies
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.relay import Relay, open_relay
 from toolserver.money.purchases.credit_price import atomic
@@ -132,11 +134,15 @@ def submit(
     sys.exit(0 if all(row["outcome"] in _MOVED for row in rows) else 1)
 
 
+def _open_relay(settings: Settings, rpc: str | None, clock: Clock) -> AbstractAsyncContextManager[Relay]:
+    return open_relay(find_rpc(settings, rpc), clock, read_proxies(settings.upstream.proxy_address))
+
+
 async def _submit(
     settings: Settings, signed: list[tuple[Authorization, bytes]], key: PrivateKey, rpc: str | None
 ) -> list[dict[str, Any]]:
     clock, path = SystemClock(), find_ledger(settings.data_dir)
-    async with open_place(path) as file, open_relay(find_rpc(settings, rpc), clock) as relay:
+    async with open_place(path) as file, _open_relay(settings, rpc, clock) as relay:
         return [await _submit_one(relay, file, one, signature, key, clock) for one, signature in signed]
 
 

@@ -7,15 +7,13 @@ from urllib.parse import urlsplit
 import anyio
 import click
 
-from toolserver.cli.bridge import ask, open_bridge, origin_of
+from toolserver.cli.bridge import ask, open_bridge, open_http, origin_of
 from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import TOOLSETS, choose_style, server_option, style_option
-from toolserver.core.http import HttpClient, Unreachable
+from toolserver.core.http import Unreachable
 from toolserver.mcp.definitions import definition
-from toolserver.mcp.stdio_bridge import ANSWER_BYTES, CONNECT_S
 from toolserver.registry.registry import Registry
 from toolserver.registry.tool_packages import tool_packages
-from toolserver.settings import is_loopback
 
 LISTED_S = 30.0
 
@@ -73,8 +71,7 @@ async def fetch_definitions(server: str, toolset: str) -> list[dict[str, Any]]:
 async def fetch_rows(server: str, toolset: str) -> list[ListedTool]:
     """Return the tools of the service at this address with their prices, which MCP has no place for."""
     origin = origin_of(server)
-    by_proxy = not is_loopback(urlsplit(origin).hostname or "")
-    http = HttpClient(origin, most_bytes=ANSWER_BYTES, connect_s=CONNECT_S, by_proxy=by_proxy)
+    http = open_http(origin, settings_from())
     try:
         path = f"api/llm-tools?format=raw&toolset={toolset}"
         answer = await http.ask("GET", path, headers={}, within_s=LISTED_S)

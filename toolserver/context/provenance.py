@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import Any, Literal
 
 from toolserver.core.models import iso_or_none
+from toolserver.upstream.network_watch import NoNetwork
 from toolserver.upstream.source import Source, SourceExcluded
 from toolserver.upstream.throttle import RequestWithheld
 
@@ -25,6 +26,7 @@ Code = Literal[
     "truncated",
     "rows_dropped",
     "own_network_suspect",
+    "no_network",
     "licence_excluded",
     "insufficient_sample",
     "incomplete_window",
@@ -34,9 +36,20 @@ Code = Literal[
 
 
 PASSING: frozenset[Code] = frozenset(
-    {"section_unavailable", "unproved_empty", "stale_data", "partial", "implausible_jump", "missing_symbols"}
+    {
+        "section_unavailable",
+        "unproved_empty",
+        "stale_data",
+        "partial",
+        "implausible_jump",
+        "missing_symbols",
+        "no_network",
+    }
 )
 """Codes of conditions that end when an upstream is back. An answer with one is recomposed soon."""
+
+
+NO_NETWORK = "This server has no network at the moment, so no source could be asked."
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +137,8 @@ class Provenance:
     def add(self, notes: Iterable[SourceNote]) -> None:
         """Add notes. A source read twice for a section becomes one note, with the more severe status."""
         for note in notes:
+            if (note.reason or "").startswith(NoNetwork.word):
+                self.warn("data", "no_network", NO_NETWORK)
             self._warn_dropped(note)
             if (part := note.coverage.part) and note.used:
                 self.warn(note.section, "insufficient_sample", f"Read was {part}.", note.source.name)
@@ -168,6 +183,11 @@ class Provenance:
     def withheld(self) -> bool:
         """Return True if our own pacing prevented a timely request to a source."""
         return any((note.reason or "").startswith(RequestWithheld.word) for note in self.sources)
+
+    @property
+    def is_offline(self) -> bool:
+        """Return True if a source could not be asked because this machine had no network."""
+        return any(caveat.code == "no_network" for caveat in self.warnings)
 
     @property
     def used(self) -> list[SourceNote]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import anyio
 from anyio.lowlevel import checkpoint
 
+from toolserver.core.outbound import NO_PROXIES, Proxies, make_client
 from toolserver.errors import ToolserverError
 
 if TYPE_CHECKING:
@@ -164,7 +165,7 @@ class HttpAnswer(NamedTuple):
 
 
 class HttpClient:
-    """Sends requests to one service. Redirects are not followed; environment proxies are used only if `by_proxy`."""
+    """Sends requests to one service, through its proxy in `proxies` if it has one. Redirects are not followed."""
 
     def __init__(
         self,
@@ -173,17 +174,15 @@ class HttpClient:
         transport: Transport | None = None,
         most_bytes: int = MOST_BYTES,
         connect_s: float = CONNECT_S,
-        by_proxy: bool = False,
+        proxies: Proxies = NO_PROXIES,
     ) -> None:
-        import httpx
-
         self._most_bytes, self._connect_s = most_bytes, connect_s
-        self._client = httpx.AsyncClient(
-            base_url=url,
+        self._client = make_client(
+            url,
+            proxies,
             transport=transport,
-            trust_env=by_proxy,
-            follow_redirects=False,
-            limits=httpx.Limits(max_connections=CONNECTIONS, keepalive_expiry=KEPT_S),
+            connections=CONNECTIONS,
+            kept_s=KEPT_S,
             headers={"accept": "application/json", "accept-encoding": "identity", "user-agent": "toolserver"},
         )
 

@@ -61,3 +61,12 @@ def is_local_host(host: str) -> bool:
         return is_loopback(ip_address(host))
     except ValueError:
         return False
+
+
+def is_address(host: str) -> bool:
+    """Return True if a host is an address and not a name."""
+    try:
+        ip_address(host)
+    except ValueError:
+        return False
+    return True

@@ -22,16 +22,22 @@ class Advice:
 
 
 def give_advice(
-    settings: Settings, ready: Mapping[str, bool], reached: Sequence[bool], unwell: Sequence[str] = ()
+    settings: Settings,
+    ready: Mapping[str, bool],
+    reached: Sequence[bool],
+    unwell: Sequence[str] = (),
+    network: Sequence[Advice] = (),
 ) -> list[Advice]:
     """Return all findings.
 
     `reached` says for each source that was tried whether it could be reached at all. `unwell`
-    names sources whose recording needs attention.
+    names sources whose recording needs attention. `network` has what an examination of the
+    network found, which says more than that no source was reached.
     """
     findings = [
+        *network,
         *_judge_recording(unwell),
-        *_judge_running(settings, ready, reached),
+        *_judge_running(settings, ready, [] if any(each.urgent for each in network) else reached),
         *_judge_exposure(settings),
         *_judge_selling(settings),
     ]

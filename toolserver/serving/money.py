@@ -15,6 +15,7 @@ from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqlIdempotencyStore
 from toolserver.clock import Clock
 from toolserver.core.metrics import Metrics
+from toolserver.core.outbound import read_proxies
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.client.ledger import HttpLedger, open_ledger_client
 from toolserver.money.ledger.memory import MemoryLedger
@@ -140,6 +141,7 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
 @asynccontextmanager
 async def open_own_money(settings: Settings, *, clock: Clock, base_url: str, service: str) -> AsyncIterator[MoneyParts]:
     """Open the money of a service that keeps its ledger, in a file or in the database of `database_url`."""
+    proxies = read_proxies(settings.upstream.proxy_address)
     async with _open_own_ledger(settings, clock) as ledger:
         await ledger.file.check_rows_at_start()
         evidence, agree_on_keys = await open_receipts(
@@ -151,10 +153,22 @@ async def open_own_money(settings: Settings, *, clock: Clock, base_url: str, ser
             log.warning("charges for answers that were not sent were released", extra={"count": released})
         async with (
             open_purchases(
-                settings.payments, ledger.file, ledger=ledger, clock=clock, host=service, marks=find_marks(settings)
+                settings.payments,
+                ledger.file,
+                ledger=ledger,
+                clock=clock,
+                host=service,
+                marks=find_marks(settings),
+                proxies=proxies,
             ) as payments,
             open_x402(
-                settings.x402, settings.payments, ledger.file, clock=clock, base_url=base_url, host=service
+                settings.x402,
+                settings.payments,
+                ledger.file,
+                clock=clock,
+                base_url=base_url,
+                host=service,
+                proxies=proxies,
             ) as x402,
             open_tasks() as upkeep,
         ):

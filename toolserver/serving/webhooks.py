@@ -72,6 +72,7 @@ async def open_webhooks(
             network,
             allow_loopback=settings.webhooks.allow_loopback,
             observe=pipeline.metrics.attempted,
+            proxy=settings.webhooks.proxy_address,
         ) as sender,
         open_tasks() as tasks,
     ):

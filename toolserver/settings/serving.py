@@ -4,8 +4,9 @@ from pathlib import Path
 from typing import Annotated, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, Field, SecretStr
+from pydantic import AfterValidator, Field, SecretStr, field_validator
 
+from toolserver.settings.addresses import normalize_proxy
 from toolserver.settings.part import SettingsPart
 
 
@@ -95,6 +96,23 @@ class WebhookSettings(SettingsPart):
     allow_loopback: bool = Field(
         False, description="For development: also deliver to this machine, at any port and without TLS"
     )
+    proxy: SecretStr | None = Field(
+        None,
+        description="HTTP proxy for webhooks and the documents of OAuth clients, http://[user:password@]host:port; "
+        "the proxies of the environment never apply to them. The proxy is given checked addresses, not names",
+    )
+
+    @field_validator("proxy")
+    @classmethod
+    def _is_http_proxy(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and not normalize_proxy(value.get_secret_value()).startswith("http://"):
+            raise ValueError("must be an http proxy")
+        return value
+
+    @property
+    def proxy_address(self) -> str | None:
+        """The proxy with its password, or None."""
+        return None if self.proxy is None else normalize_proxy(self.proxy.get_secret_value())
 
 
 def _require_redis(value: SecretStr) -> SecretStr:

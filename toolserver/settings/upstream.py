@@ -5,6 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
+from toolserver.settings.addresses import normalize_proxy
 from toolserver.settings.part import SettingsPart
 
 KEYS = (
@@ -23,6 +24,12 @@ class UpstreamSettings(SettingsPart):
     contact: str | None = Field(
         None, description="Contact address in the User-Agent; some public services refuse requests without one"
     )
+    proxy: SecretStr | None = Field(
+        None,
+        description="Proxy for requests to sources, RPC servers, the facilitator and a bridged service: "
+        "http://[user:password@]host:port; socks5:// needs the extra 'socks'. direct: none, whatever the environment "
+        "says; null: HTTPS_PROXY, HTTP_PROXY or ALL_PROXY. Hosts in NO_PROXY are reached directly",
+    )
     hedge_after_s: float = Field(
         2.5, gt=0, description="Seconds without an answer after which the next source is requested too"
     )
@@ -33,6 +40,18 @@ class UpstreamSettings(SettingsPart):
         if value is not None and urlsplit(value).scheme not in ("http", "https"):
             raise ValueError("must be an http or https URL")
         return value
+
+    @field_validator("proxy")
+    @classmethod
+    def _is_proxy(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is not None and (address := value.get_secret_value()) != "direct":
+            normalize_proxy(address)
+        return value
+
+    @property
+    def proxy_address(self) -> str | None:
+        """The proxy with its password, `direct`, or None."""
+        return None if self.proxy is None else self.proxy.get_secret_value()
 
 
 class SourceSettings(SettingsPart):

@@ -20,10 +20,13 @@ from toolserver.core.shared_memory import SharedMemory
 from toolserver.upstream.decode import ParsedBody, read_body, read_times
 from toolserver.upstream.freshness import judge_times
 from toolserver.upstream.http_sender import BodyPlace, HttpSender, LargeBodies, Raw, SendingTime, judge_status
+from toolserver.upstream.network_watch import NetworkWatch
 from toolserver.upstream.source import (
+    Connect,
     Get,
     HostRefused,
     Keys,
+    NotConnected,
     Request,
     Source,
     SourceAnswer,
@@ -76,7 +79,8 @@ class Fetcher:
     """Fetches from upstreams through a sender.
 
     `history` counts the results of each source, and `observe` gets each result with the
-    seconds it took; with `memory`, pacing, budgets and circuits apply over all instances.
+    seconds it took; with `memory`, pacing, budgets and circuits apply over all instances;
+    `network` notices that there is no network.
     """
 
     def __init__(
@@ -89,7 +93,9 @@ class Fetcher:
         observe: Callable[[str, str, float, bool], None] = lambda source, outcome, seconds, was_sent: None,
         history: SourceHistory | None = None,
         memory: SharedMemory | None = None,
+        network: NetworkWatch | None = None,
     ) -> None:
+        self._network = network or NetworkWatch((), monotonic=clock.monotonic)
         self._sender, self.announcements = sender, sender.announcements
         self.history = history or SourceHistory(clock)
         self._clock, self._keys, self._barred, self._observe = clock, keys, _BARRED[licence_policy], observe
@@ -188,6 +194,8 @@ class Fetcher:
     async def _exchange(self, order: _Order, request: Request, place: BodyPlace) -> Fetched:
         source, host = order.source, urlsplit(request.url).netloc
         self.refusals.admit(host, source.name)
+        if not isinstance(request, Connect):  # which measures the network itself
+            await self._network.admit(request.url)
         raw = await self._send_with_retry(order, request, place)
         if raw.status == 304 and order.cached_value is not None:
             parsed, body = read_times(source, order.cached_value), None
@@ -232,10 +240,15 @@ class Fetcher:
                 ):
                     with place.time.spend():
                         raw = await self._sender.send(source, request, order.validators, place)
+            except NotConnected:
+                await self._network.judge_failure(request.url)
+                if attempt == 2 or place.time.is_mostly_over:
+                    raise
             except SourceDown:
                 if attempt == 2 or place.time.is_mostly_over:
                     raise
             else:
+                self._network.note_answer()
                 if attempt == 2 or raw.status not in (502, 503, 504):
                     return raw
             await self._clock.sleep(random.uniform(0.2, 0.6))

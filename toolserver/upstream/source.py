@@ -73,6 +73,10 @@ class SourceDown(SourceError):
     word = "connect"
 
 
+class NotConnected(SourceDown):
+    """No connection could be opened: the name does not resolve, or the host (or our proxy) takes none."""
+
+
 class SourceLimited(SourceError):
     """The upstream (429, 418, quota text) or our own budget allows no request now."""
 

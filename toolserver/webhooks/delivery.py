@@ -37,6 +37,7 @@ from toolserver.calls.response import find_no_charge_reason
 from toolserver.calls.response_cache import SchemaFailure
 from toolserver.clock import Clock
 from toolserver.core.models import iso, iso_ms
+from toolserver.core.outbound import make_tls_context
 from toolserver.core.single_flight import SingleFlight
 from toolserver.errors import CallRejected, InvalidArguments, PaymentRequired, ToolserverError
 from toolserver.money.ledger.protocol import AccountRef, NoCharge, Reservation, Settlement, UnknownCall, Who
@@ -338,7 +339,7 @@ class DeliveryNetwork:
     """
 
     lookup: Lookup = look_up
-    load_tls: Callable[[], ssl.SSLContext] = ssl.create_default_context
+    load_tls: Callable[[], ssl.SSLContext] = make_tls_context
     ports: Sequence[int] = PORTS
     connect_s: float = 5.0
     total_s: float = 10.0
@@ -354,6 +355,7 @@ class WebhookSender:
         clock: Clock,
         network: DeliveryNetwork,
         observe: Callable[[str], None] = lambda outcome: None,
+        proxy: str | None = None,
     ) -> None:
         self.lane, self.limits = lane, HostLimits(clock)
         self._rest_s, self._observe = network.rest_s, observe
@@ -363,6 +365,7 @@ class WebhookSender:
             connect_s=network.connect_s,
             total_s=network.total_s,
             load_tls=network.load_tls,
+            proxy=proxy,
         )
 
     async def send(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Attempt:
@@ -393,12 +396,17 @@ class WebhookSender:
 
 @asynccontextmanager
 async def open_sender(
-    clock: Clock, network: DeliveryNetwork, *, allow_loopback: bool, observe: Callable[[str], None]
+    clock: Clock,
+    network: DeliveryNetwork,
+    *,
+    allow_loopback: bool,
+    observe: Callable[[str], None],
+    proxy: str | None = None,
 ) -> AsyncIterator[WebhookSender]:
     """Open a sender, and end its connections and lookups when the block is left."""
     guard = EgressGuard(allow_loopback=allow_loopback, ports=network.ports)
     lane = DnsLane(guard, clock, lookup=network.lookup)
-    sender = WebhookSender(lane, clock, network, observe)
+    sender = WebhookSender(lane, clock, network, observe, proxy)
     try:
         yield sender
     finally:

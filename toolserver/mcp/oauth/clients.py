@@ -27,6 +27,7 @@ from cachetools import LRUCache
 from toolserver.clock import Clock
 from toolserver.core.caller import crowd_of
 from toolserver.core.http import BodyTooLarge, BodyUnreadable, read_body
+from toolserver.core.outbound import make_tls_context
 from toolserver.core.visible_text import INVISIBLE
 from toolserver.errors import ToolserverError
 from toolserver.mcp.oauth.redirects import MOST_URIS, RedirectRefused, check_redirect_uri
@@ -100,7 +101,8 @@ class ClientDocuments:
         *,
         limits: ReadingLimits = READING_LIMITS,
         lookup: Lookup = look_up,
-        load_tls: Callable[[], ssl.SSLContext] = ssl.create_default_context,
+        load_tls: Callable[[], ssl.SSLContext] = make_tls_context,
+        proxy: str | None = None,
     ) -> None:
         self.limits, self._guard, self._clock = limits, guard, clock
         self._lane = DnsLane(guard, clock, lookup=lookup)
@@ -117,6 +119,7 @@ class ClientDocuments:
             connect_s=CONNECT_S,
             total_s=limits.total_s,
             load_tls=load_tls,
+            proxy=proxy,
         )
 
     async def find(self, url: str, client: str | None = None) -> OAuthClient:

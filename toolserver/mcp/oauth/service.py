@@ -68,7 +68,8 @@ class OAuthService:
         self.store, self._find_payment, self._clock = grants.store, find_payment, pipeline.answers.clock
         self.grants, self._issuer = grants, issuer
         guard = EgressGuard(allow_loopback=settings.webhooks.allow_loopback)
-        self.clients = ClientDirectory(self.store, ClientDocuments(guard, self._clock))
+        documents = ClientDocuments(guard, self._clock, proxy=settings.webhooks.proxy_address)
+        self.clients = ClientDirectory(self.store, documents)
 
     def mount(self, endpoint: Endpoint, draw: DrawConsent, addresses: Addresses) -> dict[str, Endpoint]:
         """Return the endpoints by path. `endpoint` is the open MCP endpoint; `draw` makes the consent page's HTML."""

@@ -122,8 +122,9 @@ def _usd(amount: int) -> str:
 class QuoteTerms:
     """The terms of quotes. `wallet` returns the address for a purchase's number, or is the one address that all share.
 
-    `most` is the largest amount that may be offered, in 0.000001 USDC, or None for any. At
-    most `per_minute` quotes are made per minute for all callers together.
+    `most` is the largest amount that may be offered while there is one RPC server, or several
+    that count as one, in 0.000001 USDC, or None for any. At most `per_minute` quotes are made
+    per minute for all callers together.
     """
 
     wallet: Callable[[int], bytes] | bytes
@@ -143,8 +144,10 @@ class Quotes:
         terms: QuoteTerms,
         ceilings: SalesCeilings | None = None,
         marks: HighWater | None = None,
+        count_servers: Callable[[], int] = lambda: 1,
     ) -> None:
         self._store, self._clock, self._terms, self._ceilings = store, clock, terms, ceilings
+        self._count_servers = count_servers
         self._numbers = AddressNumbers(store, terms.first_index, marks)
         self._lately: deque[float] = deque()  # when the quotes of the last minute were made
 
@@ -207,9 +210,9 @@ class Quotes:
             raise invalid("amount_usd", "must be at least 1")
         if self._ceilings is not None and self._ceilings.most is not None and amount > self._ceilings.most:
             raise invalid("amount_usd", f"must be at most {self._ceilings.most // ATOMIC}; ask the operator for more")
-        if self._terms.most is not None and amount > self._terms.most:
+        if self._terms.most is not None and amount > self._terms.most and self._count_servers() < 2:
             raise ChainUnavailable(
-                "Two independent RPC servers must check an amount this large, and only one is configured here.",
+                "Two independent RPC servers must check an amount this large, and there is only one here.",
                 headers={"Retry-After": "3600"},
                 retry_after_seconds=3600,
             )

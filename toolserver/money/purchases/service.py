@@ -25,6 +25,7 @@ import anyio
 
 from toolserver.clock import Clock
 from toolserver.core.caller import token_hash
+from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.errors import (
     AlreadyCredited,
     BelowMinimum,
@@ -445,6 +446,7 @@ async def open_purchases(
     clock: Clock,
     host: str,
     marks: HighWater | None = None,
+    proxies: Proxies = NO_PROXIES,
 ) -> AsyncIterator[CreditSales]:
     """Yield the seller of credits that the settings define. It watches credited payments for reorganisations.
 
@@ -460,7 +462,7 @@ async def open_purchases(
         yield ClosedPurchases(ledger, reissues)
         return
     terms, rules = terms_of(settings), rules_of(settings, host)
-    chain, store = make_rpc_pool(settings, clock), SqlPurchaseStore(file)
+    chain, store = make_rpc_pool(settings, clock, proxies), SqlPurchaseStore(file)
     ceilings = make_ceilings(settings, store, clock)
     reorgs, agreement = (LeasedTask(file, name, clock) for name in ("reorg watch", "agreement watch"))
     reorg_watch = ReorgWatch(SqlPurchaseStore(file, reorgs), chain, clock, rules.policy, reorgs)
@@ -473,7 +475,7 @@ async def open_purchases(
             yield PurchaseService(
                 ledger,
                 reissues,
-                quotes=Quotes(store, clock, terms, ceilings, marks),
+                quotes=Quotes(store, clock, terms, ceilings, marks, count_servers=lambda: len(chain)),
                 confirmations=Confirmations(store, chain, clock, rules, ceilings),
                 search=DepositSearch(store, chain),
                 ready=partial(_require_ready, chain),
@@ -487,7 +489,6 @@ async def open_purchases(
 
 def terms_of(settings: Settings) -> QuoteTerms:
     """Return the terms of quotes that the settings define. Raises NotAnAccountKey."""
-    alone = len(settings.rpc_urls) < 2 and settings.agree_from_usd is not None
     if settings.binding == "shared_wallet":
         wallet: Callable[[int], bytes] | bytes = bytes.fromhex((settings.shared_wallet or "")[2:])
     else:
@@ -496,7 +497,7 @@ def terms_of(settings: Settings) -> QuoteTerms:
         wallet,
         life_s=settings.quote_minutes * 60,
         first_index=settings.first_index,
-        most=(settings.agree_from_usd or 0) * ATOMIC - 1 if alone else None,
+        most=None if settings.agree_from_usd is None else settings.agree_from_usd * ATOMIC - 1,
         per_minute=settings.quotes_per_minute,
     )
 

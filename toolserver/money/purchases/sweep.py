@@ -11,6 +11,7 @@ from contextlib import asynccontextmanager
 from typing import Any, NamedTuple
 
 from toolserver.clock import Clock
+from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.money.purchases.chain.ethereum import address_from, checksum_address
 from toolserver.money.purchases.chain.relay import open_relay
 from toolserver.money.purchases.chain.rpc_pool import BATCH, RpcPool, make_rpc_pool
@@ -152,7 +153,13 @@ def _show_authorization(deposit: Deposit, to: bytes, valid_before: int) -> dict[
 
 
 async def sweep_plan(
-    settings: Settings, *, addresses: Iterable[tuple[int, bytes]], clock: Clock, to: str, least_usd: int = 1
+    settings: Settings,
+    *,
+    addresses: Iterable[tuple[int, bytes]],
+    clock: Clock,
+    to: str,
+    least_usd: int = 1,
+    proxies: Proxies = NO_PROXIES,
 ) -> dict[str, Any]:
     """Return the plan to sign offline that collects every deposit of at least `least_usd`: see `sweep.plan`.
 
@@ -163,7 +170,7 @@ async def sweep_plan(
         ChainDown: no server answers.
     """
     collector, key = address_from(to), _find_key(settings)
-    async with _asking(settings, clock) as chain:
+    async with _asking(settings, clock, proxies) as chain:
         deposits = await find_funded(addresses, chain.balances, least=least_usd * ATOMIC)
     return plan(deposits, collector, key, now=int(clock.time()))
 
@@ -179,6 +186,7 @@ async def plan_worthwhile_sweep(
     least: int,
     eth_usd: float | None = None,
     uncredited: bool = False,
+    proxies: Proxies = NO_PROXIES,
 ) -> dict[str, Any]:
     """Return the plan to sign offline that collects the deposits worth more than it costs: see `plan_sweep`.
 
@@ -194,10 +202,10 @@ async def plan_worthwhile_sweep(
     addresses = dict(issued_addresses)
     lost = (number for number in range(settings.first_index, issued) if number not in addresses)
     addresses |= {number: key.address(number) for number in lost}
-    async with _asking(settings, clock) as chain:
+    async with _asking(settings, clock, proxies) as chain:
         deposits = await find_funded(sorted(addresses.items()), chain.balances)
     deposits = [one._replace(purchase=states.get(one.hd_index, "lost")) for one in deposits]
-    async with open_relay(settings.rpc_urls[0].get_secret_value(), clock) as relay:
+    async with open_relay(settings.rpc_urls[0].get_secret_value(), clock, proxies) as relay:
         prices = await relay.read_prices()
     cost = SubmissionCost.of(*prices, eth_usd)
     now = int(clock.time())
@@ -205,7 +213,13 @@ async def plan_worthwhile_sweep(
 
 
 async def find_unclaimed(
-    settings: Settings, *, quoted: Iterable[int], used: Iterable[int], issued: int, clock: Clock
+    settings: Settings,
+    *,
+    quoted: Iterable[int],
+    used: Iterable[int],
+    issued: int,
+    clock: Clock,
+    proxies: Proxies = NO_PROXIES,
 ) -> list[dict[str, Any]]:
     """Return the deposits that are on the chain and bought nothing, because their buyers never confirmed them.
 
@@ -220,7 +234,7 @@ async def find_unclaimed(
     key, waiting, taken = _find_key(settings), set(quoted), set(used)
     lost = set(range(settings.first_index, issued)) - waiting - taken
     addresses = [(index, key.address(index)) for index in sorted(waiting | lost)]
-    async with _asking(settings, clock) as chain:
+    async with _asking(settings, clock, proxies) as chain:
         deposits = await find_funded(addresses, chain.balances)
     return [
         {
@@ -241,9 +255,9 @@ def _find_key(settings: Settings) -> DepositKey:
 
 
 @asynccontextmanager
-async def _asking(settings: Settings, clock: Clock) -> AsyncIterator[RpcPool]:
+async def _asking(settings: Settings, clock: Clock, proxies: Proxies) -> AsyncIterator[RpcPool]:
     """Yield the RPC servers of the settings, of which at least one answers. Raises ChainDown."""
-    chain = make_rpc_pool(settings, clock)
+    chain = make_rpc_pool(settings, clock, proxies)
     try:
         await chain.check_ready()
         yield chain

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import anyio
 
 from toolserver.core.json_rpc import JsonRpcClient, RpcUnusable
+from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.money.purchases.matching import AUTHORIZATION_USED, TRANSFER
 from toolserver.money.purchases.units import USDC
 from toolserver.money.x402 import wire
@@ -35,8 +36,8 @@ STATE_SELECTOR = bytes.fromhex("e94a0102")
 class ChainLookup:
     """Asks one server after the other. Their addresses may contain keys, so no exception and no log line names them."""
 
-    def __init__(self, urls: Sequence[str]) -> None:
-        self._servers = [JsonRpcClient(url, timeout_s=WITHIN_S, most_bytes=MOST_BYTES) for url in urls]
+    def __init__(self, urls: Sequence[str], proxies: Proxies = NO_PROXIES) -> None:
+        self._servers = [JsonRpcClient(url, timeout_s=WITHIN_S, most_bytes=MOST_BYTES, proxies=proxies) for url in urls]
 
     async def __call__(self, payment: Payment, since: Handover, /) -> AuthorisationState | None:
         """Return the state of a payment's authorisation from the first server that can tell, or None if none can."""

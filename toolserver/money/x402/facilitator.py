@@ -13,6 +13,7 @@ import httpx
 import msgspec
 
 from toolserver.core.http import BodyTooLarge, BodyUnreadable, read_response
+from toolserver.core.outbound import NO_PROXIES, Proxies, make_client
 from toolserver.money.purchases.units import NETWORK
 from toolserver.money.x402 import wire
 from toolserver.money.x402.wire import FacilitatorDown, SettleAnswer
@@ -21,6 +22,9 @@ log = logging.getLogger(__name__)
 
 MOST_BYTES = 65_536
 CONNECT_S = 2.0
+UNSENT = (
+    httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol, httpx.ProxyError
+)  # fmt: skip
 _REFUSED = (400, 401, 403, 404, 405, 413, 415, 422, 429)
 _JUDGED = ("invalid_", "insufficient_", "unsupported_", "missing_", "network_mismatch", "asset_", "eip6492_")
 _LATER = ("invalid_transaction_state", "invalid_exact_evm_transfer_event_mismatch")  # judged after it was on the chain
@@ -62,11 +66,10 @@ class Facilitator:
         settle_s: float = 20,
         connect_s: float = CONNECT_S,
         transport: httpx.AsyncBaseTransport | None = None,
+        proxies: Proxies = NO_PROXIES,
     ) -> None:
         headers = {"authorization": f"Bearer {token}"} if token else {}
-        self._client = httpx.AsyncClient(
-            base_url=url, headers=headers, timeout=None, trust_env=False, follow_redirects=False, transport=transport
-        )
+        self._client = make_client(url, proxies, transport=transport, headers=headers)
         self._verify_s, self._settle_s, self._connect_s = verify_s, settle_s, connect_s
 
     async def verify(self, payment: dict[str, Any], requirement: dict[str, Any], payer: str) -> str | None:
@@ -118,7 +121,7 @@ class Facilitator:
                     return response.status_code, await read_response(response, MOST_BYTES)
                 finally:
                     await response.aclose()
-        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout, httpx.UnsupportedProtocol) as error:
+        except UNSENT as error:
             raise FacilitatorDown(type(error).__name__) from None
         except (httpx.HTTPError, TimeoutError, BodyTooLarge, BodyUnreadable) as error:
             raise _Unheard(type(error).__name__) from None

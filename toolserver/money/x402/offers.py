@@ -1,6 +1,6 @@
 """Makes the offers of payment by x402, and checks whether a payment fits an offer. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -20,7 +20,7 @@ Object = dict[str, Any]
 @dataclass(frozen=True, slots=True)
 class X402Terms:
     """The terms of payment. `host` is part of the text that payers sign, `base_url` precedes every path, `most` is the
-    largest top-up in 0.000001 USDC.
+    largest top-up in 0.000001 USDC, and `most_alone` the largest while `count_servers` is below 2.
     """
 
     pay_to: bytes
@@ -28,6 +28,13 @@ class X402Terms:
     most: int
     base_url: str
     host: str
+    most_alone: int | None = None
+    count_servers: Callable[[], int] = lambda: 1
+
+    def find_most(self) -> int:
+        """Return the largest top-up that can be checked now as its amount requires, in 0.000001 USDC."""
+        is_bound = self.most_alone is not None and self.count_servers() < 2
+        return min(self.most, self.most_alone) if is_bound and self.most_alone is not None else self.most
 
     def requirement(self, amount: int) -> Object:
         """Return one entry of `accepts`: `amount` (0.000001 USDC) on Base, by EIP-3009."""

@@ -14,6 +14,7 @@ from toolserver.calls.response_cache import ResponseCache
 from toolserver.clock import Clock
 from toolserver.core.http import Transport
 from toolserver.core.metrics import Metrics
+from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.money.purchases.chain.rpc_pool import make_rpc_pool
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.matching import policy_of
@@ -51,6 +52,7 @@ async def open_x402(
     base_url: str,
     host: str,
     transport: Transport | None = None,
+    proxies: Proxies = NO_PROXIES,
 ) -> AsyncIterator[SettlementService | None]:
     """Yield the service that takes x402 payments as the settings define, or None if they are off.
 
@@ -61,8 +63,8 @@ async def open_x402(
     if not settings.enabled:
         yield None
         return
-    facilitator, lookup = await anyio.to_thread.run_sync(_make_clients, settings, payments, transport)
-    servers, pay_to = make_rpc_pool(payments, clock), bytes.fromhex(str(settings.pay_to)[2:])
+    facilitator, lookup = await anyio.to_thread.run_sync(_make_clients, settings, payments, transport, proxies)
+    servers, pay_to = make_rpc_pool(payments, clock, proxies), bytes.fromhex(str(settings.pay_to)[2:])
     watching = LeasedTask(file, "signed payments", clock)
     finality = None
     if payments.rpc_urls:
@@ -73,7 +75,15 @@ async def open_x402(
     settling = SettlementService(
         SqlPaymentStore(file),
         facilitator,
-        X402Terms(pay_to, settings.max_timeout_seconds, _find_most_usd(settings, payments) * ATOMIC, base_url, host),
+        X402Terms(
+            pay_to,
+            settings.max_timeout_seconds,
+            _find_most_usd(settings, payments) * ATOMIC,
+            base_url,
+            host,
+            most_alone=_find_most_alone(payments),
+            count_servers=lambda: len(servers),
+        ),
         clock,
         lookup,
         finality=finality,
@@ -96,7 +106,7 @@ async def open_x402(
 
 
 def _make_clients(
-    settings: Settings, payments: PaymentSettings, transport: Transport | None
+    settings: Settings, payments: PaymentSettings, transport: Transport | None, proxies: Proxies
 ) -> "tuple[Facilitator, ChainLookup | None]":
     """Return the facilitator, and the lookup of payments on the chain if an RPC server is configured.
 
@@ -111,21 +121,27 @@ def _make_clients(
         verify_s=settings.verify_s,
         settle_s=settings.settle_s,
         transport=transport,
+        proxies=proxies,
     )
     urls = [url.get_secret_value() for url in payments.rpc_urls]
-    return facilitator, ChainLookup(urls) if urls else None
+    return facilitator, ChainLookup(urls, proxies) if urls else None
 
 
 def _find_most_usd(settings: Settings, payments: PaymentSettings) -> int:
-    """Return the largest top-up in USD: one that can be checked as its amount requires and exceeds no ceiling."""
+    """Return the largest top-up in USD: one that exceeds no ceiling, and that can be checked where no server is set."""
     bounds = [settings.most_usd]
     if payments.ceiling_purchase_usd is not None:
         bounds.append(payments.ceiling_purchase_usd)
     if not payments.rpc_urls:
         bounds.append(payments.safe_from_usd)
-    elif len(payments.rpc_urls) == 1 and payments.agree_from_usd is not None:
-        bounds.append(payments.agree_from_usd - 1)
     return max(1, min(bounds))
+
+
+def _find_most_alone(payments: PaymentSettings) -> int | None:
+    """Return the largest top-up that one RPC server may check, in 0.000001 USDC, or None for any."""
+    if not payments.rpc_urls or payments.agree_from_usd is None:
+        return None
+    return max(1, payments.agree_from_usd - 1) * ATOMIC
 
 
 async def _log_when_ready(facilitator: "Facilitator", clock: Clock) -> None:

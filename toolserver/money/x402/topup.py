@@ -88,8 +88,8 @@ class Topups:
     def offer(self, amount: int) -> Offer:
         """Return the offer for a top-up of `amount` (0.000001 USDC). Raises InvalidArguments if it is too large."""
         terms = self._settling.terms
-        if amount > terms.most:
-            message = f"may be at most {terms.most // ATOMIC} here"
+        if amount > (most := terms.find_most()):
+            message = f"may be at most {most // ATOMIC} here"
             errors = [{"loc": "amount_usd", "msg": message, "type": "less_than_equal"}]
             raise InvalidArguments(f"amount_usd: {message}", errors=errors)
         return self._offer_of(amount)

@@ -15,6 +15,7 @@ from hexbytes import HexBytes
 
 from toolserver.core.import_guard import recursion_limit_kept
 from toolserver.core.json_rpc import JsonRpcClient, RpcUnusable
+from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.matching import TRANSFER, Log, ObservedTransaction, Receipt, Transaction
@@ -59,9 +60,9 @@ class _Provider(AsyncJSONBaseProvider):
     cancelled while it waits for that lock leaves it locked for good.
     """
 
-    def __init__(self, url: str, timeout_s: float) -> None:
+    def __init__(self, rpc: JsonRpcClient) -> None:
         super().__init__()
-        self._rpc = JsonRpcClient(url, timeout_s=timeout_s, most_bytes=MOST_BYTES)
+        self._rpc = rpc
 
     async def make_request(self, method: RPCEndpoint, params: Any) -> RPCResponse:
         plain = msgspec.json.decode(self.encode_rpc_request(method, params))["params"]
@@ -74,9 +75,15 @@ class _Provider(AsyncJSONBaseProvider):
 class ChainNode:
     """One server. The first request connects to it."""
 
-    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S) -> None:
-        self._url, self._timeout_s = url, timeout_s
+    def __init__(self, url: str, *, timeout_s: float = TIMEOUT_S, proxies: Proxies = NO_PROXIES) -> None:
+        self._timeout_s = timeout_s
+        self._rpc = JsonRpcClient(url, timeout_s=timeout_s, most_bytes=MOST_BYTES, proxies=proxies)
         self._web3: AsyncWeb3[Any] | None = None
+
+    @property
+    def is_privately_certified(self) -> bool:
+        """True if the server has shown a certificate that no public authority issued."""
+        return self._rpc.is_privately_certified
 
     async def facts(self) -> NodeFacts:
         """Return the server's chain, and what it knows about the USDC contract. Raises NodeDown."""
@@ -172,7 +179,7 @@ class ChainNode:
 
     def _connected(self) -> "AsyncWeb3[Any]":
         if self._web3 is None:
-            self._web3 = AsyncWeb3(_Provider(self._url, self._timeout_s))
+            self._web3 = AsyncWeb3(_Provider(self._rpc))
         return self._web3
 
     async def _observe(self, web3: "AsyncWeb3[Any]", tx_hash: bytes) -> ObservedTransaction | None:

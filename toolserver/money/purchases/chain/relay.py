@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 from toolserver.clock import Clock
 from toolserver.core.import_guard import recursion_limit_kept
 from toolserver.core.json_rpc import JsonRpcClient, RpcRefused, RpcUnusable
+from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.transfer_authorization import Authorization
@@ -146,9 +147,9 @@ class Relay:
 
 
 @asynccontextmanager
-async def open_relay(url: str, clock: Clock) -> AsyncIterator[Relay]:
+async def open_relay(url: str, clock: Clock, proxies: Proxies = NO_PROXIES) -> AsyncIterator[Relay]:
     """Yield a server that is on the right chain. Raises RelayDown."""
-    rpc = JsonRpcClient(url, timeout_s=TIMEOUT_S, most_bytes=MOST_BYTES)
+    rpc = JsonRpcClient(url, timeout_s=TIMEOUT_S, most_bytes=MOST_BYTES, proxies=proxies)
     try:
         try:
             chain = int(await rpc.call("eth_chainId"), 16)

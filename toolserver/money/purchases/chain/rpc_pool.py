@@ -1,8 +1,13 @@
-"""Presents several RPC servers as one chain: believes the first that answers, and for large amounts two that agree."""
+"""Presents several RPC servers as one chain: believes the first that answers, and for large amounts two that agree.
+
+Two servers that are reached through one proxy count as one, and so do all whose certificates
+are from authorities that are not public: there, one program between us and them could answer
+in place of both.
+"""
 
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -10,6 +15,7 @@ import anyio
 import anyio.to_thread
 
 from toolserver.clock import Clock
+from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.credit_sales import ChainServers
 from toolserver.money.purchases.matching import ObservedTransaction
@@ -21,6 +27,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 FAILURES, REST_S = 3, 30.0
+PRIVATE = "an authority that is not public"
 BATCH = 500  # balances in one request: nodes limit the result (EIP-170: 24,576 bytes)
 
 
@@ -31,6 +38,8 @@ class ChainDown(ToolserverError):
 class RpcServer(Protocol):
     """One RPC server; `node.ChainNode` is the real one. Every method may raise `NodeDown`."""
 
+    @property
+    def is_privately_certified(self) -> bool: ...
     async def facts(self) -> Any: ...
     async def observe(self, tx_hash: bytes) -> ObservedTransaction | None: ...
     async def block_hash(self, number: int) -> bytes | None: ...
@@ -43,11 +52,20 @@ class RpcServer(Protocol):
 class _Guarded:
     """A server with our knowledge of it: whether it is on the right chain, and whether it has been failing."""
 
-    def __init__(self, number: int, make: Callable[[], RpcServer], monotonic: Callable[[], float]) -> None:
-        self.name, self._make, self._monotonic = f"rpc {number}", make, monotonic
+    def __init__(
+        self, number: int, make: Callable[[], RpcServer], monotonic: Callable[[], float], proxy: str | None
+    ) -> None:
+        self.name, self._make, self._monotonic, self._proxy = f"rpc {number}", make, monotonic, proxy
         self._server: RpcServer | None = None
         self.verified = False
         self._failures, self._rests_until, self._reported = 0, 0.0, False
+
+    @property
+    def shared_path(self) -> str | None:
+        """What all servers with the same value share, so that they count as one; None for one that counts itself."""
+        if self._server is not None and self._server.is_privately_certified:
+            return PRIVATE
+        return self._proxy
 
     @property
     def is_resting(self) -> bool:
@@ -94,17 +112,28 @@ class _Guarded:
 
 
 class RpcPool:
-    """All servers of the chain. Each client is made when it is first used."""
+    """All servers of the chain. Each client is made when it is first used. `proxies` has the proxy of each, or None."""
 
-    def __init__(self, servers: Sequence[Callable[[], RpcServer]], *, monotonic: Callable[[], float]) -> None:
-        self._all = [_Guarded(number, make, monotonic) for number, make in enumerate(servers, 1)]
+    def __init__(
+        self,
+        servers: Sequence[Callable[[], RpcServer]],
+        *,
+        monotonic: Callable[[], float],
+        proxies: Sequence[str | None] = (),
+    ) -> None:
+        paths = proxies or [None] * len(servers)
+        self._all = [
+            _Guarded(number, make, monotonic, proxy)
+            for number, (make, proxy) in enumerate(zip(servers, paths, strict=True), 1)
+        ]
 
     def __len__(self) -> int:
-        return len(self._all)
+        """Return how many servers count separately, as far as is known before their certificates are seen."""
+        return _count_apart(self._all)
 
     def count_servers(self) -> ChainServers:
         """Return what is known about the servers, without a request."""
-        return ChainServers(len(self), sum(one.verified and not one.is_resting for one in self._all))
+        return ChainServers(len(self._all), sum(one.verified and not one.is_resting for one in self._all))
 
     async def check_ready(self) -> None:
         """Make sure that at least one server is on the right chain and answers. Raises ChainDown."""
@@ -120,19 +149,26 @@ class RpcPool:
         if agreeing == 1:
             return await self._observe_first(tx_hash)
         said = await self._everyone(lambda server: server.observe(tx_hash))
-        if len(said) < agreeing:
-            raise ChainDown(f"{len(said)} of {agreeing} servers answered")
-        seen = [observation for observation in said.values() if observation is not None]
-        counts = Counter(observation.agreed_fields for observation in seen)
+        _require_apart(said, agreeing)
+        seen = {one: observation for one, observation in said.items() if observation is not None}
+        counts = Counter(observation.agreed_fields for observation in seen.values())
         if len(counts) > 1:
             log.warning("RPC servers disagree about a transaction", extra={"tx": f"0x{tx_hash.hex()}"})
-        if len(counts) != 1 or len(seen) < agreeing:
+        if len(counts) != 1 or _count_apart(seen) < agreeing:
             return None
-        return min(seen, key=lambda s: (s.latest, s.safe, s.finalized))
+        return min(seen.values(), key=lambda s: (s.latest, s.safe, s.finalized))
 
     async def survey(self, tx_hash: bytes) -> list[ObservedTransaction | None]:
-        """Return the transaction as each server that answers sees it, with None for a server that does not see it."""
-        return list((await self._everyone(lambda server: server.observe(tx_hash))).values())
+        """Return the transaction as each server that answers sees it, with None for a server that does not see it.
+
+        Of servers that count as one, the first that sees it is listed, or else the first.
+        """
+        said = await self._everyone(lambda server: server.observe(tx_hash))
+        apart = [seen for one, seen in said.items() if one.shared_path is None]
+        for path in dict.fromkeys(path for one in said if (path := one.shared_path) is not None):
+            views = [seen for one, seen in said.items() if one.shared_path == path]
+            apart.append(next((seen for seen in views if seen is not None), None))
+        return apart
 
     async def is_gone(self, tx_hash: bytes, number: int, block_hash: bytes) -> bool:
         """Return True if the block at `number` is no longer `block_hash` and the transaction is in no other block.
@@ -147,10 +183,10 @@ class RpcPool:
             hash_now = await server.block_hash(number)
             return None if hash_now is None else hash_now != block_hash
 
-        opinions = [answer for answer in (await self._everyone(ask)).values() if answer is not None]
-        if len(opinions) < min(2, len(self)):
+        opinions = {one: opinion for one, opinion in (await self._everyone(ask)).items() if opinion is not None}
+        if _count_apart(opinions) < min(2, len(self)):
             raise ChainDown("too few servers have reached that block")
-        return all(opinions)
+        return all(opinions.values())
 
     async def accepts(self, account: bytes, digest: bytes, signature: bytes, agreeing: int = 1) -> bool:
         """Return True if a contract account accepts a signature as its own (ERC-1271).
@@ -163,8 +199,7 @@ class RpcPool:
         if agreeing == 1:
             return await self._first(lambda server: server.accepts(account, digest, signature))
         said = await self._everyone(lambda server: server.accepts(account, digest, signature))
-        if len(said) < agreeing:
-            raise ChainDown(f"{len(said)} of {agreeing} servers answered")
+        _require_apart(said, agreeing)
         return all(said.values())
 
     async def balances(self, addresses: Sequence[bytes]) -> list[int]:
@@ -205,13 +240,13 @@ class RpcPool:
             raise ChainDown("no server answered")
         return None
 
-    async def _everyone(self, question: Callable[[RpcServer], Awaitable[T]]) -> dict[str, T]:
-        """Return the response of each server that answers, by the server's name."""
-        said: dict[str, T] = {}
+    async def _everyone(self, question: Callable[[RpcServer], Awaitable[T]]) -> dict[_Guarded, T]:
+        """Return the response of each server that answers."""
+        said: dict[_Guarded, T] = {}
 
         async def ask(one: _Guarded) -> None:
             try:
-                said[one.name] = await one.ask(question)
+                said[one] = await one.ask(question)
             except ChainDown:
                 return
 
@@ -221,15 +256,31 @@ class RpcPool:
         return said
 
 
-def make_rpc_pool(settings: PaymentSettings, clock: Clock) -> RpcPool:
+def _count_apart(servers: Iterable[_Guarded]) -> int:
+    """Return how many of these servers count separately."""
+    paths = [one.shared_path for one in servers]
+    return paths.count(None) + len({path for path in paths if path is not None})
+
+
+def _require_apart(said: Iterable[_Guarded], agreeing: int) -> None:
+    """Raise ChainDown if fewer than `agreeing` servers that count separately have answered."""
+    if (apart := _count_apart(said)) < agreeing:
+        raise ChainDown(f"{apart} of {agreeing} servers answered")
+
+
+def make_rpc_pool(settings: PaymentSettings, clock: Clock, proxies: Proxies = NO_PROXIES) -> RpcPool:
     """Return the RPC servers of the settings, without a request to any of them."""
+    urls = [url.get_secret_value() for url in settings.rpc_urls]
+    found = [proxies.find(url) for url in urls]
     return RpcPool(
-        [partial(_make_node, url.get_secret_value()) for url in settings.rpc_urls], monotonic=clock.monotonic
+        [partial(_make_node, url, proxies) for url in urls],
+        monotonic=clock.monotonic,
+        proxies=[None if proxy is None else proxy.place for proxy in found],
     )
 
 
-def _make_node(url: str) -> RpcServer:
+def _make_node(url: str, proxies: Proxies) -> RpcServer:
     """Return a server. This imports web3, which takes long, so it is called only when the server is first used."""
     from toolserver.money.purchases.chain.node import ChainNode
 
-    return ChainNode(url)
+    return ChainNode(url, proxies=proxies)

@@ -1,0 +1,121 @@
+"""A machine without a network says so at once, and asks again as soon as a connection succeeds."""
+
+import httpx
+import pytest
+
+from tests.calls.parts import START
+from tests.upstream.test_fetcher import URL, Get, Rig, source_of
+from toolserver.clock import ManualClock
+from toolserver.core.outbound import NO_PROXIES, read_proxies
+from toolserver.upstream.network_watch import RETRIED_S, NetworkWatch, NoNetwork
+from toolserver.upstream.source import SourceDown
+
+HOST, WITNESS = ("api.test.example", 443), ("witness.example", 443)
+
+
+class Net:
+    """The network: which places can be connected to, and which were tried."""
+
+    def __init__(self, *reachable, witnesses=("witness.example",), proxies=NO_PROXIES):
+        self.clock, self.reachable, self.tried = ManualClock(START), set(reachable), []
+        self.watch = NetworkWatch(
+            witnesses, monotonic=self.clock.monotonic, proxies=proxies, try_connection=self._try_connection
+        )
+
+    async def _try_connection(self, place):
+        self.tried.append(place)
+        return place in self.reachable
+
+
+async def is_gone(net, url=URL):
+    try:
+        await net.watch.judge_failure(url)
+    except NoNetwork:
+        return True
+    return False
+
+
+@pytest.fixture
+def logged(caplog):
+    return lambda: [record.getMessage() for record in caplog.records]
+
+
+async def test_the_network_is_gone_when_neither_the_host_nor_a_witness_can_be_connected_to(logged):
+    net = Net()
+    assert await is_gone(net)
+    assert await is_gone(net, "https://other.example/")
+    assert sorted(net.tried) == [HOST, WITNESS]
+    assert len(logged()) == 1
+
+
+@pytest.mark.parametrize("reachable", [HOST, WITNESS])
+async def test_it_is_not_gone_while_one_of_them_can_be(reachable, logged):
+    net = Net(reachable)
+    assert not await is_gone(net)
+    assert not await is_gone(net)
+    assert len(net.tried) <= 2  # the second failure believes the first one's look
+    assert logged() == []
+
+
+async def test_without_a_witness_nothing_is_concluded():
+    assert not await is_gone(Net(witnesses=()))
+
+
+async def test_behind_a_proxy_the_proxy_is_the_witness():
+    net = Net(proxies=read_proxies("http://proxy.corp:3128", {}))
+    assert await is_gone(net)
+    assert net.tried == [("proxy.corp", 3128)]
+
+
+async def test_while_it_is_gone_a_host_is_tried_again_every_two_seconds_until_it_answers(logged):
+    net = Net()
+    await net.watch.admit(URL)
+    await is_gone(net)
+    net.tried.clear()
+    for _ in range(3):
+        with pytest.raises(NoNetwork):
+            await net.watch.admit(URL)
+    assert net.tried == [HOST]
+    net.reachable.add(HOST)
+    with pytest.raises(NoNetwork):
+        await net.watch.admit(URL)
+    net.clock.advance(RETRIED_S)
+    await net.watch.admit(URL)
+    await net.watch.admit("https://other.example/")
+    assert net.tried == [HOST, HOST]
+    assert len(logged()) == 2
+
+
+async def test_an_answer_of_any_host_ends_it():
+    net = Net()
+    await is_gone(net)
+    net.watch.note_answer()
+    await net.watch.admit(URL)
+    assert not net.watch.is_gone
+
+
+async def test_a_source_fails_at_once_without_a_mark_against_it(logged):
+    net = Net()
+    rig = Rig(network=net.watch)
+    rig.internet.serves(URL, httpx.ConnectError("no route"))
+    for _ in range(5):
+        with pytest.raises(NoNetwork) as failed:
+            await rig.fetch(source_of(Get(URL)))
+    assert failed.value.reason == "no_network"
+    assert len(rig.internet.asked) == 1  # neither again, nor while the network is gone
+    assert set(rig.observed) == {("no_network", False)}
+    assert rig.fetcher.health.state("Test.request") == "closed"
+    assert len(logged()) == 1
+
+    rig.internet.serves(URL, {"value": 1})
+    net.reachable.add(HOST)
+    net.clock.advance(RETRIED_S)
+    assert (await rig.fetch(source_of(Get(URL)))).answer.value.value == 1
+
+
+async def test_a_source_that_is_down_alone_is_tried_twice_as_ever():
+    rig = Rig(network=Net(WITNESS).watch)
+    rig.internet.serves(URL, httpx.ConnectError("refused"))
+    with pytest.raises(SourceDown, match="ConnectError"):
+        await rig.fetch(source_of(Get(URL)))
+    assert len(rig.internet.asked) == 2
