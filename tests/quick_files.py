@@ -81,7 +81,8 @@ def _certificates_are_read_once() -> Iterator[None]:
     shared = functools.cache(create)
 
     def create_or_share(*purpose: Any, **files: Any) -> ssl.SSLContext:
-        return create(*purpose, **files) if purpose or set(files) - {"cafile"} else shared(**files)
+        is_named = "SSL_CERT_FILE" in os.environ or "SSL_CERT_DIR" in os.environ
+        return create(*purpose, **files) if purpose or is_named or set(files) - {"cafile"} else shared(**files)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ssl, "create_default_context", create_or_share)

@@ -271,7 +271,15 @@ def test_only_warnings_that_end_with_an_upstreams_return_make_an_answer_degraded
         notes.warn("data", code, "Something is so.")
         passing |= {code} if notes.degraded else set()
     assert passing == {
-        *("section_unavailable", "unproved_empty", "stale_data", "partial", "implausible_jump", "missing_symbols")
+        *(
+            "section_unavailable",
+            "unproved_empty",
+            "stale_data",
+            "partial",
+            "implausible_jump",
+            "missing_symbols",
+            "no_network",
+        )
     }
 
 

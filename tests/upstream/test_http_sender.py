@@ -16,7 +16,9 @@ from tests.calls.parts import FREELY, START, number_source
 from tests.tools.premium.store import store
 from tests.upstream.test_fetcher import URL, Rig, redirect_to, source_of
 from toolserver.clock import ManualClock
+from toolserver.core.outbound import NO_PROXIES
 from toolserver.upstream import http_sender
+from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import (
     GAP_S,
     LONGEST_ANNOUNCEMENT,
@@ -131,21 +133,57 @@ async def test_redirects_have_an_end(recorded):
     assert len(kept) == http_sender.REDIRECTS + 1
 
 
-async def test_the_client_is_made_once_and_off_the_event_loop_where_it_has_modules_to_load(monkeypatch):
-    made = []
-
-    class Made:
-        async def aclose(self):
-            pass
-
+async def test_pools_are_made_with_the_first_request_and_each_host_has_its_own(monkeypatch):
+    made, threads = [], []
+    transport = httpx.MockTransport(lambda sent: httpx.Response(200, json={"value": 1}))
+    monkeypatch.setattr(http_sender, "make_transport", lambda url, *more, **named: made.append(url) or transport)
+    monkeypatch.setattr(http_sender, "make_tls_context", lambda: threads.append(threading.current_thread()))
+    rig = Rig()
     sender = http_sender.HttpSender(clock=ManualClock(START), keys={}, user_agent="t")
-    monkeypatch.setattr(sender, "_make_client", lambda: made.append(threading.current_thread()) or Made())
-    async with anyio.create_task_group() as tasks:
-        for _ in range(3):
-            tasks.start_soon(sender._open)
-    assert len(made) == 1
-    assert made[0] is not threading.main_thread()
-    await sender.aclose()
+    fetcher = Fetcher(sender, clock=rig.clock, keys={})
+    for url in (URL, URL, "https://other.example/1", "https://other.example:8443/1"):
+        await fetcher.fetch(source_of(Get(url)), None)
+    assert made == [URL, "https://other.example/1", "https://other.example:8443/1"]
+    assert len(threads) == 1
+    assert threads[0] is not threading.main_thread()
+    await fetcher.aclose()
+
+
+async def test_a_pool_that_is_not_used_any_more_is_closed_with_a_later_request(monkeypatch):
+    now, closed = [1000.0], []
+
+    class Pool(httpx.MockTransport):
+        async def aclose(self):
+            closed.append(self)
+
+    pools = [Pool(lambda sent: httpx.Response(200)) for _ in range(3)]
+    waiting = iter(pools)
+    monkeypatch.setattr(http_sender, "make_transport", lambda *more, **named: next(waiting))
+    monkeypatch.setattr(http_sender.time, "monotonic", lambda: now[0])
+    opened = http_sender.HostPools(NO_PROXIES, via="http://127.0.0.1:1")
+
+    async def use(host):
+        async with opened.use(httpx.URL(f"https://{host}/")) as pool:
+            return pool
+
+    async with opened.use(httpx.URL("https://busy.example/")):
+        assert await use("idle.example") is pools[1]
+        now[0] += http_sender.KEPT_S + 1
+        assert await use("late.example") is pools[2]
+        assert closed == [pools[1]]
+    await opened.aclose()
+    assert closed == [pools[1], pools[0], pools[2]]
+
+
+async def test_hosts_without_number_share_a_pool(monkeypatch):
+    made = []
+    monkeypatch.setattr(http_sender, "MOST_POOLS", 2)
+    monkeypatch.setattr(http_sender, "make_transport", lambda url, *more, **named: made.append(url))
+    opened = http_sender.HostPools(NO_PROXIES, via="http://127.0.0.1:1")
+    for number in range(5):
+        async with opened.use(httpx.URL(f"https://{number}.example/")):
+            pass
+    assert len(made) == 3
 
 
 @pytest.mark.parametrize(
@@ -181,19 +219,6 @@ async def test_a_request_says_what_it_can_read(recorded, decode, accepted):
         "Accept": accepted,
         "Accept-Encoding": "gzip",
     }
-
-
-async def test_with_a_transport_that_is_given_the_client_is_made_at_once(monkeypatch):
-    made = []
-    rig = Rig()
-    sender = rig.sender
-    make = sender._make_client
-    monkeypatch.setattr(sender, "_make_client", lambda: made.append(threading.current_thread()) or make())
-    rig.internet.serves(URL, {"value": 1})
-    for _ in range(2):
-        await rig.fetch(source_of(Get(URL)))
-    assert made == [threading.main_thread()]
-    await rig.fetcher.aclose()
 
 
 KEY = "k3y-0123456789"

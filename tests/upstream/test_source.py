@@ -261,6 +261,7 @@ def test_each_kind_of_failure_has_its_word():
     assert {kind.__name__: kind.word for kind in kinds} == {
         "SourceError": "changed",
         "SourceDown": "connect",
+        "NotConnected": "connect",
         "SourceLimited": "rate_limited",
         "SourceRefused": "refused",
         "HostRefused": "refused",

@@ -18,7 +18,6 @@ from urllib.parse import urlsplit
 
 from toolserver.core.public_address import is_local_host
 from toolserver.errors import ToolserverError
-from toolserver.settings.addresses import normalize_proxy
 
 if TYPE_CHECKING:
     import httpx
@@ -137,6 +136,24 @@ def _make_proxy(address: str, named_by: str) -> Proxy:
     if proxy.is_socks and importlib.util.find_spec("socksio") is None:
         raise ProxyUnusable(f"{named_by} is a SOCKS proxy, which needs the extra 'socks' (agent-toolserver[socks])")
     return proxy
+
+
+def normalize_proxy(address: str) -> str:
+    """Return the address of a proxy as a URL; one without a scheme is an http proxy, as in curl.
+
+    Raises:
+        ValueError: it is not the address of a proxy. The message does not repeat it, because it may have a password.
+    """
+    url = (address if "://" in address else f"http://{address}").rstrip("/")
+    scheme, _, rest = url.partition("://")
+    try:
+        parts = urlsplit(f"{scheme.lower()}://{rest}")
+        is_whole = bool(parts.hostname) and not (parts.path or parts.query or parts.fragment) and parts.port != 0
+    except ValueError:
+        is_whole = False
+    if not is_whole or scheme.lower() not in ("http", "https", "socks5", "socks5h"):
+        raise ValueError("must be http://[user:password@]host:port; https, socks5 and socks5h are known too")
+    return f"{scheme.lower()}://{rest}"
 
 
 def make_tls_context() -> ssl.SSLContext:

@@ -35,21 +35,3 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return host == "localhost"
-
-
-def normalize_proxy(address: str) -> str:
-    """Return the address of a proxy as a URL; one without a scheme is an http proxy, as in curl.
-
-    Raises:
-        ValueError: it is not the address of a proxy. The message does not repeat it, because it may have a password.
-    """
-    url = (address if "://" in address else f"http://{address}").rstrip("/")
-    scheme, _, rest = url.partition("://")
-    try:
-        parts = urlsplit(f"{scheme.lower()}://{rest}")
-        is_whole = bool(parts.hostname) and not (parts.path or parts.query or parts.fragment) and parts.port != 0
-    except ValueError:
-        is_whole = False
-    if not is_whole or scheme.lower() not in ("http", "https", "socks5", "socks5h"):
-        raise ValueError("must be http://[user:password@]host:port; https, socks5 and socks5h are known too")
-    return f"{scheme.lower()}://{rest}"

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, SecretStr, field_validator
 
-from toolserver.settings.addresses import normalize_proxy
+from toolserver.core.outbound import normalize_proxy
 from toolserver.settings.part import SettingsPart
 
 KEYS = (
