@@ -64,7 +64,7 @@ class BriefingSections(TypedDict):
 class Warning(TypedDict):
     section: str
     source: NotRequired[str]
-    code: Literal["section_unavailable", "unproved_empty", "stale_data", "partial", "fallback_used", "degraded_fallback", "field_missing", "missing_symbols", "disagreement", "implausible_jump", "change_not_removed", "truncated", "rows_dropped", "own_network_suspect", "licence_excluded", "insufficient_sample", "incomplete_window", "default_location", "low_balance"]
+    code: Literal["section_unavailable", "unproved_empty", "stale_data", "partial", "fallback_used", "degraded_fallback", "field_missing", "missing_symbols", "disagreement", "implausible_jump", "change_not_removed", "truncated", "rows_dropped", "own_network_suspect", "no_network", "licence_excluded", "insufficient_sample", "incomplete_window", "default_location", "low_balance"]
     message: str
     total: NotRequired[int]
     count: NotRequired[int]
