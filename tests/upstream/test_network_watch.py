@@ -1,5 +1,9 @@
 """A machine without a network says so at once, and asks again as soon as a connection succeeds."""
 
+from contextlib import contextmanager
+from dataclasses import replace
+
+import anyio
 import httpx
 import pytest
 
@@ -8,7 +12,7 @@ from tests.upstream.test_fetcher import URL, Get, Rig, source_of
 from toolserver.clock import ManualClock
 from toolserver.core.outbound import NO_PROXIES, read_proxies
 from toolserver.upstream.network_watch import RETRIED_S, NetworkWatch, NoNetwork
-from toolserver.upstream.source import SourceDown
+from toolserver.upstream.source import Connect, SourceDown
 
 HOST, WITNESS = ("api.test.example", 443), ("witness.example", 443)
 
@@ -111,6 +115,55 @@ async def test_a_source_fails_at_once_without_a_mark_against_it(logged):
     net.reachable.add(HOST)
     net.clock.advance(RETRIED_S)
     assert (await rig.fetch(source_of(Get(URL)))).answer.value.value == 1
+
+
+@pytest.mark.parametrize("has_its_turn", [False, True])
+async def test_a_wait_for_a_turn_ends_when_the_network_is_lost_and_a_request_under_way_does_not(has_its_turn):
+    net, sent, outcome = Net(), anyio.Event(), []
+
+    async def take_turn():
+        try:
+            with net.watch.wait() as end_wait:
+                if has_its_turn:
+                    end_wait()
+                await sent.wait()
+            outcome.append("sent")
+        except NoNetwork:
+            outcome.append("no network")
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(take_turn)
+        await anyio.wait_all_tasks_blocked()
+        await is_gone(net)
+        await anyio.wait_all_tasks_blocked()
+        sent.set()
+    assert outcome == ["sent" if has_its_turn else "no network"]
+
+
+async def test_a_source_leaves_its_wait_to_the_watch(monkeypatch):
+    net = Net()
+    rig = Rig(network=net.watch)
+    rig.internet.serves(URL, {"value": 1})
+    waits = []
+    wait = net.watch.wait
+
+    @contextmanager
+    def note():
+        with wait() as end_wait:
+            yield lambda: waits.append("over") or end_wait()
+
+    monkeypatch.setattr(net.watch, "wait", note)
+    await rig.fetch(source_of(Get(URL)))
+    assert waits == ["over"]
+
+
+async def test_a_measure_of_the_network_is_no_answer_of_a_host():
+    net = Net()
+    rig = Rig(network=net.watch, via="http://127.0.0.1:1")
+    await is_gone(net)
+    rig.internet.serves("http://127.0.0.1:1/", {"unreachable": True})
+    await rig.fetch(replace(source_of(Connect("https://10.0.0.1:443")), parse=lambda body, query: 1))
+    assert net.watch.is_gone
 
 
 async def test_a_source_that_is_down_alone_is_tried_twice_as_ever():

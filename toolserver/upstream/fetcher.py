@@ -232,24 +232,29 @@ class Fetcher:
 
         Waiting for a turn does not count toward the source's time.
         """
-        source, host = order.source, urlsplit(request.url).netloc
         for attempt in (1, 2):
             try:
-                async with self._throttle.turn(
-                    source.hosts, host, patience_s=order.patience_s, is_chosen=order.is_chosen, held=order.held
-                ):
-                    with place.time.spend():
-                        raw = await self._sender.send(source, request, order.validators, place)
-            except NotConnected:
-                await self._network.judge_failure(request.url)
-                if attempt == 2 or place.time.is_mostly_over:
-                    raise
-            except SourceDown:
+                raw = await self._send_in_turn(order, request, place)
+            except SourceDown as failure:
+                if isinstance(failure, NotConnected):
+                    await self._network.judge_failure(request.url)
                 if attempt == 2 or place.time.is_mostly_over:
                     raise
             else:
-                self._network.note_answer()
                 if attempt == 2 or raw.status not in (502, 503, 504):
                     return raw
             await self._clock.sleep(random.uniform(0.2, 0.6))
         raise AssertionError("unreachable")
+
+    async def _send_in_turn(self, order: _Order, request: Request, place: BodyPlace) -> Raw:
+        source, host = order.source, urlsplit(request.url).netloc
+        with self._network.wait() as end_wait:
+            async with self._throttle.turn(
+                source.hosts, host, patience_s=order.patience_s, is_chosen=order.is_chosen, held=order.held
+            ):
+                end_wait()
+                with place.time.spend():
+                    raw = await self._sender.send(source, request, order.validators, place)
+        if not isinstance(request, Connect):
+            self._network.note_answer()
+        return raw

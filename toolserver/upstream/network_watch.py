@@ -10,7 +10,8 @@ host. The first connection that succeeds, and any answer, ends this state.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from urllib.parse import urlsplit
 
 import anyio
@@ -55,6 +56,7 @@ class NetworkWatch:
         self._try_connection = try_connection or try_tcp_connection
         self._checking, self._checked_at, self._answers = anyio.Lock(), -RETRIED_S, 0
         self._tried_at: dict[Place, float] = {}
+        self._waiting: set[anyio.CancelScope] = set()
         self.is_gone = False
 
     async def admit(self, url: str) -> None:
@@ -67,6 +69,22 @@ class NetworkWatch:
             if await self._try_connection(place):
                 self.note_answer()
         if self.is_gone:
+            raise NoNetwork
+
+    @contextmanager
+    def wait(self) -> Iterator[Callable[[], None]]:
+        """End a wait for a turn when the network is lost meanwhile. Yields what to call when the wait is over.
+
+        Raises:
+            NoNetwork: it was lost.
+        """
+        with anyio.CancelScope() as scope:
+            self._waiting.add(scope)
+            try:
+                yield lambda: self._waiting.discard(scope)
+            finally:
+                self._waiting.discard(scope)
+        if scope.cancelled_caught:
             raise NoNetwork
 
     async def judge_failure(self, url: str) -> None:
@@ -100,6 +118,8 @@ class NetworkWatch:
         self._checked_at = self._monotonic()
         if self._witnesses and not reached and self._answers == answers:
             self.is_gone = True
+            for scope in self._waiting:
+                scope.cancel()
             log.warning("there is no network: sources are asked again as soon as a connection succeeds")
 
     def _find_place(self, url: str) -> Place:
