@@ -97,6 +97,7 @@ class Server:
     down: bool = False
     asked: int = 0
     signed: set[bytes] = field(default_factory=set)
+    is_privately_certified: bool = False
 
     def sees(self, *found: ObservedTransaction) -> None:
         self.seen |= {each.receipt.tx_hash: each for each in found}
@@ -187,7 +188,7 @@ async def desk(
         assert isinstance(ledger, SqlLedger)
         store = SqlPurchaseStore(ledger.file)
         ceiling = SalesCeilings(ceilings or Ceilings(), store, clock)
-        quotes = Quotes(store, clock, QuoteTerms(wallet, **terms), ceiling)
+        quotes = Quotes(store, clock, QuoteTerms(wallet, **terms), ceiling, count_servers=lambda: len(chain))
         confirmations = Confirmations(store, chain, clock, rules, ceiling)
         watch = ReorgWatch(store, chain, clock, rules.policy)
         try:

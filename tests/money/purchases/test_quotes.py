@@ -129,6 +129,19 @@ async def test_what_one_server_alone_cannot_check_is_not_offered(tmp_path):
         assert refused.value.headers["Retry-After"]
 
 
+@pytest.mark.parametrize(("private", "offered"), [(False, True), (True, False)])
+async def test_what_two_servers_that_count_as_one_cannot_check_is_not_offered(tmp_path, private, offered):
+    two = [Server(is_privately_certified=private), Server(is_privately_certified=private)]
+    async with desk(tmp_path, two, most=1000 * 10**6 - 1) as d:
+        await d.quote("999")
+        await d.chain.survey(bytes(32))  # shows their certificates
+        if offered:
+            await d.quote("1000")
+        else:
+            with pytest.raises(ChainUnavailable):
+                await d.quote("1000")
+
+
 @proves("quote.secret-memo")
 async def test_the_memo_is_neither_stored_nor_logged(tmp_path, caplog):
     caplog.set_level(logging.DEBUG)

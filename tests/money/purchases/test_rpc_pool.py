@@ -180,3 +180,37 @@ async def test_servers_are_counted_as_usable_once_they_have_shown_that_they_are_
     assert chain.count_servers() == (2, 1)
     clock.advance(REST_S)
     assert chain.count_servers() == (2, 2)
+
+
+PROXY = "http://proxy.corp:3128"
+
+
+@pytest.mark.parametrize(
+    ("private", "proxies", "apart"),
+    [
+        ((False, False), (None, None), 2),
+        ((False, False), (PROXY, PROXY), 1),
+        ((False, False), (PROXY, "http://other.corp:3128"), 2),
+        ((False, False), (PROXY, None), 2),
+        ((True, True), (None, None), 1),
+        ((True, False), (None, None), 2),
+        ((True, True), (PROXY, "http://other.corp:3128"), 1),
+    ],
+)
+async def test_servers_behind_one_proxy_or_private_authority_count_as_one(private, proxies, apart):
+    two = [seeing(SEEN, is_privately_certified=each, blocks={5: bytes(32)}) for each in private]
+    chain = RpcPool([partial(return_server, each) for each in two], monotonic=CLOCK.monotonic, proxies=proxies)
+    if apart == 2:
+        assert await chain.observe(TX, 2) == SEEN
+    else:
+        with pytest.raises(ChainDown, match="1 of 2 servers answered"):
+            await chain.observe(TX, 2)
+        with pytest.raises(ChainDown, match="1 of 2 servers answered"):
+            await chain.accepts(US, bytes(32), b"", agreeing=2)
+    assert await chain.survey(TX) == [SEEN] * apart
+    assert (len(chain), chain.count_servers().configured) == (apart, 2)
+
+
+async def test_of_servers_that_count_as_one_the_one_that_sees_a_payment_is_listed():
+    two = [Server(is_privately_certified=True), seeing(SEEN, is_privately_certified=True), Server()]
+    assert await servers(*two).survey(TX) in ([None, SEEN], [SEEN, None])
