@@ -68,7 +68,7 @@ export interface BriefingSections {
 export interface Warning {
   /** The part of the payload it is about */ section: string;
   /** The permanent name of the source it is about */ source?: string;
-  /** What is the matter, in one word for programs */ code: "section_unavailable" | "unproved_empty" | "stale_data" | "partial" | "fallback_used" | "degraded_fallback" | "field_missing" | "missing_symbols" | "disagreement" | "implausible_jump" | "change_not_removed" | "truncated" | "rows_dropped" | "own_network_suspect" | "licence_excluded" | "insufficient_sample" | "incomplete_window" | "default_location" | "low_balance";
+  /** What is the matter, in one word for programs */ code: "section_unavailable" | "unproved_empty" | "stale_data" | "partial" | "fallback_used" | "degraded_fallback" | "field_missing" | "missing_symbols" | "disagreement" | "implausible_jump" | "change_not_removed" | "truncated" | "rows_dropped" | "own_network_suspect" | "no_network" | "licence_excluded" | "insufficient_sample" | "incomplete_window" | "default_location" | "low_balance";
   /** What is the matter, in one sentence */ message: string;
   /** Of `truncated`: how many there are in all */ total?: number;
   /** Of `rows_dropped`: how many rows could not be read */ count?: number;
