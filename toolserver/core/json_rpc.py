@@ -6,7 +6,7 @@ because a burst of requests costs a quarter of httpx's. It knows HTTP proxies, b
 
 Certificates are verified with the public authorities first. A server whose certificate is from
 an authority that only this machine trusts, as in a company that inspects its traffic, is used
-too, but noted: whoever has that authority's key can answer in place of any server.
+too, but noted: a program with that authority's key can answer in place of any server.
 """
 
 import asyncio

@@ -30,8 +30,9 @@ import anyio.to_thread
 
 from toolserver.clock import Clock
 from toolserver.core.http import BodyUnreadable, read_prefix
-from toolserver.core.outbound import NO_PROXIES, Proxies, make_tls_context, make_transport
+from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.core.recorded_exchange import RecordedExchange
+from toolserver.upstream.host_pools import HostPools, OnePool
 from toolserver.upstream.source import (
     MIB,
     Connect,
@@ -248,85 +249,6 @@ class Raw:
     cut: bool
     host: str
     latency_ms: int
-
-
-MOST_POOLS = 512  # hosts with a pool of their own; redirects can name any number of hosts
-MOST_TO_HOST, MOST_KEPT, KEPT_S = 32, 8, 20.0  # connections of one pool, idle ones of it, and their seconds
-
-
-class _HostPool:
-    """The connections to one host, how many requests use them, and when the last one ended."""
-
-    def __init__(self, transport: "httpx.AsyncBaseTransport") -> None:
-        self.transport, self.users, self.used_at = transport, 0, time.monotonic()
-
-
-class HostPools:
-    """A pool of connections for each upstream host.
-
-    A pool looks at each of its idle connections with every request. In one pool for all hosts,
-    that took half of the time of composing an answer from ten sources. A pool that was not
-    used for `KEPT_S` is closed with a later request to any host.
-    """
-
-    def __init__(self, proxies: Proxies, *, via: str | None = None) -> None:
-        import httpx
-
-        self._proxies, self._via = proxies, via
-        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if via else make_tls_context()
-        self._limits = httpx.Limits(
-            max_connections=MOST_TO_HOST, max_keepalive_connections=MOST_KEPT, keepalive_expiry=KEPT_S
-        )
-        self._pools: dict[str, _HostPool] = {}
-        self._swept_at = time.monotonic()
-
-    @asynccontextmanager
-    async def use(self, url: "httpx.URL") -> AsyncIterator["httpx.AsyncBaseTransport"]:
-        """Yield the pool of the URL's host, which stays open while the block runs."""
-        pool = self._find(url)
-        pool.users += 1
-        try:
-            yield pool.transport
-        finally:
-            pool.users -= 1
-            pool.used_at = time.monotonic()
-        if pool.used_at - self._swept_at > KEPT_S:
-            await self._sweep(pool.used_at)
-
-    def _find(self, url: "httpx.URL") -> _HostPool:
-        name = f"{url.scheme}://{url.netloc.decode()}"
-        if name not in self._pools and len(self._pools) >= MOST_POOLS:
-            name = f"{url.scheme}:"  # one pool for all further hosts
-        pool = self._pools.get(name)
-        if pool is None:
-            target = self._via or str(url)
-            transport = make_transport(target, self._proxies, self._tls, limits=self._limits, http2=self._via is None)
-            pool = self._pools[name] = _HostPool(transport)
-        return pool
-
-    async def _sweep(self, now: float) -> None:
-        self._swept_at = now
-        idle = [name for name, pool in self._pools.items() if not pool.users and now - pool.used_at > KEPT_S]
-        for pool in [self._pools.pop(name) for name in idle]:
-            await pool.transport.aclose()
-
-    async def aclose(self) -> None:
-        for pool in self._pools.values():
-            await pool.transport.aclose()
-
-
-class OnePool:
-    """A transport that a test or a tool passes, for all hosts."""
-
-    def __init__(self, transport: "httpx.AsyncBaseTransport") -> None:
-        self._transport = transport
-
-    @asynccontextmanager
-    async def use(self, url: "httpx.URL") -> AsyncIterator["httpx.AsyncBaseTransport"]:
-        yield self._transport
-
-    async def aclose(self) -> None:
-        await self._transport.aclose()
 
 
 class HttpSender:
