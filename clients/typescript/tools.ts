@@ -1963,7 +1963,7 @@ export interface PaymentBalancePayload {
   /** What can still be spent */ credits: number;
   /** When the token was issued */ issued_at: string;
   /** When another token replaces this one, because the account that paid for it reported it lost; reissue_cancel prevents it. Null without such a request */ reissue_at?: string | null;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface PaymentBuyCreditsQuote {
@@ -1984,7 +1984,7 @@ export interface PaymentBuyCreditsPayload {
   /** Note to add to the payment, if you want one: this and not the memo */ memo_commitment: string;
   /** How to pay and claim, in words */ instructions: string;
   /** Why a person would have to approve it: it exceeds what is sold in an hour or a day; null: no need */ review?: string | null;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface PaymentConfirmNext {
@@ -1997,7 +1997,7 @@ export interface PaymentConfirmPayload {
   /** Credits on the token */ credits: number;
   /** Paid after the quote's end, and credited all the same */ late: boolean;
   /** What to call with the token */ next: PaymentConfirmNext;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface PaymentTopupNext {
@@ -2011,7 +2011,7 @@ export interface PaymentTopupPayload {
   /** Hash of the USDC transfer */ transaction: string;
   /** Chain of the payment, as CAIP-2 */ network: "eip155:8453";
   /** What to call with the token */ next: PaymentTopupNext;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface AccountStatementEntries {
@@ -2031,7 +2031,7 @@ export interface AccountStatementPayload {
   /** What you can spend now; without an allowance the sum of all entries */ credits: number;
   /** The latest first */ entries: Array<AccountStatementEntries>;
   /** Give it as cursor to read on; null: there is nothing older */ next_cursor: string | null;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface AllowanceCreatePayload {
@@ -2048,7 +2048,7 @@ export interface AllowanceCreatePayload {
   /** When it last spent; null: never */ last_used_at: string | null;
   /** The service where it was made, at which alone it pays; null: everywhere */ service: string | null;
   /** Bearer token of the allowance, a secret; shown this once */ token: string;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface AllowanceListAllowances {
@@ -2069,7 +2069,7 @@ export interface AllowanceListAllowances {
 export interface AllowanceListPayload {
   /** Live ones first, then ended ones */ allowances: Array<AllowanceListAllowances>;
   /** Allowances listed */ count: number;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface AllowanceRevokePayload {
@@ -2085,7 +2085,7 @@ export interface AllowanceRevokePayload {
   /** When it was made */ created_at: string;
   /** When it last spent; null: never */ last_used_at: string | null;
   /** The service where it was made, at which alone it pays; null: everywhere */ service: string | null;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface AllowanceUpdatePayload {
@@ -2101,12 +2101,12 @@ export interface AllowanceUpdatePayload {
   /** When it was made */ created_at: string;
   /** When it last spent; null: never */ last_used_at: string | null;
   /** The service where it was made, at which alone it pays; null: everywhere */ service: string | null;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface ReissueCancelPayload {
   /** Whether a reissue was waiting, and is cancelled now */ cancelled: boolean;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface TokenUpdatePayload {
@@ -2116,7 +2116,7 @@ export interface TokenUpdatePayload {
   /** Since when; null: it is not */ frozen_at: string | null;
   /** Paid answers warn below this many credits; null: never */ alert_below: number | null;
   /** They warn from this share of the cap on; null: never */ alert_percent: number | null;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface WebhookDeliveriesDeliveries {
@@ -2137,7 +2137,7 @@ export interface WebhookDeliveriesDeliveries {
 export interface WebhookDeliveriesPayload {
   /** The latest first */ deliveries: Array<WebhookDeliveriesDeliveries>;
   /** Give it as cursor to read on; null: there is nothing older */ next_cursor: string | null;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface WebhookListSubscriptions {
@@ -2162,7 +2162,7 @@ export interface WebhookListSubscriptions {
 export interface WebhookListPayload {
   /** Active and paused ones, the oldest first */ subscriptions: Array<WebhookListSubscriptions>;
   /** Subscriptions listed */ count: number;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface WebhookResumePayload {
@@ -2182,14 +2182,14 @@ export interface WebhookResumePayload {
   /** Query parameters of the endpoint, as you gave them */ params: Record<string, unknown>;
   /** Your condition; null: it fires in every slot */ when: Record<string, unknown> | null;
   /** Your note */ description: string;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface WebhookRotateSecretPayload {
   /** The id of the subscription */ id: string;
   /** The new secret; shown this once */ secret: string;
   /** Hours for which deliveries are signed with the old secret too */ overlap_hours: number;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface WebhookSubscribeWhen {
@@ -2227,7 +2227,7 @@ export interface WebhookSubscribePayload {
   /** How often it fires without a condition, in words */ fire_interval: string;
   /** Header of a delivery with its signature */ signature_header: string;
   /** Header of a delivery with its time, which is signed too */ timestamp_header: string;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface WebhookTestPayload {
@@ -2244,7 +2244,7 @@ export interface WebhookTestPayload {
   /** Credits charged */ credits: number;
   /** Null unless it was charged */ receipt_id: string | null;
   /** Your server answered 2xx */ delivered: boolean;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface WebhookUnsubscribePayload {
@@ -2264,7 +2264,7 @@ export interface WebhookUnsubscribePayload {
   /** Query parameters of the endpoint, as you gave them */ params: Record<string, unknown>;
   /** Your condition; null: it fires in every slot */ when: Record<string, unknown> | null;
   /** Your note */ description: string;
-  /** Sources and their ages */ _meta?: Record<string, unknown>;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
 export interface Tools {

@@ -116,6 +116,7 @@ _COMPACT: Schema = {
     "warning": {"type": "array", "items": {"type": "object"}, "description": _WARNING_NOTE},
     "_meta": {"type": "object", "description": _META_NOTE},
 }
+_CHARGED: Schema = {"_meta": {"type": "object", "description": "Only on MCP: what the call cost, and the credits left"}}
 
 
 class Frame(NamedTuple):
@@ -164,7 +165,7 @@ def answer_schema(operation: Operation, *, full: bool = False) -> Schema:
     """
     frame = frame_of(operation)
     full = full and frame is not BARE
-    shown = _FULL if full else _COMPACT
+    shown = _CHARGED if frame is BARE else _FULL if full else _COMPACT
     payload, always = _payload(operation)
     after = [name for name in frame.after if name not in payload]
     properties = {n: shown[n] for n in frame.before} | payload | {n: shown[n] for n in after}
