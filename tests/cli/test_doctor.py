@@ -33,6 +33,7 @@ from toolserver.cli.source_probe import FolderInUse, Probe, SourceRecording
 from toolserver.clock import ManualClock
 from toolserver.core.metrics import Metrics
 from toolserver.core.recorded_exchange import read_exchanges, read_summary
+from toolserver.serving.advice import Advice
 from toolserver.serving.data_directory import note_running
 from toolserver.serving.listen import bind_socket, serve_metrics
 from toolserver.settings import KEYS, Settings, SourceSettings
@@ -86,6 +87,21 @@ def test_a_measure_of_the_network_is_no_sign_that_a_source_was_reached(capsys):
     probes = [BAD, replace(GOOD, source="Network.reach", of_network=True)]
     assert report(Settings(), Examination(READY, probes), as_json=False) == 1
     assert "(no_network)" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("status", ["budget", "breaker_open", "licence", "no_key"])
+def test_a_source_that_was_not_asked_was_not_reached(capsys, status):
+    probes = [BAD, replace(GOOD, source="C.idle", status=status)]
+    assert report(Settings(), Examination(READY, probes), as_json=False) == 1
+    assert "(no_network)" in capsys.readouterr().out
+
+
+def test_what_the_network_was_found_to_be_stands_in_place_of_no_network(capsys):
+    finding = Advice("proxy_refuses", True, "The proxy refuses.")
+    assert report(Settings(), Examination(READY, [BAD], network=(finding,)), as_json=False) == 1
+    out = capsys.readouterr().out
+    assert "(proxy_refuses)" in out
+    assert "(no_network)" not in out
 
 
 def test_as_text_each_source_is_a_line_with_its_age_and_latency(capsys):

@@ -147,7 +147,8 @@ def examine_network(settings: Settings, probes: Sequence[Probe]) -> tuple[Advice
 
 def list_reached(probes: Sequence[Probe]) -> list[bool]:
     """Return for each source that was tried whether it was reached, without measures of the network itself."""
-    return [probe.reachable for probe in probes if probe.status not in ("no_probe", "no_key") and not probe.of_network]
+    tried = (probe for probe in probes if probe.verdict != "not asked" and probe.status != "breaker_open")
+    return [probe.reachable for probe in tried if not probe.of_network]
 
 
 async def _record(settings: Settings, folder: Path) -> "RecordedSources":

@@ -1,5 +1,6 @@
 """Provides the two clients: one with blocking calls, one for asyncio and trio."""
 
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from types import TracebackType
@@ -13,6 +14,7 @@ from toolserver.client.answer import ToolAnswer
 from toolserver.client.steps import ClientSteps, HttpRequest, Steps
 from toolserver.client.tools import AsyncTools, Tools
 from toolserver.core.http import HttpAnswer, Unreachable
+from toolserver.core.outbound import make_tls_context
 
 if TYPE_CHECKING:
     from toolserver.client.tools import PaymentBuyCreditsPayload, PaymentConfirmPayload
@@ -43,7 +45,7 @@ class ToolClient(Tools):
         http: httpx.Client | None = None,
     ) -> None:
         self._steps = ClientSteps(base_url, token, retries=retries, patience_s=patience_s)
-        self._http = http or httpx.Client(timeout=timeout_s)
+        self._http = http or httpx.Client(timeout=timeout_s, verify=_find_authorities(base_url))
 
     @property
     def token(self) -> str | None:
@@ -142,7 +144,7 @@ class AsyncToolClient(AsyncTools):
         http: httpx.AsyncClient | None = None,
     ) -> None:
         self._steps = ClientSteps(base_url, token, retries=retries, patience_s=patience_s)
-        self._http = http or httpx.AsyncClient(timeout=timeout_s)
+        self._http = http or httpx.AsyncClient(timeout=timeout_s, verify=_find_authorities(base_url))
 
     @property
     def token(self) -> str | None:
@@ -225,3 +227,8 @@ def read_response(response: httpx.Response) -> HttpAnswer:
 def describe_failure(failure: httpx.HTTPError) -> str:
     """Return a transport failure as one line."""
     return f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__
+
+
+def _find_authorities(base_url: str) -> ssl.SSLContext | bool:
+    """Return what httpx verifies certificates with: the authorities of this machine, where TLS is used."""
+    return make_tls_context() if base_url.startswith("https:") else True

@@ -329,7 +329,7 @@ class HttpSender:
 
     def _headers(self, request: Request, url: "httpx.URL", validators: dict[str, str]) -> dict[str, str]:
         headers = {"User-Agent": self._user_agent, "Accept": ACCEPT[request.decode], "Accept-Encoding": "gzip"}
-        if is_same_origin(url, request):  # a redirect must not carry an API key to another host
+        if request.headers and is_same_origin(url, request):  # a redirect must not carry an API key to another host
             headers |= request.headers
         if "etag" in validators:
             headers["If-None-Match"] = validators["etag"]
