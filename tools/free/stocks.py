@@ -1,6 +1,5 @@
 """GET /api/stocks: one board of quotes from several providers, each queried only for the missing quotes."""
 
-import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +12,7 @@ from pydantic import AfterValidator, Field
 from tools.parsing import fields
 from tools.parsing.market_hours import in_session
 from tools.parsing.stock_quotes import Quotes, StockQuote, Symbols
+from tools.shared.companies import UnknownCompany, find_symbol, show_company
 from tools.sources import cboe, yahoo
 from tools.sources.cboe import DELAYED_QUOTE
 from tools.sources.cnbc import INDICES, QUOTES, QUOTES_ON_DEMAND
@@ -21,6 +21,7 @@ from tools.sources.yahoo import SPARK
 from toolserver import (
     CardValue,
     FallbackReader,
+    InvalidArguments,
     Payload,
     Picture,
     Source,
@@ -167,17 +168,25 @@ def _take(
 
 
 MOST, SHOWN = 35, 5
-SYMBOL = re.compile(r"[A-Z][A-Z0-9.\-]{0,9}")
-_ONE = " *[A-Za-z][A-Za-z0-9.-]{0,9} *"
-SYMBOLS = f"^{_ONE}(,{_ONE}){{0,{MOST - 1}}}$"
+SYMBOLS = f"^[^,]{{1,40}}(,[^,]{{1,40}}){{0,{MOST - 1}}}$"
 
 
 def canonical(text: str) -> str:
-    """Return symbols in upper case, each once and sorted, so that equal queries share an answer. Raises ValueError."""
-    names = sorted({name.strip().upper() for name in text.split(",")})
-    if len(names) > MOST or not all(SYMBOL.fullmatch(name) for name in names):
-        raise ValueError(f"give 1 to {MOST} tickers separated by commas, like AAPL,MSFT")
-    return ",".join(names)
+    """Return tickers, each once and sorted, so that equal queries share an answer. What is unknown stays as it is.
+
+    Raises ValueError if a name is blank.
+    """
+    if not all(name.strip() for name in text.split(",")):
+        raise ValueError("give tickers or names separated by commas, like AAPL,MSFT")
+    found = (find_symbol(name) for name in text.split(","))
+    return ",".join(sorted({each.text if isinstance(each, UnknownCompany) else each for each in found}))
+
+
+def _refuse(unknown: UnknownCompany) -> InvalidArguments:
+    meant = f"; did you mean {' or '.join(map(show_company, unknown.similar))}?" if unknown.similar else ""
+    message = f"{unknown.text!r} is no ticker, and no company of this name is known{meant}"
+    errors = [{"loc": "symbols", "msg": message, "type": "unknown_company"}]
+    return InvalidArguments(f"symbols: {message}", errors=errors, did_you_mean=unknown.similar)
 
 
 class Quote(Payload):
@@ -226,7 +235,7 @@ async def stocks(
         str | None,
         Field(
             pattern=SYMBOLS,
-            description="Tickers separated by commas, 1-35; default: 31 widely held ones",
+            description="Tickers or names, separated by commas, 1-35; default: 31 widely held ones",
             examples=["AAPL,BRK.B"],
         ),
         AfterValidator(lambda text: None if text is None else canonical(text)),
@@ -234,11 +243,14 @@ async def stocks(
     limit: Annotated[int, up_to(MOST)] = MOST,
 ) -> Stocks:
     """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main
-    indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers.
+    indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular shares: AAPL or Apple.
 
     Shape: a missing quote is left out, with a warning; it is never 0. After hours, prices stand at the last close.
     Source: CNBC for all at once; what it lacks from Yahoo, Cboe (delayed) and, with a key, Finnhub.
     """
+    for each in map(find_symbol, symbols.split(",") if symbols else ()):
+        if isinstance(each, UnknownCompany):
+            raise _refuse(each)
     universe = tuple(symbols.split(",")) if symbols else tuple(sorted(SHARES))
     board = await read_board(ctx, "data", universe if symbols else ())
     missing = board.missing(dict.fromkeys((*universe, *INDICES)))

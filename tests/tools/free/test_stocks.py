@@ -11,8 +11,10 @@ import tools.simulated.stocks
 import tools.simulated.yahoo  # noqa: F401 - serves
 from tools.free.stocks import SHARES, QuoteBoard, canonical, stocks
 from tools.parsing.stock_quotes import StockQuote
+from tools.shared.companies import UnknownCompany, find_symbol
 from tools.simulated import stocks as truth
 from tools.sources.cnbc import INDICES
+from toolserver.errors import InvalidArguments
 from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
@@ -103,16 +105,37 @@ async def test_a_penny_stock_keeps_its_digits(compose):
     assert made["price"] == truth.trade(OPEN, "SNDL").last
 
 
-@pytest.mark.parametrize(
-    "text", ["", ",", "AAPL,", "A B", "1A", "ABCDEFGHIJK", "AAPL;MSFT", ",".join(f"A{n}" for n in range(36))]
-)
-async def test_what_are_no_symbols_is_refused_before_anything_is_asked(compose, text):
-    with pytest.raises(ValidationError):
-        await compose(stocks, {"symbols": text})
+async def test_what_are_no_symbols_is_refused_before_anything_is_asked(compose):
+    for text in ("", " ", "AAPL, ,T", ",", "AAPL,", "A" * 41, ",".join(f"A{n}" for n in range(36))):
+        with pytest.raises(ValidationError):
+            await compose(stocks, {"symbols": text})
+    for text in ("A B", "1A", "ABCDEFGHIJK", "AAPL;MSFT"):
+        with pytest.raises(InvalidArguments, match="no ticker"):
+            await compose(stocks, {"symbols": text})
+
+
+async def test_names_of_companies_and_indices_stand_for_their_tickers(compose):
+    made = await compose(stocks, {"symbols": "Apple, tesla,ALPHABET, coca-cola, Dow Jones"}, world=OPEN)
+
+    assert [row["symbol"] for row in made.json["quotes"]] == ["AAPL", "DJI", "GOOGL", "KO", "TSLA"]
+    assert made.json["unknown_symbols"] == []
+
+
+async def test_what_may_mean_several_companies_or_is_misspelt_is_refused_with_names_that_are_known(compose):
+    for text, meant in {
+        "united": ["United Airlines", "UnitedHealth", "United Parcel Service"],
+        "Morgan": ["JPMorgan Chase", "Morgan Stanley"],
+        "AAPL,microsft": ["Microsoft", "Micron"],
+        "zzzzzz": [],
+    }.items():
+        with pytest.raises(InvalidArguments) as refused:
+            await compose(stocks, {"symbols": text}, world=OPEN)
+        assert refused.value.extra["did_you_mean"] == meant
+        assert not any(isinstance(find_symbol(name), UnknownCompany) for name in meant)
 
 
 def test_the_same_symbols_are_the_same_question():
-    assert canonical(" b, a ,B") == canonical("A,b") == "A,B"
+    assert canonical(" aal, a ,A") == canonical("A,american airlines") == "A,AAL"
 
 
 async def test_yahoo_answers_for_cnbc_in_two_batches(compose):
