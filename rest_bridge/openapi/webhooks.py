@@ -21,7 +21,8 @@ To verify a delivery, compute the HMAC-SHA256 of `{TIMESTAMP_HEADER}`, a dot and
 the key. Compare `sha256=` and its hex digits with `{SIGNATURE_HEADER}` in constant time, and refuse a timestamp that is
 more than five minutes away. The `webhook-` headers carry the same in the form of Standard Webhooks. Answer with any
 2xx within 10 seconds. A delivery that your server does not accept is retried after 5 s, 30 s and 2 min with the same
-`webhook-id` and the same bytes. If every attempt fails, it costs nothing."""
+`webhook-id` and the same bytes. If every attempt fails, it costs nothing. Notices of
+`credit-alerts` cost nothing."""
 
 _HEADERS = {
     SIGNATURE_HEADER: (True, "`sha256=` and hex digits", "^sha256=[0-9a-f]{64}$"),
@@ -75,9 +76,12 @@ def _delivery() -> Schema:
         "required": ["subscription_id", "endpoint", "delivered_at", "data"],
         "properties": {
             "subscription_id": {"type": "string", "description": "The id of the subscription"},
-            "endpoint": {"type": "string", "description": "Short name of the premium endpoint"},
+            "endpoint": {"type": "string", "description": "Short name of the premium endpoint, or credit-alerts"},
             "delivered_at": {"type": "string", "format": "date-time", "description": "With milliseconds"},
-            "data": {"type": "object", "description": "The whole payload of the endpoint"},
+            "data": {
+                "type": "object",
+                "description": "The whole payload of the endpoint, or the notice of a crossed threshold",
+            },
             "condition": _CONDITION,
             "test": {"const": True, "description": "Only in tests"},
         },

@@ -17,6 +17,7 @@ from toolserver.core.caller import Addresses
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Registry, Tier
 from toolserver.registry.site_facts import ACCOUNT, BUY, PAYMENTS, VISITOR_TOKENS, Document, SiteFacts
+from toolserver.webhooks.credit_alerts import CREDIT_ALERTS
 
 
 def account_page(registry: Registry, facts: SiteFacts, *, guide: bool = False) -> Document:
@@ -28,10 +29,11 @@ def account_page(registry: Registry, facts: SiteFacts, *, guide: bool = False) -
         facts,
         path=ACCOUNT,
         title="Your account",
-        about="Balance, statement, allowances and webhooks of a token, which is kept only in the page.",
+        about="Balance, statement, limits, allowances and webhooks of a token, which is kept only in the page.",
         scripts=["account.js"],
         paid_tools=paid,
         delivered=[operation for operation in paid if not operation.input_schema.get("required")],
+        credit_alerts=CREDIT_ALERTS,
         sells=facts.sales is not None,
         visitor_tokens=VISITOR_TOKENS,
         buy=BUY,

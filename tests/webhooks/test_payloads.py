@@ -53,7 +53,8 @@ async def test_a_payload_is_the_answer_that_other_callers_get(source):
 
 @proves("webhook.short-name")
 async def test_premium_endpoints_have_short_names_and_their_own_parameters(source):
-    assert source.endpoints == ["broken", "heard", "liar", "report", "void"]
+    assert source.endpoints == ["broken", "heard", "liar", "report", "void", "credit-alerts"]
+    assert source.operation("credit-alerts") is None
     assert source.operation("nothing") is None
     source.check("report", {"history": "30d"})
     for params in ({"nothing": 1}, {"history": "1d"}):

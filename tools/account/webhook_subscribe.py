@@ -31,7 +31,12 @@ class NewWebhook(Subscription, TopLevel):
 async def webhook_subscribe(
     ctx: ToolContext,
     endpoint: Annotated[
-        str, Field(max_length=64, description="Short name of a premium endpoint", examples=["world-deltas"])
+        str,
+        Field(
+            max_length=64,
+            description="Short name of a premium endpoint; credit-alerts: notices of token_update's alerts, free",
+            examples=["world-deltas"],
+        ),
     ],
     webhook_url: Annotated[
         str, Field(max_length=4000, description="A public https address, port 443 or 8443, that takes POST requests")

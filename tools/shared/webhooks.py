@@ -20,14 +20,16 @@ PAUSES = "insufficient_credits, expired, invalid_token, endpoint_failing, endpoi
 
 class Subscription(Payload):
     id: str = Field(description="The id of the subscription")
-    endpoint: str = Field(description="Short name of the premium endpoint", examples=["world-deltas"])
+    endpoint: str = Field(description="Short name of the premium endpoint, or credit-alerts", examples=["world-deltas"])
     webhook_url: str = Field(description="Address that deliveries are sent to")
     state: Literal["active", "paused", "cancelled"] = Field(
         description="active: it fires; paused: it may be resumed; cancelled: it never fires again"
     )
     pause_reason: str | None = Field(description=f"Null unless paused: {PAUSES}")
     created_at: Timestamp = Field(description="When it was made")
-    next_fire_at: Timestamp | None = Field(description="When it fires or looks next; null unless active")
+    next_fire_at: Timestamp | None = Field(
+        description="When it fires or looks next; null unless active, and for credit-alerts"
+    )
     last_delivered_at: Timestamp | None = Field(description="When your server last took a delivery; null: never")
     last_status: int | None = Field(description="HTTP status of the last attempt; null: there was no answer")
     last_error: str | None = Field(description="One word, such as timeout or http_500; null after a success")
@@ -81,7 +83,7 @@ def subscription_fields(subscription: WebhookSubscription) -> dict[str, Any]:
         "state": subscription.state,
         "pause_reason": subscription.pause_reason,
         "created_at": moment_of(subscription.created_at),
-        "next_fire_at": moment_of(subscription.due_at) if subscription.state == "active" else None,
+        "next_fire_at": moment_of(subscription.next_fire_at),
         "last_delivered_at": moment_of(subscription.last_delivered_at),
         "last_status": subscription.last_status,
         "last_error": subscription.last_error,

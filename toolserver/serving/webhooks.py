@@ -100,6 +100,7 @@ async def open_webhooks(
                 account_of=account_lookup(money),
                 wake=queue.wake,
                 examples=examples,
+                keeps_ledger=money.followed is None,
             )
         )
         info.webhooks = subscriptions

@@ -46,6 +46,7 @@ from toolserver.money.receipts.sign import Body, Sale, request_text
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.spelling import find_word
 from toolserver.webhooks.conditions import check_path
+from toolserver.webhooks.credit_alerts import CREDIT_ALERTS
 from toolserver.webhooks.egress import PORTS, DnsLane, EgressGuard, GuardedSession, Lookup, RequestFailed, look_up
 from toolserver.webhooks.records import Attempt, WebhookFire, WebhookSubscription
 from toolserver.webhooks.signing import RECEIPT_HEADER, SUBSCRIPTION_HEADER, SubscriptionSecrets, signature_headers
@@ -88,12 +89,16 @@ class PayloadSource:
 
     @property
     def endpoints(self) -> list[str]:
-        """The short names of endpoints that accept subscriptions."""
-        return sorted(self._operations)
+        """The names that accept subscriptions: short names of endpoints, and credit alerts."""
+        return [*sorted(self._operations), CREDIT_ALERTS]
 
     def spell(self, endpoint: str) -> str | None:
-        """Return the canonical spelling of a short name in any case; None if there is no such endpoint."""
-        return find_word(endpoint, self._operations)
+        """Return the canonical spelling of such a name in any case; None if there is no such endpoint."""
+        return find_word(endpoint, self.endpoints)
+
+    def delivers(self, endpoint: str) -> bool:
+        """Return False for an endpoint of an older version."""
+        return endpoint in self._operations or endpoint == CREDIT_ALERTS
 
     def operation(self, endpoint: str) -> Operation | None:
         """Return the premium operation behind a short name."""

@@ -8,11 +8,13 @@ A fire moves in one direction only:
      └── never attempted ─────────────────▶ skipped
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from toolserver.core.caller import new_call_id
 from toolserver.errors import NotFound, SubscriptionConflict
+from toolserver.webhooks.credit_alerts import CREDIT_ALERTS, compose_notice
 from toolserver.webhooks.records import (
     SLOT_MS,
     SLOW,
@@ -27,7 +29,7 @@ from toolserver.webhooks.records import (
     slot_end,
     untell,
 )
-from toolserver.webhooks.store import WebhookTables
+from toolserver.webhooks.store import WebhookTables, pack_payload
 from toolserver.webhooks.subscription_operations import find_owned
 
 FIRE_CREDITS = 1
@@ -41,7 +43,7 @@ class ClaimSubscriptions:
 
     Every claimed subscription moves to its next slot, and gets a fire unless it has a
     condition that must be judged first. Subscriptions whose endpoint fails or is slow come
-    last, a few at a time.
+    last, a few at a time. Subscriptions to credit alerts get a fire when a threshold was crossed, and at no other time.
     """
 
     now: int
@@ -53,8 +55,15 @@ class ClaimSubscriptions:
         if room:
             claimed += tables.claim_due(self.now, room, failing=True)
         for subscription in claimed:
-            if subscription.condition is None:
+            if subscription.condition is None and subscription.endpoint != CREDIT_ALERTS:
                 tables.add_fire(plan_fire(subscription, self.now))
+        for payer, crossing in tables.take_crossings(self.limit):
+            notice = compose_notice(crossing)
+            digest = hashlib.sha256(notice).hexdigest()
+            for subscription in tables.list_paid_by(payer):
+                if subscription.endpoint == CREDIT_ALERTS and subscription.state == "active":
+                    tables.save_payload(digest, pack_payload(notice), self.now)
+                    tables.add_fire(plan_notice(subscription, digest, self.now))
         return claimed
 
 
@@ -290,6 +299,12 @@ def plan_fire(
         state_after=state_after,
         captured_at=captured_at,
     )
+
+
+def plan_notice(subscription: WebhookSubscription, payload: str, now: int) -> WebhookFire:
+    """Return the fire of a credit alert, which costs nothing. It has the time of a whole slot for its attempts."""
+    fire = plan_fire(subscription, now, kind="fired", payload=payload)
+    return fire._replace(price=0, expires_at=now + SLOT_MS)
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,27 +102,32 @@ class FireWorker:
     async def work(self, claimed: ClaimedFire) -> None:
         """Take a claimed fire as far as possible now: to its end or to its next attempt."""
         fire, subscription = claimed
-        operation = self._parts.payloads.operation(subscription.endpoint)
-        if operation is None:
+        if not self._parts.payloads.delivers(subscription.endpoint):
             await self._drop(fire, subscription, "endpoint_gone")
         elif fire.state == "accepted":
             with anyio.CancelScope(shield=True):
-                await self._conclude(claimed, operation)
+                await self._conclude(claimed)
         elif (reason := _why_not(fire, subscription, self._now)) is not None:
             await self._drop(fire, subscription, reason)
-        elif not fire.price or await self._reserve(claimed, operation):
-            ready = await self._prepare(claimed, operation)
+        elif not fire.price or await self._reserve(claimed):
+            ready = await self._prepare(claimed)
             if ready is not None:
-                await self._send(ready, operation)
+                await self._send(ready)
 
-    async def _reserve(self, claimed: ClaimedFire, operation: Operation) -> bool:
+    def _operation_of(self, subscription: WebhookSubscription) -> Operation:
+        """Return the premium operation that a subscription is charged for. One to credit alerts is charged for none."""
+        operation = self._parts.payloads.operation(subscription.endpoint)
+        assert operation is not None, f"{subscription.endpoint} is not for sale"
+        return operation
+
+    async def _reserve(self, claimed: ClaimedFire) -> bool:
         """Reserve the price. Returns False if the fire ended instead."""
         fire, subscription = claimed
         try:
             with anyio.CancelScope(shield=True):  # a ledger releases reservations of callers that are gone
-                reservation = await self._parts.charges.reserve(fire, subscription, operation)
+                reservation = await self._parts.charges.reserve(fire, subscription, self._operation_of(subscription))
         except PaymentRequired as refusal:
-            await self._leave_out(claimed, operation, refusal)
+            await self._leave_out(claimed, refusal)
             return False
         if reservation.state == "open":
             return True
@@ -130,11 +135,13 @@ class FireWorker:
             await self._finish(fire, "charged", None)
         else:  # a process died: it gave the fire up and could not record that, or its reservations ended with it
             if fire.attempts:  # such a death may repeat a line of the log, and never leaves one out
-                await self._parts.charges.record(fire, subscription, operation.endpoint, "delivery_failed")
+                await self._parts.charges.record(
+                    fire, subscription, self._operation_of(subscription).endpoint, "delivery_failed"
+                )
             await self._finish(fire, "released", "delivery_failed" if fire.attempts else "late")
         return False
 
-    async def _leave_out(self, claimed: ClaimedFire, operation: Operation, refusal: PaymentRequired) -> None:
+    async def _leave_out(self, claimed: ClaimedFire, refusal: PaymentRequired) -> None:
         """End a fire for which nothing can be reserved, and pause its subscription if it cannot pay.
 
         While the ledger is unavailable, a fire that was attempted before is left alone and claimed again later.
@@ -143,15 +150,19 @@ class FireWorker:
         if refusal.code != "billing_unavailable":
             await self._parts.store.apply(PauseSubscription(subscription.id, None, refusal.code, self._now))
             if fire.attempts or fire.interrupted:  # else nothing was ever reserved
-                await self._parts.charges.drop(fire, subscription, operation.endpoint, "delivery_failed")
+                await self._parts.charges.drop(
+                    fire, subscription, self._operation_of(subscription).endpoint, "delivery_failed"
+                )
         elif fire.attempts or fire.interrupted:
             return
         else:
             # it is unknown whether credits were reserved
-            await self._parts.charges.drop(fire, subscription, operation.endpoint, "delivery_failed")
+            await self._parts.charges.drop(
+                fire, subscription, self._operation_of(subscription).endpoint, "delivery_failed"
+            )
         await self._finish(fire, "skipped", refusal.code)
 
-    async def _prepare(self, claimed: ClaimedFire, operation: Operation) -> WebhookMessage | None:
+    async def _prepare(self, claimed: ClaimedFire) -> WebhookMessage | None:
         """Return the message with the body of its first attempt; None if the fire ended instead."""
         fire, subscription = claimed
         digest, captured_at = fire.payload, fire.captured_at
@@ -159,7 +170,7 @@ class FireWorker:
             since = subscription.last_delivered_at or subscription.created_at
             payload = await self._parts.payloads.compose(subscription.endpoint, subscription.params, since)
             if payload.no_charge is not None:
-                await self._release(claimed, operation, payload.no_charge)
+                await self._release(claimed, payload.no_charge)
                 return None
             await self._shelf.put(payload.digest, payload.body)
             digest, captured_at = payload.digest, payload.captured_at
@@ -168,7 +179,7 @@ class FireWorker:
             return None
         body = await self._body(*ready)
         if body is None:
-            await self._release(claimed, operation, "delivery_failed")
+            await self._release(claimed, "delivery_failed")
             return None
         return WebhookMessage(*ready, body)
 
@@ -176,7 +187,7 @@ class FireWorker:
         payload = await self._shelf.get(fire.payload or "")
         return None if payload is None else compose_body(fire, subscription, payload)
 
-    async def _send(self, message: WebhookMessage, operation: Operation) -> None:
+    async def _send(self, message: WebhookMessage) -> None:
         """Make one attempt when it is this target's turn, if the subscription is still active."""
         parts, subscription = self._parts, message.subscription
         try:
@@ -187,7 +198,7 @@ class FireWorker:
                     return
                 admission = await self._admit(message)
                 if admission == "refuse":
-                    await self._refuse(message, operation)
+                    await self._refuse(message)
                     return
                 attempt = await self._challenge(message) if admission == "challenge" else None
                 if attempt is None:
@@ -196,7 +207,7 @@ class FireWorker:
             await self._postpone(message.fire, busy.wait_s)
             return
         with anyio.CancelScope(shield=True):  # a sent delivery is recorded and settled even while the service stops
-            await self._record(message, attempt, operation)
+            await self._record(message, attempt)
 
     async def _admit(self, message: WebhookMessage) -> Admission:
         """Count the body that is about to be sent, and decide whether it may be sent at once."""
@@ -210,23 +221,25 @@ class FireWorker:
         attempt = await self._attempt(compose_challenge(message.fire, message.subscription, self._now))
         return None if attempt.delivered else attempt._replace(challenge=True)
 
-    async def _refuse(self, message: WebhookMessage, operation: Operation) -> None:
+    async def _refuse(self, message: WebhookMessage) -> None:
         """End a fire of an account with too many unpaid bodies. That is no failure of the subscription's endpoint."""
         log.info("a webhook was not sent: too many bodies are unpaid", extra={"call_id": message.fire.id})
         if message.fire.price:
-            await self._parts.charges.release(message.fire, message.subscription, operation, "delivery_failed")
+            await self._parts.charges.release(
+                message.fire, message.subscription, self._operation_of(message.subscription), "delivery_failed"
+            )
         await self._finish(message.fire, "released", "uncharged_limit")
 
-    async def _record(self, message: WebhookMessage, attempt: Attempt, operation: Operation) -> None:
+    async def _record(self, message: WebhookMessage, attempt: Attempt) -> None:
         """Store how an attempt ended, and settle a delivery."""
         if not attempt.delivered:
-            await self._fail(message, attempt, operation)
+            await self._fail(message, attempt)
             return
         self._parts.sender.limits.prove(message.subscription.host)
         accept = AcceptFire(message.fire.id, attempt, self._now)
         accepted = await self._parts.store.apply(accept)
         if accepted is not None:
-            await self._conclude(ClaimedFire(accepted, message.subscription), operation)
+            await self._conclude(ClaimedFire(accepted, message.subscription))
 
     async def _attempt(self, message: WebhookMessage) -> Attempt:
         parts = self._parts
@@ -240,7 +253,7 @@ class FireWorker:
             return Attempt(None, "internal_error", 0)
         return await parts.sender.send(url, message.body, headers)
 
-    async def _fail(self, message: WebhookMessage, attempt: Attempt, operation: Operation) -> None:
+    async def _fail(self, message: WebhookMessage, attempt: Attempt) -> None:
         """Plan the next attempt within the slot, or give up the fire."""
         fire = message.fire
         if self._parts.uncharged_per_hour is not None and counts_as_unpaid(fire):
@@ -251,10 +264,12 @@ class FireWorker:
             await self._parts.store.apply(RetryFire(fire.id, attempt, due))
             return
         if fire.price:
-            await self._parts.charges.release(fire, message.subscription, operation, "delivery_failed")
+            await self._parts.charges.release(
+                fire, message.subscription, self._operation_of(message.subscription), "delivery_failed"
+            )
         await self._parts.store.apply(FinishFire(fire.id, "released", "delivery_failed", self._now, attempt))
 
-    async def _conclude(self, claimed: ClaimedFire, operation: Operation) -> None:
+    async def _conclude(self, claimed: ClaimedFire) -> None:
         """Charge an accepted fire. While the ledger is unavailable, it stays accepted and is claimed again later."""
         fire, subscription = claimed
         if not fire.price:
@@ -263,21 +278,25 @@ class FireWorker:
         body = await self._body(fire, subscription)
         message = WebhookMessage(fire, subscription, body or b"")
         try:
-            settled = await self._parts.charges.charge(message, operation)
+            settled = await self._parts.charges.charge(message, self._operation_of(subscription))
         except PaymentRequired:
             log.warning("a delivered webhook will be charged later", extra={"call_id": fire.id})
             return
         except UnknownCall:
             log.error("the reservation of a delivered webhook is gone", extra={"call_id": fire.id})
-            await self._parts.charges.record(fire, subscription, operation.endpoint, "delivery_failed")
+            await self._parts.charges.record(
+                fire, subscription, self._operation_of(subscription).endpoint, "delivery_failed"
+            )
             await self._finish(fire, "released", "delivery_failed")
             return
         await self._finish(fire, "charged" if settled.charged else "released", settled.reason)
 
-    async def _release(self, claimed: ClaimedFire, operation: Operation, reason: NoCharge) -> None:
+    async def _release(self, claimed: ClaimedFire, reason: NoCharge) -> None:
         """End a fire before it is sent, without a charge."""
         if claimed.fire.price:
-            await self._parts.charges.release(claimed.fire, claimed.subscription, operation, reason)
+            await self._parts.charges.release(
+                claimed.fire, claimed.subscription, self._operation_of(claimed.subscription), reason
+            )
         await self._finish(claimed.fire, "released", reason)
 
     async def _drop(self, fire: WebhookFire, subscription: WebhookSubscription, reason: str) -> None:

@@ -14,6 +14,7 @@ import msgspec
 
 from toolserver.money.receipts.sign import receipt_id
 from toolserver.webhooks.conditions import ConditionInput
+from toolserver.webhooks.credit_alerts import CREDIT_ALERTS
 
 GONE = 410
 UNSENT = ("dns", "connect", "target_refused", "internal_error")
@@ -130,6 +131,11 @@ class WebhookSubscription(NamedTuple):
     def given_condition(self) -> dict[str, Any] | None:
         """The condition given by its owner."""
         return None if self.condition is None else msgspec.json.decode(self.condition)
+
+    @property
+    def next_fire_at(self) -> int | None:
+        """When its next slot begins; None while it has no slots: not active, or notified of credit alerts only."""
+        return self.due_at if self.state == "active" and self.endpoint != CREDIT_ALERTS else None
 
     @property
     def lane(self) -> int:

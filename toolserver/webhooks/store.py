@@ -8,6 +8,8 @@ from typing import Any, Generic, Protocol, TypeVar
 import zstandard
 
 from toolserver.errors import ToolserverError
+from toolserver.money.ledger.owner_limits import AlertCrossing
+from toolserver.money.ledger.sql_tables import take_crossings
 from toolserver.sql.connection import SqlConnection, in_order, is_shared
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.webhooks.records import FAR_FAILING_MS, FAR_MS, SLOT_MS, UnpaidBody, WebhookFire, WebhookSubscription
@@ -59,7 +61,8 @@ NEXT_DUE = f"""SELECT min(due_at) FROM (
   UNION ALL SELECT min(due_at) FROM webhook_subscription WHERE {_DUE} = 1
   UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 0
   UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 1
-  UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 2) AS next"""
+  UNION ALL SELECT min(due_at) FROM webhook_fire WHERE {_OPEN} AND lane = 2
+  UNION ALL SELECT min(crossed_at) FROM owner_alert) AS next"""
 
 
 class WebhookTables:
@@ -108,6 +111,10 @@ class WebhookTables:
     def remove(self, id: str) -> None:
         self._db.execute("DELETE FROM webhook_fire WHERE subscription=?", (id,))
         self._db.execute("DELETE FROM webhook_subscription WHERE id=?", (id,))
+
+    def take_crossings(self, limit: int) -> list[tuple[str, AlertCrossing]]:
+        """Remove crossings of owners' thresholds from the ledger's list, and return them, each with its payer."""
+        return take_crossings(self._db, limit)
 
     def claim_due(self, now: int, limit: int, *, failing: bool) -> list[WebhookSubscription]:
         rows = self._db.execute(self._spell(CLAIM_SUBSCRIPTIONS), (now, limit, int(failing))).fetchall()
@@ -258,7 +265,7 @@ class WebhookStore:
 
     async def save_payload(self, digest: str, body: bytes, now: int) -> None:
         """Store a payload under its digest, or extend the time for which an existing one is kept."""
-        packed = zstandard.ZstdCompressor(level=LEVEL).compress(body)
+        packed = pack_payload(body)
         await self._file.alone(lambda db: WebhookTables(db).save_payload(digest, packed, now), room=ROOM)
 
     async def payload(self, digest: str) -> bytes | None:
@@ -269,6 +276,11 @@ class WebhookStore:
     async def forget_payloads(self, before: int) -> int:
         """Remove payloads unused since a time and not carried by an open fire. Returns their number."""
         return await self._file.alone(lambda db: WebhookTables(db).forget_payloads(before), room=ROOM)
+
+
+def pack_payload(body: bytes) -> bytes:
+    """Compress a payload as it is stored."""
+    return zstandard.ZstdCompressor(level=LEVEL).compress(body)
 
 
 def _apply_group(db: SqlConnection, group: Sequence[WebhookOperation[Any]]) -> list[Any]:

@@ -11,7 +11,13 @@ import msgspec
 from yarl import URL
 
 from toolserver.core.caller import token_hash
-from toolserver.errors import InsufficientCredits, InvalidArguments, SubscriptionConflict
+from toolserver.errors import (
+    AllowanceConflict,
+    InsufficientCredits,
+    InvalidArguments,
+    NotSupported,
+    SubscriptionConflict,
+)
 from toolserver.money.ledger.protocol import Ledger
 from toolserver.webhooks.conditions import (
     MISSING,
@@ -21,6 +27,7 @@ from toolserver.webhooks.conditions import (
     encode_condition,
     find_value,
 )
+from toolserver.webhooks.credit_alerts import CREDIT_ALERTS, EXAMPLE, compose_notice
 from toolserver.webhooks.egress import DnsLane, NameUnknown, TargetRefused
 from toolserver.webhooks.fire_operations import FIRE_CREDITS, AddFire, plan_fire
 from toolserver.webhooks.queue import LEASE_MS, FireParts, FireWorker
@@ -100,13 +107,17 @@ class NewSubscription(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionParts:
-    """The parts that the subscription service uses. `examples` has recorded answers by tool name, for tests."""
+    """The parts that the subscription service uses. `examples` has recorded answers by tool name, for tests.
+
+    `keeps_ledger` is False if another service keeps the ledger, and with it the thresholds of owners.
+    """
 
     fires: FireParts
     ledger: Ledger
     account_of: Callable[[str], Awaitable[TokenAccount]]
     wake: Callable[[], None]
     examples: Callable[[], Mapping[str, Any]]
+    keeps_ledger: bool = True
 
 
 class WebhookSubscriptions:
@@ -121,19 +132,33 @@ class WebhookSubscriptions:
         return int(self._clock.time() * 1000)
 
     async def subscribe(self, token: str, request: SubscriptionRequest) -> NewSubscription:
-        """Store a new subscription. Raises InvalidArguments, SubscriptionConflict and the 402 codes."""
+        """Store a new subscription. Raises InvalidArguments, SubscriptionConflict and the 402 codes.
+
+        One to credit alerts costs nothing, has no arguments, and needs no balance. It also raises AllowanceConflict for
+        an allowance, whose owner set the thresholds, and NotSupported where another service keeps the ledger.
+        """
         payloads, now = self._parts.fires.payloads, self._now
         endpoint = payloads.spell(request.endpoint)
         if endpoint is None:
             endpoints = ", ".join(payloads.endpoints)
             raise refuse("endpoint", f"There is no premium endpoint with this name. Endpoints: {endpoints}.", "enum")
-        payloads.check(endpoint, request.params)
-        if request.when is not None and (wrong := payloads.check_condition(endpoint, request.when.path)):
+        if endpoint == CREDIT_ALERTS:
+            self._check_alerts(request)
+        else:
+            payloads.check(endpoint, request.params)
+        if (
+            endpoint != CREDIT_ALERTS
+            and request.when is not None
+            and (wrong := payloads.check_condition(endpoint, request.when.path))
+        ):
             raise refuse("when.path", wrong, "path")
         headers = check_headers(request.headers)
         url = await check_target(self._parts.fires.sender.lane, request.webhook_url)
         account, secret = await self._parts.account_of(token), new_secret()
-        await self._require_balance(token)
+        if endpoint != CREDIT_ALERTS:
+            await self._require_balance(token)
+        elif account.payer != _owner(token):
+            raise AllowanceConflict("This token is an allowance: only the token that pays is notified of its limits.")
         subscription = WebhookSubscription(
             id=f"wh_{secrets.token_hex(8)}",
             owner=_owner(token),
@@ -165,8 +190,9 @@ class WebhookSubscriptions:
 
     async def resume(self, token: str, id: str) -> WebhookSubscription:
         """Resume a paused subscription. Raises NotFound, SubscriptionConflict, InsufficientCredits."""
-        await self._own(token, id)
-        await self._require_balance(token)
+        subscription = await self._own(token, id)
+        if subscription.endpoint != CREDIT_ALERTS:
+            await self._require_balance(token)
         resumed = await self._store.apply(ResumeSubscription(id, _owner(token), self._now))
         self._parts.wake()
         return resumed
@@ -191,13 +217,14 @@ class WebhookSubscriptions:
     ) -> WebhookFire:
         """Send a signed test with `data`, or with the recorded example of the endpoint: never with current values.
 
-        The test is free, needs a balance, and is attempted once. `state` adds a condition's
-        report. Raises NotFound, SubscriptionConflict and the 402 codes.
+        The test is free and attempted once. It needs a balance, unless it is one of credit alerts. `state` adds a
+        condition's report. Raises NotFound, SubscriptionConflict and the 402 codes.
         """
         subscription, now = await self._own(token, id), self._now
         if subscription.state == "cancelled":
             raise SubscriptionConflict("The subscription is cancelled.")
-        await self._require_balance(token)
+        if subscription.endpoint != CREDIT_ALERTS:
+            await self._require_balance(token)
         payload = self._recorded(subscription) if data is None else msgspec.json.encode(dict(data))
         if len(payload) > MOST_TEST_BYTES and data is not None:
             raise refuse("data", f"Give at most {MOST_TEST_BYTES} bytes.", "too_long")
@@ -210,7 +237,17 @@ class WebhookSubscriptions:
         await self._worker.work(ClaimedFire(fire, subscription))
         return await self._store.fire(fire.id) or fire
 
+    def _check_alerts(self, request: SubscriptionRequest) -> None:
+        """Refuse what a subscription to credit alerts cannot have. Raises InvalidArguments, NotSupported."""
+        if not self._parts.keeps_ledger:
+            raise NotSupported("This server does not keep the ledger: subscribe at the one that does.")
+        for name, value in (("params", request.params), ("when", request.when)):
+            if value:
+                raise refuse(name, f"{CREDIT_ALERTS} takes none: token_update sets the thresholds.", "unknown")
+
     def _recorded(self, subscription: WebhookSubscription) -> bytes:
+        if subscription.endpoint == CREDIT_ALERTS:
+            return compose_notice(EXAMPLE)
         operation = self._parts.fires.payloads.operation(subscription.endpoint)
         name = "" if operation is None else operation.name
         return msgspec.json.encode(self._parts.examples().get(name, {}))

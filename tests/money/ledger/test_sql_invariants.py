@@ -76,7 +76,8 @@ DAMAGE = [
     ),
     (
         "a token with limits has spent today what its calls of the day cost",
-        "INSERT INTO owner_limits SELECT 4, 9, NULL, NULL, NULL, day, 1, 0 FROM reservation WHERE call_id='c2'",
+        "INSERT INTO owner_limits(account, day, spent_today, changed_at) SELECT 4, day, 1, 0 FROM reservation"
+        " WHERE call_id='c2'",
     ),
     ("no reservation is open past its time", "UPDATE reservation SET expires_at=1 WHERE call_id='c2'"),
     ("a closed month keeps its transfers", MONTH.format(8)),

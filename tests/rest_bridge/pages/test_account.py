@@ -17,7 +17,14 @@ def test_an_allowance_can_be_for_every_paid_tool_and_a_webhook_for_those_without
     assert all(f'value="{one.name}"' in body for one in paid)
     listed = body.partition('id="webhook-endpoint"')[2].partition("</select>")[0]
     free_of_arguments = [one for one in paid if not one.input_schema.get("required")]
-    assert listed.count("<option") == len(free_of_arguments)
+    assert listed.count("<option") == len(free_of_arguments) + 1, "and alerts about the token's credits"
+
+
+def test_limits_and_alerts_of_the_token_are_set_by_a_script_and_hidden_until_they_are_known():
+    section = account_page(REGISTRY, FACTS).body.decode().partition('id="limits"')[2].partition("</section>")[0]
+    assert '<form id="limit-form" hidden>' in section
+    assert re.findall(r'<input id="limit-([a-z]+)"', section) == ["day", "below", "percent"]
+    assert 'id="freeze" hidden' in section
 
 
 def test_the_token_is_asked_for_in_a_field_that_is_in_no_form_data():
@@ -41,7 +48,7 @@ def test_a_webhook_is_not_offered_for_a_paid_tool_that_needs_an_argument():
     needy = replace(TINY["sights"], name="premium_sights", path="/api/pro/sights", tier=Tier.PREMIUM, credits=2)
     body = account_page(Registry([needy, *TINY]), FACTS).body.decode()
     listed = body.partition('id="webhook-endpoint"')[2].partition("</select>")[0]
-    assert re.findall(r'value="([^"]*)"', listed) == ["deep"]
+    assert re.findall(r'value="([^"]*)"', listed) == ["deep", "credit-alerts"]
     assert re.findall(r'name="tool" value="([^"]*)"', body) == ["premium_sights", "premium_deep"]
 
 

@@ -271,6 +271,7 @@ class Mint(LedgerOperation[Minted]):
             books.issue(self.key, self.ref)
         _, account = books.valid(self.key)
         books.write("posted", ISSUED, account.id, self.credits, cause=self.cause)
+        books.rearm_alert(account)
         return Minted(self.credits, account.spendable)
 
     def _again(self, books: LedgerState, transfer: LedgerTransfer) -> Minted:
@@ -307,9 +308,9 @@ def _whole(credits: int) -> None:
 
 def _settlement(books: LedgerState, hold: Hold, *, replayed: bool) -> Settlement:
     charged = hold.credits if hold.state == "posted" else 0
-    account, limits = books.accounts[hold.account], books.limits.get(hold.account)
+    account = books.accounts[hold.account]
     remaining = books.find_spendable(account, hold.allowance)
-    alerts = () if limits is None else limits.find_alerts(account.spendable, books.now)
+    alerts = books.find_alerts(account, charged=charged > 0 and not replayed)
     return Settlement(hold.call_id, charged, remaining, hold.reason, hold.state, replayed, alerts)
 
 

@@ -4,12 +4,27 @@ They bind the token and all its allowances, from the next reservation on.
 """
 
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 from toolserver.errors import InsufficientCredits
 from toolserver.money.ledger.daily_spending import DAY_MS, DailySpending
 
+Alert = Literal["balance", "day"]
 MOST_CREDITS = 10**9
 THAW = "PATCH /api/payment/token (the tool token_update) with frozen: false"
+
+
+class AlertCrossing(NamedTuple):
+    """The crossing of a threshold, with the figures and limits of the account at that moment (ms since 1970)."""
+
+    account: int
+    alert: Alert
+    crossed_at: int
+    credits_left: int
+    spent_today: int
+    credits_per_day: int | None
+    alert_below: int | None
+    alert_percent: int | None
 
 
 @dataclass(slots=True)
@@ -18,6 +33,7 @@ class OwnerLimits(DailySpending):
 
     `alert_below` warns when fewer credits are left, `alert_percent` when this share of the cap per day is spent.
     `spent_today` counts the calls of the token and of its allowances on the UTC day `day`, in days since 1970.
+    `low_since` and `alerted_day` say which crossings were noted, so that each is noted once.
     """
 
     account: int
@@ -28,6 +44,8 @@ class OwnerLimits(DailySpending):
     day: int
     spent_today: int
     changed_at: int
+    low_since: int | None = None
+    alerted_day: int | None = None
 
     def check(self, credits: int, now: int) -> None:
         """Raise InsufficientCredits, naming the `cap`, if the limits forbid a call at this price."""
@@ -44,12 +62,37 @@ class OwnerLimits(DailySpending):
                 cap="credits_per_day",
             )
 
-    def find_alerts(self, spendable: int, now: int) -> tuple[str, ...]:
+    def find_alerts(self, spendable: int, now: int) -> tuple[Alert, ...]:
         """Return the thresholds that are crossed: `balance`, when fewer credits are left, and `day`."""
         is_low = self.alert_below is not None and spendable < self.alert_below
         cap, percent = self.credits_per_day, self.alert_percent
         is_much = cap is not None and percent is not None and self.spent_on(now // DAY_MS) * 100 >= cap * percent
-        return ("balance",) * is_low + ("day",) * is_much
+        low: tuple[Alert, ...] = ("balance",) if is_low else ()
+        return (*low, "day") if is_much else low
+
+    def note_crossings(self, alerts: tuple[Alert, ...], spendable: int, now: int) -> list[AlertCrossing]:
+        """Note the crossed thresholds after a charge, and return those that were not crossed before.
+
+        `balance` is crossed again only after the balance was at the threshold or above it, and `day` on another day.
+        """
+        today = now // DAY_MS
+        noted = {"balance": self.low_since is not None, "day": self.alerted_day == today}
+        self.low_since = (self.low_since or now) if "balance" in alerts else None
+        self.alerted_day = today if "day" in alerts else self.alerted_day
+        return [
+            AlertCrossing(
+                account=self.account,
+                alert=alert,
+                crossed_at=now,
+                credits_left=spendable,
+                spent_today=self.spent_on(today),
+                credits_per_day=self.credits_per_day,
+                alert_below=self.alert_below,
+                alert_percent=self.alert_percent,
+            )
+            for alert in alerts
+            if not noted[alert]
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +118,12 @@ class LimitChange:
     def apply(self, limits: OwnerLimits, now: int) -> None:
         """Change limits. What is frozen already keeps the time since when it is."""
         for name in ("credits_per_day", "alert_below", "alert_percent"):
-            if name in self.changed:
+            if name in self.changed and getattr(limits, name) != getattr(self, name):
                 setattr(limits, name, getattr(self, name))
+                if name == "alert_below":  # another threshold has not been crossed yet
+                    limits.low_since = None
+                else:
+                    limits.alerted_day = None
         if "frozen" in self.changed:
             limits.frozen_at = (limits.frozen_at or now) if self.frozen else None
         limits.changed_at = now

@@ -23,7 +23,7 @@ from toolserver.money.ledger.operations import (
     outcome_of,
     release_expired,
 )
-from toolserver.money.ledger.owner_limits import OwnerLimits
+from toolserver.money.ledger.owner_limits import AlertCrossing, OwnerLimits
 from toolserver.money.ledger.state import (
     DIED,
     Account,
@@ -291,6 +291,7 @@ def store_state(db: SqlConnection, books: LedgerState) -> None:
     _put(db, _limits_sql, list(map(_limits_row, books.changed_limits.values())))
     _put(db, _transfer_sql, books.transfers)
     _put(db, _hold_sql, list(map(_hold_row, books.changed_holds.values())))
+    _put(db, _crossing_sql, list({(each.account, each.alert): each for each in books.crossings}.values()))
 
 
 def _put(db: SqlConnection, sql: Callable[[int], str], rows: Sequence[Sequence[Any]]) -> None:
@@ -365,6 +366,28 @@ def _hold_sql(count: int) -> str:
     columns = ", ".join(f"{c}=excluded.{c}" for c in ("state", "reason", "settled_at"))
     conflict = f"ON CONFLICT(call_id) DO UPDATE SET {columns} {_SAME_HOLD}"
     return f"INSERT INTO reservation VALUES {_rows(count, 12)} {conflict}"
+
+
+@cache
+def _crossing_sql(count: int) -> str:
+    names = AlertCrossing._fields
+    columns = ", ".join(f"{name}=excluded.{name}" for name in names[2:])
+    return (
+        f"INSERT INTO owner_alert VALUES {_rows(count, len(names))} ON CONFLICT(account, alert) DO UPDATE SET {columns}"
+    )
+
+
+def take_crossings(db: SqlConnection, limit: int) -> list[tuple[str, AlertCrossing]]:
+    """Remove the oldest crossings that nobody was notified of, within the caller's transaction, and return them.
+
+    Each comes with the SHA-256 (hex) of the token whose limits were crossed.
+    """
+    first = "SELECT account, alert FROM owner_alert ORDER BY crossed_at LIMIT ?"
+    columns = ", ".join(AlertCrossing._fields)
+    sql = f"DELETE FROM owner_alert WHERE (account, alert) IN ({first}) RETURNING {columns}"
+    taken = sorted((AlertCrossing(*row) for row in db.execute(sql, (limit,)).fetchall()), key=attrgetter("crossed_at"))
+    payer = "SELECT coalesce(successor, hash) FROM token WHERE account=?"
+    return [(db.execute(payer, (each.account,)).fetchone()[0], each) for each in taken]
 
 
 def lock_accounts(db: SqlConnection, needs: Sequence[Needs]) -> set[int] | None:

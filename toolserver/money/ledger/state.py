@@ -8,7 +8,7 @@ from toolserver.core.caller import token_hash, well_formed
 from toolserver.errors import InvalidToken, PaymentRequired, RevokedToken
 from toolserver.money.ledger.allowance import Allowance
 from toolserver.money.ledger.daily_spending import DAY_MS
-from toolserver.money.ledger.owner_limits import OwnerLimits
+from toolserver.money.ledger.owner_limits import AlertCrossing, OwnerLimits
 
 NoCharge = Literal[
     "5xx", "circuit_breaker", "schema_failure", "stale_data", "empty_result", "cancelled", "delivery_failed"
@@ -190,12 +190,13 @@ class LedgerState:
     limits: dict[int, OwnerLimits] = field(default_factory=dict)  # by account; most have none
     holds: dict[str, Hold] = field(default_factory=dict)
     causes: dict[str, LedgerTransfer] = field(default_factory=dict)
-    transfers: list[LedgerTransfer] = field(default_factory=list)  # only new ones; the five below hold changes
+    transfers: list[LedgerTransfer] = field(default_factory=list)  # only new ones; those below hold changes
     changed_tokens: dict[str, Token] = field(default_factory=dict)
     changed_accounts: dict[int, Account] = field(default_factory=dict)
     changed_holds: dict[str, Hold] = field(default_factory=dict)
     changed_allowances: dict[str, Allowance] = field(default_factory=dict)
     changed_limits: dict[int, OwnerLimits] = field(default_factory=dict)
+    crossings: list[AlertCrossing] = field(default_factory=list)  # of thresholds that owners set
 
     def find_allowance(self, key: str) -> Allowance | None:
         """Return the allowance that a key opens: none if it is the key of a token, even if an allowance has it too."""
@@ -232,6 +233,25 @@ class LedgerState:
 
     def keep_limits(self, limits: OwnerLimits) -> None:
         self.limits[limits.account] = self.changed_limits[limits.account] = limits
+
+    def find_alerts(self, account: Account, *, charged: bool) -> tuple[str, ...]:
+        """Return the thresholds of the owner that are crossed. After a charge, new crossings are noted."""
+        limits = self.limits.get(account.id)
+        if limits is None:
+            return ()
+        alerts, noted = limits.find_alerts(account.spendable, self.now), (limits.low_since, limits.alerted_day)
+        if charged:
+            self.crossings += limits.note_crossings(alerts, account.spendable, self.now)
+            if noted != (limits.low_since, limits.alerted_day):
+                self.keep_limits(limits)
+        return alerts
+
+    def rearm_alert(self, account: Account) -> None:
+        """Let the balance cross its threshold again if new credits raised it to the threshold or above."""
+        limits = self.limits.get(account.id)
+        if limits is not None and limits.low_since is not None and account.spendable >= (limits.alert_below or 0):
+            limits.low_since = None
+            self.keep_limits(limits)
 
     def draft_limits(self, account: Account) -> OwnerLimits:
         """Return the limits of an account that has none yet: no cap, and what was spent today, by the loaded holds."""

@@ -1,10 +1,11 @@
-// Shows the page of a token: balance and statement. Allowances and webhooks have their own modules.
+// Shows the page of a token: balance and statement. Limits, allowances and webhooks have their own modules.
 
 import { ageOf } from "./age.js";
 import { startAllowances } from "./allowances.js";
 import { element, find } from "./dom.js";
 import { formatNumber } from "./format.js";
 import { fetchJson, Problem, showProblem } from "./http.js";
+import { startLimits } from "./limits.js";
 import { checkReceipt, readReceipt, tellReceipt } from "./receipt_check.js";
 import { bindTokenInput, getToken, looksLikeToken, setToken } from "./token.js";
 import { drawChecks } from "./verdict.js";
@@ -18,7 +19,7 @@ const KINDS = {
 const STATES = { open: "still running", voided: "not charged", reversed: "returned later" };
 const PAGE = 20;
 const trouble = find("#trouble");
-const parts = [startAllowances(ask), startWebhooks(ask, refreshMoney)];
+const parts = [startLimits(ask), startAllowances(ask), startWebhooks(ask, refreshMoney)];
 let cursor = null;
 let keys = null;
 

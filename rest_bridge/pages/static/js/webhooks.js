@@ -8,14 +8,16 @@ import { Problem } from "./http.js";
 import { actButton, askTwice, hideSecret, showSecret } from "./secret.js";
 
 const PATH = "/api/pro/subscribe";
+const ALERTS = "credit-alerts";
 
 /** Return {load, clear} of the section. `ask` sends a request with the token; `spent` is called after an action that may cost credits. */
 export function startWebhooks(ask, spent) {
   const section = find("#webhooks");
   const [list, secret, form] = [find(".list", section), find(".secret", section), find("#new-webhook")];
-  const when = find("#webhook-when");
+  const [when, endpoint] = [find("#webhook-when"), find("#webhook-endpoint")];
 
   when.addEventListener("change", askForCondition);
+  endpoint.addEventListener("change", askForCondition);
   form.addEventListener("submit", (event) => {
     event.preventDefault();
     attempt(form, event.submitter, make);
@@ -41,8 +43,10 @@ export function startWebhooks(ask, spent) {
     askForCondition();
   }
 
-  /** Show only the fields that the chosen condition has. */
+  /** Show only the fields that the chosen condition has. Credit alerts have none. */
   function askForCondition() {
+    if (endpoint.value === ALERTS) when.value = "";
+    when.closest("p").hidden = endpoint.value === ALERTS;
     for (const [id, kinds] of [["path", ["above", "below", "changed", "any_new"]], ["level", ["above", "below"]], ["clear", ["above", "below"]]]) {
       const needed = kinds.includes(when.value);
       find(`#webhook-${id}`).closest("p").hidden = !needed;
@@ -59,7 +63,7 @@ export function startWebhooks(ask, spent) {
   }
 
   async function make() {
-    const body = { endpoint: find("#webhook-endpoint").value, webhook_url: find("#webhook-url").value, description: find("#webhook-note").value };
+    const body = { endpoint: endpoint.value, webhook_url: find("#webhook-url").value, description: find("#webhook-note").value };
     const condition = readCondition();
     if (condition) body.when = condition;
     const made = await ask(PATH, { method: "POST", body });
@@ -83,7 +87,7 @@ export function startWebhooks(ask, spent) {
     item.append(
       element("h3", {}, one.endpoint, element("span", { class: `state-word ${one.state === "active" ? "good" : "warn"}` }, state)),
       element("p", {}, element("code", { class: "breaks" }, one.webhook_url), one.description ? ` ${one.description}` : ""),
-      element("p", { class: "soft small" }, tellCondition(one.when), " · ", one.next_fire_at ? ageOf(one.next_fire_at, { before: "next " }) : "none planned", ` · ${counts}${last}`),
+      element("p", { class: "soft small" }, one.endpoint === ALERTS ? "when a threshold of the token is crossed" : tellCondition(one.when), " · ", one.next_fire_at ? ageOf(one.next_fire_at, { before: "next " }) : "none planned", ` · ${counts}${last}`),
       buttons(one, item),
       element("div", { class: "log" }),
     );
