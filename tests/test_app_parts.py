@@ -26,6 +26,7 @@ from toolserver.core.caller import Caller
 from toolserver.core.metrics import Metrics, Usage
 from toolserver.core.models import DataPoint
 from toolserver.errors import RateLimited
+from toolserver.money.purchases.demo import XPUB
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.background_tasks import open_tasks
 from toolserver.serving.money import memory_money
@@ -158,11 +159,17 @@ async def test_tools_of_allowances_are_listed_where_the_followed_ledger_has_some
 
 
 @pytest.mark.parametrize(
-    ("public_url", "x402", "listed"),
-    [(None, None, False), ("https://owner.example", None, True), (None, object(), True)],
+    ("public_url", "x402", "sells", "listed"),
+    [
+        (None, None, False, False),
+        ("https://owner.example", None, False, True),
+        (None, object(), False, True),
+        (None, None, True, True),
+    ],
 )
-async def test_top_ups_are_listed_where_this_service_or_the_owner_of_its_ledger_may_take_them(public_url, x402, listed):
-    settings = Settings(ledger=LedgerSettings(public_url=public_url))
+async def test_top_ups_are_listed_where_this_service_or_the_owner_of_its_ledger_sells(public_url, x402, sells, listed):
+    payments = {"enabled": sells, "xpub": XPUB, "rpc_urls": ["http://127.0.0.1:1/"]}
+    settings = Settings(ledger=LedgerSettings(public_url=public_url), payments=payments)
     money = replace(memory_money(ManualClock(START)), x402=x402)
     hidden = all_tools().unlist(["allowance_list"])
     names = {operation.name for operation in (await unlist_unavailable(hidden, settings, money)).listed}

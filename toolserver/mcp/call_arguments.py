@@ -17,6 +17,8 @@ from toolserver.registry.registry import Operation, Tier
 NAME = "token"
 SCHEMA = {"type": "string", "description": "Bearer token"}
 
+TAKES_TOKEN = "takes_token"
+"""The tag of a tool that can be called with a token and without one."""
 _BUY = "Buy credits: call payment_buy_credits, pay as it says, then call payment_confirm."
 NEXT: dict[str, tuple[str, str]] = {  # code of a refusal → the tool to call next, and how
     "missing_token": ("payment_buy_credits", f"{_BUY} Its token goes into the argument `token`, or into the header."),
@@ -29,11 +31,12 @@ NEXT: dict[str, tuple[str, str]] = {  # code of a refusal → the tool to call n
 def write_arguments(operation: Operation, *, token_argument: bool) -> dict[str, Any]:
     """Return the input schema for MCP: with `call` where a tool runs others, and with an optional `token` if asked to.
 
-    `token_argument` is for connections without a token header. Tools that need no token have none.
+    `token_argument` is for connections without a token header. Tools that need and take no token have none.
     """
     schema = operation.input_schema
     added = {CALL: CALL_SCHEMA} if operation.runs_tools else {}
-    if token_argument and operation.needs_token and NAME not in operation.arguments.model_fields:
+    takes_token = operation.needs_token or TAKES_TOKEN in operation.tags
+    if token_argument and takes_token and NAME not in operation.arguments.model_fields:
         added[NAME] = SCHEMA
     return {**schema, "properties": {**schema.get("properties", {}), **added}} if added else schema
 

@@ -44,6 +44,7 @@ TABLES = (
     "uncharged_call",
     *("closed_month", "removed_calls"),
     *("owner_limits", "quote_limit"),
+    "quote_topup",
 )
 """In the order of their sums. A migration that adds a table of money appends it; the file is then sealed again."""
 SIZE = 32  # bytes in a hash and in a sum

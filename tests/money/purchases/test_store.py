@@ -88,7 +88,7 @@ def credit(purchase: int = 1, usd: float = 5, *, tx: bytes = TX, token: str = TO
 
 async def test_a_quote_is_found_by_its_memo_and_by_no_other(kept):
     memo = await kept.quote(challenge="a" * 43)
-    assert await kept.store.find_purchase(memo) == (1, US, 0, 5_000_000, "a" * 43, "quoted", MS, MS + 1800_000)
+    assert await kept.store.find_purchase(memo) == (1, US, 0, 5_000_000, "a" * 43, "quoted", MS, MS + 1800_000, None)
     assert await kept.store.find_purchase(bytes([9]) * 32) is None
 
 

@@ -52,10 +52,10 @@ class Shop:
 
     async def call(self, name: str, arguments: Any = None, **caller: Any) -> Any:
         found: Outcome = await self.pipeline.call(
-            REGISTRY[name], arguments or {}, Caller(**({"client": "192.0.2.1"} | caller))
+            self.engine.registry[name], arguments or {}, Caller(**({"client": "192.0.2.1"} | caller))
         )
         answer = json.loads(found.rendered.payload)
-        Draft202012Validator(answer_schema(REGISTRY[name], full=True)).validate(answer)
+        Draft202012Validator(answer_schema(self.engine.registry[name], full=True)).validate(answer)
         return answer
 
 

@@ -74,6 +74,14 @@ class CreditSales(Protocol):
         """
         ...
 
+    async def quote_topup(self, token: str | None, amount_usd: Decimal) -> PurchaseQuote:
+        """Offer credits for an amount, on a token that there is. Raise as `quote`, and PaymentRequired."""
+        ...
+
+    async def confirm_topup(self, token: str | None, claim: Claim) -> CreditedPurchase:
+        """Credit a paid top-up of this token. Raise as `confirm`, and PaymentRequired."""
+        ...
+
     async def find_payment(self, memo: str) -> str | None:
         """Return the hash of the transaction that paid a purchase, or None if none was found or none can be.
 
@@ -104,6 +112,12 @@ class NoCreditSales:
         raise _unsold()
 
     async def confirm(self, claim: Claim) -> CreditedPurchase:
+        raise _unsold()
+
+    async def quote_topup(self, token: str | None, amount_usd: Decimal) -> PurchaseQuote:
+        raise _unsold()
+
+    async def confirm_topup(self, token: str | None, claim: Claim) -> CreditedPurchase:
         raise _unsold()
 
     async def find_payment(self, memo: str) -> str | None:

@@ -152,9 +152,16 @@ class Quotes:
         self._lately: deque[float] = deque()  # when the quotes of the last minute were made
 
     async def make(
-        self, amount_usd: Decimal, challenge: str | None = None, credits_per_day: int | None = None
+        self,
+        amount_usd: Decimal,
+        challenge: str | None = None,
+        credits_per_day: int | None = None,
+        tops_up: str | None = None,
     ) -> PurchaseQuote:
-        """Return a new quote, which is stored first. Raises InvalidArguments, ChainUnavailable, RateLimited."""
+        """Return a new quote, which is stored first. `tops_up` is the SHA-256 (hex) of the token that gets the credits.
+
+        Raises InvalidArguments, ChainUnavailable, RateLimited.
+        """
         amount = self._amount(amount_usd)
         if challenge is not None and not CHALLENGE.fullmatch(challenge):
             raise invalid("claim_challenge", "must be the SHA-256 of the verifier as 43 characters of base64url")
@@ -172,6 +179,7 @@ class Quotes:
             now * 1000,
             expires_at * 1000,
             credits_per_day,
+            tops_up,
         )
         wallet = checksum_address(await self._kept(draft))
         log.info("quote made", extra={"amount": amount, "wallet": wallet})

@@ -27,7 +27,8 @@ class AddressInUse(ToolserverError):
 class PurchaseDraft(NamedTuple):
     """A purchase that is about to be quoted. `hd_index` is None when all purchases share one address.
 
-    `credits_per_day` is the cap that the token shall have; None: no cap.
+    `credits_per_day` is the cap that the token shall have; None: no cap. `tops_up` is the token to which the purchase
+    adds credits; None: it buys a new one.
     """
 
     memo_hash: bytes
@@ -39,10 +40,11 @@ class PurchaseDraft(NamedTuple):
     created_at: int
     expires_at: int
     credits_per_day: int | None = None
+    tops_up: str | None = None
 
 
 class Purchase(NamedTuple):
-    """A purchase as it is stored."""
+    """A purchase as it is stored. `tops_up` is the token that gets the credits, as long as it is not revoked."""
 
     id: int
     address: bytes
@@ -52,10 +54,14 @@ class Purchase(NamedTuple):
     state: State
     created_at: int
     expires_at: int
+    tops_up: str | None = None
 
 
 class TransferCredit(NamedTuple):
-    """A payment to credit. `sealed` is the encrypted token, kept until `sealed_until` to answer a repeated claim."""
+    """A payment to credit, on a new token unless that `tops_up` one.
+
+    `sealed` is the encrypted token, kept until `sealed_until` to answer a repeated claim.
+    """
 
     purchase: int
     tx_hash: bytes
@@ -69,6 +75,7 @@ class TransferCredit(NamedTuple):
     sealed: bytes | None
     sealed_until: int | None
     credited_at: int
+    tops_up: bool = False
 
 
 class StoredCredit(NamedTuple):

@@ -196,6 +196,15 @@ class RemotePurchases:
         confirmed = await self._post("/api/payment/confirm", body, _Confirmed, within_s=CONFIRM_S)
         return CreditedPurchase(confirmed.token, confirmed.credits, confirmed.late)
 
+    async def quote_topup(self, token: str | None, amount_usd: Decimal) -> PurchaseQuote:
+        raise self._refuse_topup()
+
+    async def confirm_topup(self, token: str | None, claim: Claim) -> CreditedPurchase:
+        raise self._refuse_topup()
+
+    def _refuse_topup(self) -> NotFound:
+        return NotFound("A token is topped up at the service that sells credits: POST /api/payment/topup passes it on.")
+
     async def find_payment(self, memo: str) -> str | None:
         """Return None: the owner offers no search for payments."""
         return None

@@ -30,6 +30,8 @@ from toolserver.errors import (
     AlreadyCredited,
     BelowMinimum,
     ChainUnavailable,
+    InvalidToken,
+    MissingToken,
     NoMatchingTransfer,
     NotFound,
     PayerProofRequired,
@@ -117,11 +119,12 @@ class Rules:
 
 
 class _Case(NamedTuple):
-    """A well-formed claim, with the purchase that its memo names."""
+    """A well-formed claim, with the purchase that its memo names, and the token that it tops up, if it does."""
 
     claim: Claim
     tx_hash: bytes
     purchase: Purchase
+    token: str | None = None
 
 
 class _SightedPayment(NamedTuple):
@@ -141,8 +144,10 @@ class Confirmations:
         self._store, self._chain, self._clock, self._rules = store, chain, clock, rules
         self._ceilings, self._one_at_a_time = ceilings, anyio.Lock()
 
-    async def confirm(self, claim: Claim) -> CreditedPurchase:
+    async def confirm(self, claim: Claim, token: str | None = None) -> CreditedPurchase:
         """Return the token of a purchase that was paid. Token and credits are durable when this returns.
+
+        With a `token`, the purchase must be a top-up of it; without one, it must buy a new token.
 
         Raises:
             InvalidArguments: the claim is malformed.
@@ -150,7 +155,7 @@ class Confirmations:
             PaymentRefused: the payment does not count, is not final enough yet, or was credited before.
             ChainUnavailable: too few servers of the chain answer.
         """
-        case = await self._read_claim(claim)
+        case = await self._read_claim(claim, token)
         if case.purchase.state == "credited":
             return await self._give_again(case)
         sighting = await self._wait_until_settled(case)
@@ -165,7 +170,7 @@ class Confirmations:
         if await self._store.is_token_waiting(hashed):
             await self._store.forget_token(hashed)
 
-    async def _read_claim(self, claim: Claim) -> _Case:
+    async def _read_claim(self, claim: Claim, token: str | None) -> _Case:
         tx_hash = tx_hash_of(claim.tx_hash)
         if tx_hash is None:
             raise invalid("tx_hash", "must be 64 hexadecimal digits, with or without 0x")
@@ -179,7 +184,16 @@ class Confirmations:
         challenge = challenge_of(claim.verifier) if claim.verifier else ""
         if purchase.challenge is not None and not hmac.compare_digest(challenge, purchase.challenge):
             raise PayerProofRequired("The quote has a claim_challenge. Send the claim_verifier that matches it.")
-        return _Case(claim, tx_hash, purchase)
+        if token is None and purchase.tops_up is not None:
+            raise PayerProofRequired(
+                "This purchase adds credits to a token: confirm it with payment_topup (POST /api/payment/topup), with "
+                "tx_hash, nonce and that token."
+            )
+        if token is not None and token_hash(token).hex() != purchase.tops_up:
+            raise NotFound(
+                "No top-up of this token has this memo. payment_confirm confirms the purchase of a new token."
+            )
+        return _Case(claim, tx_hash, purchase, token)
 
     async def _wait_until_settled(self, case: _Case) -> _SightedPayment:
         """Return the payment once it may be credited; poll for `wait_s`. Raises PaymentRefused, ChainUnavailable."""
@@ -280,9 +294,9 @@ class Confirmations:
     async def _credit_purchase(self, case: _Case, sighting: _SightedPayment) -> CreditedPurchase:
         """Credit it in one transaction, or return what a concurrent call credited. Raises AlreadyCredited."""
         purchase, seen, policy = case.purchase, sighting.seen, self._rules.policy
-        token, now = f"svc_live_{secrets.token_hex(32)}", int(self._clock.time() * 1000)
+        token, now = case.token or f"svc_live_{secrets.token_hex(32)}", int(self._clock.time() * 1000)
         public = says_memo(seen.transaction, case.claim.memo) and purchase.challenge is None
-        asked_again = not public or await self._is_signed(case, sighting.paid)
+        asked_again = case.token is None and (not public or await self._is_signed(case, sighting.paid))
         key = sealing_key(case.claim.memo, case.tx_hash)
         credit = TransferCredit(
             purchase.id,
@@ -297,6 +311,7 @@ class Confirmations:
             encrypt_token(token, key) if asked_again else None,
             now + ASK_AGAIN_S * 1000 if asked_again else None,
             now,
+            tops_up=case.token is not None,
         )
         try:
             credits = await self._store.credit_transfer(credit)
@@ -316,7 +331,12 @@ class Confirmations:
         raise AlreadyCredited("This purchase or transaction was already credited, and its token was given out then.")
 
     def _unseal_token(self, case: _Case, before: StoredCredit) -> str | None:
-        """Return the token, or None once it has been used or its time to be given again has ended."""
+        """Return the token, or None once it has been used or its time to be given again has ended.
+
+        Who tops up a token has it.
+        """
+        if case.token is not None:
+            return case.token
         if before.sealed is None or before.used or self._clock.time() * 1000 > (before.sealed_until or 0):
             return None
         return decrypt_token(before.sealed, sealing_key(case.claim.memo, case.tx_hash))
@@ -429,12 +449,31 @@ class PurchaseService(ClosedPurchases):
     async def confirm(self, claim: Claim) -> CreditedPurchase:
         return await self._confirmations.confirm(claim)
 
+    async def quote_topup(self, token: str | None, amount_usd: Decimal) -> PurchaseQuote:
+        account = await self._find_valid(_require_token(token))
+        if account.allowance is not None:
+            raise InvalidToken("You cannot add credits to an allowance. Top up the token whose credits it spends.")
+        await self._ready()
+        return await self._quotes.make(amount_usd, tops_up=account.payer)
+
+    async def confirm_topup(self, token: str | None, claim: Claim) -> CreditedPurchase:
+        await self._find_valid(_require_token(token))
+        return await self._confirmations.confirm(claim, token)
+
     async def find_payment(self, memo: str) -> str | None:
         return await self._search.find(memo)
 
     async def balance(self, token: str) -> Balance:
         await self._confirmations.has_token(token)
         return await super().balance(token)
+
+
+def _require_token(token: str | None) -> str:
+    if token is None:
+        raise MissingToken(
+            "A transfer tops up the bearer token that is sent along; payment_buy_credits sells a new one."
+        )
+    return token
 
 
 @asynccontextmanager

@@ -154,9 +154,10 @@ class SqlPurchaseStore:
         return await self._file.read(partial(find_credit, purchase))
 
     async def credit_transfer(self, credit: TransferCredit) -> int:
-        """Turn a payment into credits on a new token, and return the number of credits.
+        """Turn a payment into credits, on a new token or on the one that the quote named, and return their number.
 
         Raises:
+            PaymentRequired: the named token was revoked since, and nothing was written.
             NotCreditable, CauseReused: nothing was written.
         """
         return await self._write(partial(credit_transfer, credit))
@@ -192,7 +193,8 @@ class SqlPurchaseStore:
     async def reverse_credit(self, tx_hash: bytes, now: int) -> CreditReversal:
         """Revoke the token of a payment that is gone, and take back its unspent credits.
 
-        Return (0, 0) if none is credited. The purchase can be credited again if the transaction comes back.
+        A token that was topped up stays valid if all of them could be taken back. Return (0, 0) if none is credited.
+        The purchase can be credited again if the transaction comes back.
         """
         return await self._write(partial(reverse_credit, tx_hash, now))
 
@@ -294,16 +296,21 @@ def set_aside(start: int, count: int, db: SqlConnection) -> int:
 def add_quote(draft: PurchaseDraft, db: SqlConnection) -> None:
     columns = "memo_hash, address, hd_index, amount, credits, challenge, created_at, expires_at"
     try:
-        db.execute(f"INSERT INTO purchase({columns}, state) VALUES(?,?,?,?,?,?,?,?,'quoted')", draft[:-1])
+        db.execute(f"INSERT INTO purchase({columns}, state) VALUES(?,?,?,?,?,?,?,?,'quoted')", draft[:-2])
     except ConstraintViolated as error:
         raise AddressInUse(f"index {draft.hd_index}") from error
     if draft.credits_per_day is not None:
         db.execute("INSERT INTO quote_limit VALUES(?,?)", (draft.memo_hash, draft.credits_per_day))
+    if draft.tops_up is not None:  # by the first token of the account, which stays if the token is replaced
+        db.execute("INSERT INTO quote_topup VALUES(?,?)", (draft.memo_hash, _find_first_token(db, draft.tops_up)))
 
 
 def find_purchase(memo_hash: bytes, db: SqlConnection) -> Purchase | None:
-    columns = "id, address, hd_index, amount, challenge, state, created_at, expires_at"
-    row = db.execute(f"SELECT {columns} FROM purchase WHERE memo_hash=?", (memo_hash,)).fetchone()
+    columns = "p.id, p.address, p.hd_index, p.amount, p.challenge, p.state, p.created_at, p.expires_at"
+    topped_up = "LEFT JOIN quote_topup q ON q.memo_hash = p.memo_hash LEFT JOIN token t ON t.hash = q.token"
+    live = "CASE WHEN t.revoked_at IS NULL THEN coalesce(t.successor, t.hash) END"
+    sql = f"SELECT {columns}, {live} FROM purchase p {topped_up} WHERE p.memo_hash=?"
+    row = db.execute(sql, (memo_hash,)).fetchone()
     return Purchase(*row) if row else None
 
 
@@ -314,13 +321,23 @@ def find_credit(purchase: int, db: SqlConnection) -> StoredCredit | None:
 
 def credit_transfer(credit: TransferCredit, db: SqlConnection) -> int:
     decision = decide_credit(credit, _load_facts(db, credit))
-    apply_operation(db, decision.mint, credit.credited_at)
-    _set_quoted_limit(db, credit)
+    if apply_operation(db, decision.mint, credit.credited_at).replayed:  # for another purchase that it paid as well
+        raise NotCreditable("credited before")
+    if credit.tops_up:
+        credit = credit._replace(token=_find_first_token(db, credit.token))
+    else:
+        _set_quoted_limit(db, credit)
     db.execute("UPDATE purchase SET state='credited' WHERE id=?", (credit.purchase,))
     _insert_credit(db, credit, decision.credits)
     for payment in decision.unapplied:
         record_unapplied(payment, db)
     return decision.credits
+
+
+def _find_first_token(db: SqlConnection, token: str) -> str:
+    """Return the SHA-256 of the first token of a token's account: rows refer to it, whichever token replaced it."""
+    first: str = db.execute("SELECT hash FROM token WHERE hash=? OR successor=?", (token, token)).fetchone()[0]
+    return first
 
 
 def _set_quoted_limit(db: SqlConnection, credit: TransferCredit) -> None:
@@ -415,7 +432,10 @@ def reverse_credit(tx_hash: bytes, now: int, db: SqlConnection) -> CreditReversa
     if row is None:
         return CreditReversal(0, 0)
     credit = _credit_of(row)
-    taken = int(apply_operation(db, TakeBack(credit.token, credit.credits, PAYMENT_UNDONE), now))
+    topup = """SELECT 1 FROM purchase p JOIN quote_topup q ON q.memo_hash = p.memo_hash
+      WHERE p.id=? AND q.token=?"""
+    spares = db.execute(topup, (credit.purchase, credit.token)).fetchone() is not None
+    taken = int(apply_operation(db, TakeBack(credit.token, credit.credits, PAYMENT_UNDONE, spares), now))
     db.execute(
         """INSERT INTO tx_reversal(chain_id, tx_hash, purchase, token, block_number, block_hash, amount, credits,
         taken_back, lost, at) VALUES(?,?,?,?,?,?,?,?,?,?,?)""",
