@@ -34,17 +34,18 @@ def json_post(answer: Answer, facts: SiteFacts, *, most_bytes: int = MOST_BYTES)
 
     async def handle(scope: Scope, receive: Receive, send_: Send) -> None:
         request_id = new_request_id()
-        status, headers = 200, [*always, h.JSON_TYPE, h.NO_STORE, (b"x-request-id", request_id.encode())]
+        status, media_type = 200, h.JSON_TYPE
+        headers = [*always, h.NO_STORE, (b"x-request-id", request_id.encode())]
         try:
             body = await read(scope, receive)
         except CallRejected as rejected:
-            status, body = rejected.status, _refusal(rejected, facts, request_id)
+            status, media_type, body = rejected.status, h.PROBLEM_TYPE, _refusal(rejected, facts, request_id)
             headers += [(name.lower().encode(), value.encode()) for name, value in rejected.headers.items()]
         except Exception:
             log.exception("a request failed", extra={"path": scope["path"], "request_id": request_id})
             failed = InternalError("Something went wrong on our side. Include the request id if you report it.")
-            status, body = 500, _refusal(failed, facts, request_id)
-        await send(send_, status, [*headers, (b"content-length", b"%d" % len(body))], body)
+            status, media_type, body = 500, h.PROBLEM_TYPE, _refusal(failed, facts, request_id)
+        await send(send_, status, [media_type, *headers, (b"content-length", b"%d" % len(body))], body)
 
     return handle
 

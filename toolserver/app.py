@@ -76,7 +76,7 @@ from toolserver.serving.data_directory import UntrustedProxyNote
 from toolserver.serving.money import MoneyParts, memory_money, open_money
 from toolserver.serving.operator_report import OperatorReport
 from toolserver.serving.packaged_texts import read_texts
-from toolserver.serving.public_facts import read_public_facts
+from toolserver.serving.public_facts import read_public_facts, read_sales
 from toolserver.serving.readiness import Readiness
 from toolserver.serving.service_status import ServiceStatus
 from toolserver.serving.webhooks import WebhookService, open_webhooks
@@ -425,13 +425,13 @@ def make_visitor_issuer(
 
 
 async def unlist_unavailable(registry: Registry, settings: Settings, money: MoneyParts) -> Registry:
-    """Return the registry without the tools of allowances or the x402 top-up where no ledger or seller offers them."""
+    """Return the registry without the tools of allowances or the top-up where no ledger or seller offers them."""
     hidden: list[str] = []
     if money.own is None:
         hidden += [operation.name for operation in registry if operation.path == TOKEN_PATH]
     if money.followed is not None and not await money.followed.keeps_allowances():
         hidden += [operation.name for operation in registry if operation.path.startswith(ALLOWANCE_PATH)]
-    if money.x402 is None and settings.ledger.public_url is None:
+    if money.x402 is None and settings.ledger.public_url is None and read_sales(settings) is None:
         hidden += [operation.name for operation in registry if operation.path == TOPUP_PATH]
     return registry.unlist(hidden)
 
@@ -612,6 +612,7 @@ def _page_handlers(service: Service) -> dict[str, Any]:
             evidence=service.money.evidence,
             x402_terms=None if service.money.x402 is None else service.money.x402.terms,
             check_token=service.money.ledger.balance,
+            identify=service.pipeline.tokens.identify_client,
             limits=service.pipeline.personal,
             addresses=service.addresses,
         )

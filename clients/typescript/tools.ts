@@ -2000,6 +2000,15 @@ export interface PaymentConfirmPayload {
   /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
+export interface PaymentTopupTransfer {
+  /** Send USDC here, in one transfer */ wallet: string;
+  /** A secret: it claims the credits for the token. Never put it on the chain */ memo: string;
+  /** The amount in 0.000001 USDC */ amount_atomic: number;
+  /** The payment for wallets (EIP-681) */ payment_uri: string;
+  /** Until when the quote holds; later payments may be refused */ expires_at: string;
+  /** Why a person would have to approve the payment; null: nobody has to */ review: string | null;
+}
+
 export interface PaymentTopupNext {
   /** Tool to call next */ tool: string;
   /** How to call it, in one sentence */ how: string;
@@ -2007,9 +2016,10 @@ export interface PaymentTopupNext {
 
 export interface PaymentTopupPayload {
   /** Bearer token with the credits, a secret: a new one, or the one sent along */ token: string;
-  /** Credits that this payment added */ credits: number;
-  /** Hash of the USDC transfer */ transaction: string;
+  /** Credits that this payment added, or that `transfer` would add */ credits: number;
+  /** Hash of the USDC transfer; null: not paid yet */ transaction: string | null;
   /** Chain of the payment, as CAIP-2 */ network: "eip155:8453";
+  /** What to pay; null once it is paid */ transfer: PaymentTopupTransfer | null;
   /** What to call with the token */ next: PaymentTopupNext;
   /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
@@ -2142,12 +2152,12 @@ export interface WebhookDeliveriesPayload {
 
 export interface WebhookListSubscriptions {
   /** The id of the subscription */ id: string;
-  /** Short name of the premium endpoint */ endpoint: string;
+  /** Short name of the premium endpoint, or credit-alerts */ endpoint: string;
   /** Address that deliveries are sent to */ webhook_url: string;
   /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
   /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
   /** When it was made */ created_at: string;
-  /** When it fires or looks next; null unless active */ next_fire_at: string | null;
+  /** When it fires or looks next; null unless active, and for credit-alerts */ next_fire_at: string | null;
   /** When your server last took a delivery; null: never */ last_delivered_at: string | null;
   /** HTTP status of the last attempt; null: there was no answer */ last_status: number | null;
   /** One word, such as timeout or http_500; null after a success */ last_error: string | null;
@@ -2167,12 +2177,12 @@ export interface WebhookListPayload {
 
 export interface WebhookResumePayload {
   /** The id of the subscription */ id: string;
-  /** Short name of the premium endpoint */ endpoint: string;
+  /** Short name of the premium endpoint, or credit-alerts */ endpoint: string;
   /** Address that deliveries are sent to */ webhook_url: string;
   /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
   /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
   /** When it was made */ created_at: string;
-  /** When it fires or looks next; null unless active */ next_fire_at: string | null;
+  /** When it fires or looks next; null unless active, and for credit-alerts */ next_fire_at: string | null;
   /** When your server last took a delivery; null: never */ last_delivered_at: string | null;
   /** HTTP status of the last attempt; null: there was no answer */ last_status: number | null;
   /** One word, such as timeout or http_500; null after a success */ last_error: string | null;
@@ -2206,12 +2216,12 @@ export interface WebhookSubscribeWhen {
 
 export interface WebhookSubscribePayload {
   /** The id of the subscription */ id: string;
-  /** Short name of the premium endpoint */ endpoint: string;
+  /** Short name of the premium endpoint, or credit-alerts */ endpoint: string;
   /** Address that deliveries are sent to */ webhook_url: string;
   /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
   /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
   /** When it was made */ created_at: string;
-  /** When it fires or looks next; null unless active */ next_fire_at: string | null;
+  /** When it fires or looks next; null unless active, and for credit-alerts */ next_fire_at: string | null;
   /** When your server last took a delivery; null: never */ last_delivered_at: string | null;
   /** HTTP status of the last attempt; null: there was no answer */ last_status: number | null;
   /** One word, such as timeout or http_500; null after a success */ last_error: string | null;
@@ -2249,12 +2259,12 @@ export interface WebhookTestPayload {
 
 export interface WebhookUnsubscribePayload {
   /** The id of the subscription */ id: string;
-  /** Short name of the premium endpoint */ endpoint: string;
+  /** Short name of the premium endpoint, or credit-alerts */ endpoint: string;
   /** Address that deliveries are sent to */ webhook_url: string;
   /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
   /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
   /** When it was made */ created_at: string;
-  /** When it fires or looks next; null unless active */ next_fire_at: string | null;
+  /** When it fires or looks next; null unless active, and for credit-alerts */ next_fire_at: string | null;
   /** When your server last took a delivery; null: never */ last_delivered_at: string | null;
   /** HTTP status of the last attempt; null: there was no answer */ last_status: number | null;
   /** One word, such as timeout or http_500; null after a success */ last_error: string | null;
@@ -2274,7 +2284,7 @@ export interface Tools {
   /** The tools of this service that answer a question, best first, with arguments and prices. Use it when no listed tool fits. Free. */ find_tools: { arguments: { /** The question, in everyday words */ q?: string | null; /** Most items */ limit?: number | null; }; payload: FindToolsPayload };
   /** Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the published day before it, and the change in percent. Use it to convert or compare currencies; not intraday. Free; fresh for 5 minutes. */ forex: { arguments: Record<string, never>; payload: ForexPayload };
   /** Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds. */ service_status: { arguments: { /** Most items */ limit?: number | null; }; payload: ServiceStatusPayload };
-  /** U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds. */ stocks: { arguments: { /** Tickers separated by commas, 1-35; default: 31 widely held ones */ symbols?: string | null; /** Most items */ limit?: number | null; }; payload: StocksPayload };
+  /** U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular shares: AAPL or Apple. Free; fresh for 15 seconds. */ stocks: { arguments: { /** Tickers or names, separated by commas, 1-35; default: 31 widely held ones */ symbols?: string | null; /** Most items */ limit?: number | null; }; payload: StocksPayload };
   /** The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds. */ tech_news: { arguments: { /** Most items */ limit?: number | null; }; payload: TechNewsPayload };
   /** Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes. */ weather: { arguments: { /** Latitude */ lat?: number | null; /** Longitude */ lon?: number | null; /** City, with state or country where several have the name */ place?: string | null; /** metric adds °C, km/h, mm */ units?: "us" | "metric" | null; }; payload: WeatherPayload };
   /** How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds. */ ai_stats: { arguments: { /** Most items */ limit?: number | null; }; payload: AiStatsPayload };
@@ -2318,7 +2328,7 @@ export interface Tools {
   /** The credits left on the bearer token that this call is made with, and when the token was issued. Costs no credits. */ payment_balance: { arguments: Record<string, never>; payload: PaymentBalancePayload };
   /** A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token. Costs no credits. */ payment_buy_credits: { arguments: { /** US dollars to convert, at most 6 decimals; 1 USD = 50 credits */ amount_usd: number; /** Optional lock: base64url SHA-256 of a claim_verifier that confirm then requires */ claim_challenge?: string | null; /** Most credits per UTC day */ credits_per_day?: number | null; }; payload: PaymentBuyCreditsPayload };
   /** Turn a payment into a bearer token with credits: call it after sending USDC to the address of a quote. Waits some seconds for the chain; on payment_pending, call it again with the same arguments. Each payment counts once. Costs no credits. */ payment_confirm: { arguments: { /** Hash of the USDC transfer on Base */ tx_hash: string; /** The memo from payment_buy_credits */ nonce: string; /** Only if the quote was asked for with claim_challenge */ claim_verifier?: string | null; /** Only if payer_proof_required asked for it */ payer_signature?: string | null; }; payload: PaymentConfirmPayload };
-  /** Credits for one signed USDC payment (x402), in one round trip: on the bearer token sent along, else on a new one. Needs an x402 wallet; without one use payment_buy_credits. Costs no credits. */ payment_topup: { arguments: { /** US dollars to convert, at most 6 decimals; 1 USD = 50 credits */ amount_usd: number; /** Only if payer_proof_required asked for it; 0x and hex digits */ payer_signature?: string | null; }; payload: PaymentTopupPayload };
+  /** Add credits to the bearer token sent along. With an x402 wallet it takes one round trip, which without a token gives a new one. By a plain transfer it takes two calls: with amount_usd for what to pay, then with tx_hash and nonce. To buy a new token by transfer use payment_buy_credits. Costs no credits. */ payment_topup: { arguments: { /** US dollars to convert, at most 6 decimals; 1 USD = 50 credits */ amount_usd?: number | null; /** Only if payer_proof_required asked for it; 0x and hex digits */ payer_signature?: string | null; /** Pay by a plain transfer of USDC; where no x402 is taken that is the only way */ by_transfer?: boolean | null; /** After a transfer, with nonce: its hash on Base */ tx_hash?: string | null; /** After a transfer: the memo of its quote */ nonce?: string | null; }; payload: PaymentTopupPayload };
   /** Everything that happened to the credits of this token, the latest first: calls with their receipts, purchases, and what was given back. Use payment_balance for the balance alone. Costs no credits. */ account_statement: { arguments: { /** Earliest time, ISO 8601, or a day (UTC) */ from?: string | null; /** First time that is left out, ISO 8601, or a day (UTC) */ to?: string | null; /** next_cursor of the page before */ cursor?: string | null; /** How many entries */ limit?: number | null; }; payload: AccountStatementPayload };
   /** A second token that spends the credits of this one, up to caps that are never crossed. Give it to an agent or a program instead of your own token. The credits stay yours until they are spent. Costs no credits. */ allowance_create: { arguments: { /** Whom or what it is for */ name: string; /** Most credits it may ever spend */ credits: number; /** Most credits per UTC day; no such cap by default */ credits_per_day?: number | null; /** When it ends, ISO 8601, within 10 years; never by default */ expires_at?: string | "never" | null; /** The only tools it may spend on; all by default */ tools?: Array<string> | null; }; payload: AllowanceCreatePayload };
   /** The allowances of this token: their caps, what each has spent in all and today, and whether they are still live. Use account_statement for the single calls. Costs no credits. */ allowance_list: { arguments: Record<string, never>; payload: AllowanceListPayload };
@@ -2330,7 +2340,7 @@ export interface Tools {
   /** The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them. Costs no credits. */ webhook_list: { arguments: Record<string, never>; payload: WebhookListPayload };
   /** Start a paused webhook subscription again, with its next slot. Safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused. Costs no credits. */ webhook_resume: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; }; payload: WebhookResumePayload };
   /** Replace the signing secret of a webhook subscription. For 24 hours deliveries carry signatures of both secrets: Standard Webhooks in one header, ours in X-Service-Signature (new) and X-Service-Signature-Previous. Costs no credits. */ webhook_rotate_secret: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; }; payload: WebhookRotateSecretPayload };
-  /** Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true. Subscribing is free, with at least 1 credit; each delivered fire costs 1 credit, and one that your server does not take costs nothing. Costs no credits. */ webhook_subscribe: { arguments: { /** Short name of a premium endpoint */ endpoint: string; /** A public https address, port 443 or 8443, that takes POST requests */ webhook_url: string; /** Query parameters of the endpoint */ params?: Record<string, unknown> | null; /** Deliver only when this happens, instead of every five minutes */ when?: WebhookSubscribeWhen | null; /** Headers to add to every delivery; kept encrypted */ headers?: Record<string, string> | null; /** A note of yours */ description?: string | null; }; payload: WebhookSubscribePayload };
+  /** Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true. Subscribing is free, with at least 1 credit; each delivered fire costs 1 credit, and one that your server does not take costs nothing. Costs no credits. */ webhook_subscribe: { arguments: { /** Short name of a premium endpoint; credit-alerts: notices of token_update's alerts, free */ endpoint: string; /** A public https address, port 443 or 8443, that takes POST requests */ webhook_url: string; /** Query parameters of the endpoint */ params?: Record<string, unknown> | null; /** Deliver only when this happens, instead of every five minutes */ when?: WebhookSubscribeWhen | null; /** Headers to add to every delivery; kept encrypted */ headers?: Record<string, string> | null; /** A note of yours */ description?: string | null; }; payload: WebhookSubscribePayload };
   /** Send one signed test delivery with `"test": true` and see how your server answers it. It carries recorded or given values, never current ones. Costs no credits. */ webhook_test: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; /** What to deliver, up to 32 KB; a recorded example by default */ data?: Record<string, unknown> | null; /** For a subscription with a condition: deliver as if it had come to this */ state?: "fired" | "cleared" | "no_data" | null; }; payload: WebhookTestPayload };
   /** Cancel a webhook subscription for good: it never fires again. Safe to repeat. Costs no credits. */ webhook_unsubscribe: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; }; payload: WebhookUnsubscribePayload };
 }

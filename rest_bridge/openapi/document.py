@@ -7,6 +7,7 @@ from typing import Any
 from rest_bridge.openapi.pages import describe_pages
 from rest_bridge.openapi.parts import FRAMES, PARAMETERS, anchor_schema, components, failure, head, headers, ref
 from rest_bridge.openapi.receipts import describe_receipt_paths, describe_stored_verdict
+from rest_bridge.openapi.visitor_tokens import describe_visitor_tokens
 from rest_bridge.openapi.webhooks import describe_deliveries
 from rest_bridge.pages.receipts import VERIFY
 from toolserver import API_VERSION
@@ -50,7 +51,11 @@ def openapi(
         "servers": [{"url": facts.url("")}],
         "externalDocs": {"url": facts.url("/docs"), "description": "Documentation for people"},
         "tags": _tags(registry),
-        "paths": {**_paths(registry, facts, examples, deprecations), **describe_pages(registry)},
+        "paths": {
+            **_paths(registry, facts, examples, deprecations),
+            **describe_pages(registry),
+            **describe_visitor_tokens(),
+        },
         **describe_deliveries(registry),
         "components": {**shared, "schemas": {**shared["schemas"], **schemas}},
         "x-license": _licence_texts(registry),

@@ -13,7 +13,7 @@ from rest_bridge.etag import etag_of, holds_etag
 from rest_bridge.pages.render import render_page
 from rest_bridge.routes import Handler
 from toolserver.calls.rate_limit import PersonalLimits
-from toolserver.core.caller import Addresses, bearer, well_formed
+from toolserver.core.caller import Addresses, Caller, bearer, well_formed
 from toolserver.errors import InvalidArguments, InvalidToken, MissingToken, NotFound
 from toolserver.money.receipts.log import HOUR_SHAPE, read_hour
 from toolserver.money.receipts.merkle import tile_at
@@ -43,6 +43,7 @@ def receipts_page(registry: Registry, facts: SiteFacts, *, guide: bool = False) 
 
 
 TokenCheck = Callable[[str], Awaitable[object]]
+Identify = Callable[[Caller], Awaitable[str]]
 
 KEY_SET, KEY = RECEIPT_KEYS, RECEIPT_KEY
 RECEIPT = "/api/receipt/"
@@ -64,12 +65,14 @@ def receipt_handlers(
     limits: PersonalLimits | None = None,
     addresses: Addresses | None = None,
     check_token: TokenCheck | None = None,
+    identify: Identify | None = None,
 ) -> dict[str, Handler]:
     """Return handlers by path. Reading receipts counts toward the limit of the payment tools; keys and tiles do not.
 
-    `check_token` raises PaymentRequired for a token that the ledger does not know.
+    `check_token` raises PaymentRequired for a token that the ledger does not know. `identify` returns the client that
+    a call counts for: the payer of a valid token, or the address.
     """
-    of = _Pages(evidence, limits, addresses or Addresses([]), check_token)
+    of = _Pages(evidence, limits, addresses or Addresses([]), check_token, identify)
     return {
         KEY_SET: of.key_set,
         KEY: of.key,
@@ -90,16 +93,20 @@ class _Pages:
         limits: PersonalLimits | None,
         addresses: Addresses,
         check_token: TokenCheck | None,
+        identify: Identify | None,
     ) -> None:
         self._evidence, self._limits, self._addresses = evidence, limits, addresses
-        self._check_token = check_token
+        self._check_token, self._identify = check_token, identify
 
-    async def _count(self, scope: Scope, request: ParsedRequest) -> None:
-        """Count a call. Raise RateLimited if it exceeds the limit."""
+    async def _count(self, scope: Scope, request: ParsedRequest, token: str | None = None) -> None:
+        """Count a call for its address, or for the payer of a valid token. Raise RateLimited over the limit."""
         if self._limits is not None:
             peer = scope.get("client") or ("unknown", 0)
             forwarded = request.forwarded.decode("latin-1") if request.forwarded else None
-            await self._limits.count(self._addresses.client(peer[0], forwarded), "receipt")
+            client = self._addresses.client(peer[0], forwarded)
+            if token is not None and self._identify is not None:
+                client = await self._identify(Caller(client, token))
+            await self._limits.count(client, "receipt")
 
     async def key_set(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Return every key that has ever signed a receipt."""
@@ -122,8 +129,8 @@ class _Pages:
 
         Any other token gets NotFound, and an unknown token is refused.
         """
-        await self._count(scope, request)
         token = bearer(request.authorization.decode("latin-1") if request.authorization else None)
+        await self._count(scope, request, token)
         if token is None:
             raise MissingToken("A receipt is shown only to the holder of the token that paid. Send that token.")
         if not well_formed(token):

@@ -30,11 +30,9 @@ def client(service: Program) -> Iterator[httpx.Client]:
 
 def test_uncommon_messages_are_limited_and_quiet(service, client):
     said = len(service.said)
-    statuses = [
-        client.post("/api/mcp", json={"jsonrpc": "2.0", "id": n, "method": f"no/such/{n}"}).status_code
-        for n in range(400)
-    ]
-    assert statuses.count(429) > 30
+    answers = [client.post("/api/mcp", json={"jsonrpc": "2.0", "id": n, "method": f"no/such/{n}"}) for n in range(400)]
+    assert [answer.json()["error"]["code"] for answer in answers].count(-32600) > 30
+    assert not {answer.status_code for answer in answers} & {401, 402, 429}
     listed = client.post("/api/mcp", json={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})
     assert listed.status_code == 200
     assert len(service.said) - said < 20_000

@@ -908,8 +908,11 @@ async def test_wrong_tool_names_are_refused_without_the_sdk_and_not_without_end(
         answers = [await post(http, asked("tools/call", {"name": "wrd", "arguments": {}})) for _ in range(260)]
 
     assert error_of(answers[0])["data"] == {"did_you_mean": ["word"]}
-    assert [answer.status_code for answer in answers] == [200] * 240 + [429] * 20
+    assert {answer.status_code for answer in answers} == {200}
+    assert [error_of(answer)["code"] for answer in answers] == [-32602] * 240 + [-32600] * 20
     refused = answers[240]
+    assert refused.json()["id"] == 1
+    assert error_of(refused)["data"] == {"retry_after_seconds": 1}
     assert error_of(refused)["message"] == "Too many uncommon messages from this address. Try again in 1 s."
     assert (error_of(refused)["code"], refused.headers["retry-after"]) == (-32600, "1")
 

@@ -63,11 +63,13 @@ async def test_prompts_and_resources_are_not_counted_as_uncommon_and_invented_me
 
         async def ask(method: str) -> int:
             message = asked(method)
-            return (await client.post("/api/mcp", json=message, headers=headers_for(message))).status_code
+            answer = await client.post("/api/mcp", json=message, headers=headers_for(message))
+            code: int = answer.json()["error"]["code"]
+            return code
 
-        assert {await ask("prompts/list") for _ in range(300)} == {200}
-        assert [await ask("no/such") for _ in range(300)].count(429) > 30
-        assert await ask("prompts/list") == 200
+        assert {await ask("prompts/list") for _ in range(300)} == {messages.METHOD_NOT_FOUND}
+        assert [await ask("no/such") for _ in range(300)].count(messages.INVALID_REQUEST) > 30
+        assert await ask("prompts/list") == messages.METHOD_NOT_FOUND
 
 
 async def test_a_secret_in_the_name_of_a_method_does_not_come_back() -> None:

@@ -27,6 +27,8 @@ async def asked(body, method="POST"):
     headers, told = dict(said[0]["headers"]), json.loads(said[1]["body"])
     assert (headers[b"cache-control"], headers[b"x-content-type-options"]) == (b"no-store", b"nosniff")
     assert told.get("request_id", headers[b"x-request-id"].decode()) == headers[b"x-request-id"].decode()
+    is_refused = said[0]["status"] != 200
+    assert headers[b"content-type"] == (b"application/problem+json" if is_refused else b"application/json")
     return said[0]["status"], told
 
 

@@ -27,6 +27,7 @@ def pages(registry, facts=FACTS, *, evidence=None, x402_terms=None, check_token=
         evidence=evidence,
         x402_terms=x402_terms,
         check_token=check_token,
+        identify=None,
         limits=limits,
         addresses=Addresses([]),
     )

@@ -1780,6 +1780,14 @@ class PaymentConfirmPayload(TypedDict):
     next: PaymentConfirmNext
     _meta: NotRequired[dict[str, Any]]
 
+class PaymentTopupTransfer(TypedDict):
+    wallet: str
+    memo: str
+    amount_atomic: int
+    payment_uri: str
+    expires_at: str
+    review: str | None
+
 class PaymentTopupNext(TypedDict):
     tool: str
     how: str
@@ -1787,8 +1795,9 @@ class PaymentTopupNext(TypedDict):
 class PaymentTopupPayload(TypedDict):
     token: str
     credits: int
-    transaction: str
+    transaction: str | None
     network: Literal["eip155:8453"]
+    transfer: PaymentTopupTransfer | None
     next: PaymentTopupNext
     _meta: NotRequired[dict[str, Any]]
 
@@ -2040,7 +2049,7 @@ class Tools:
     def service_status(self, *, limit: int | None = None) -> ToolAnswer[ServiceStatusPayload]:
         """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds."""
     def stocks(self, *, symbols: str | None = None, limit: int | None = None) -> ToolAnswer[StocksPayload]:
-        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds."""
+        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular shares: AAPL or Apple. Free; fresh for 15 seconds."""
     def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
         """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
     def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None, units: Literal["us", "metric"] | None = None) -> ToolAnswer[WeatherPayload]:
@@ -2127,8 +2136,8 @@ class Tools:
         """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token. Costs no credits."""
     def payment_confirm(self, *, tx_hash: str, nonce: str, claim_verifier: str | None = None, payer_signature: str | None = None) -> ToolAnswer[PaymentConfirmPayload]:
         """Turn a payment into a bearer token with credits: call it after sending USDC to the address of a quote. Waits some seconds for the chain; on payment_pending, call it again with the same arguments. Each payment counts once. Costs no credits."""
-    def payment_topup(self, *, amount_usd: float, payer_signature: str | None = None) -> ToolAnswer[PaymentTopupPayload]:
-        """Credits for one signed USDC payment (x402), in one round trip: on the bearer token sent along, else on a new one. Needs an x402 wallet; without one use payment_buy_credits. Costs no credits."""
+    def payment_topup(self, *, amount_usd: float | None = None, payer_signature: str | None = None, by_transfer: bool | None = None, tx_hash: str | None = None, nonce: str | None = None) -> ToolAnswer[PaymentTopupPayload]:
+        """Add credits to the bearer token sent along. With an x402 wallet it takes one round trip, which without a token gives a new one. By a plain transfer it takes two calls: with amount_usd for what to pay, then with tx_hash and nonce. To buy a new token by transfer use payment_buy_credits. Costs no credits."""
     def account_statement(self, *, from_: str | None = None, to: str | None = None, cursor: str | None = None, limit: int | None = None) -> ToolAnswer[AccountStatementPayload]:
         """Everything that happened to the credits of this token, the latest first: calls with their receipts, purchases, and what was given back. Use payment_balance for the balance alone. Costs no credits."""
     def allowance_create(self, *, name: str, credits: int, credits_per_day: int | None = None, expires_at: str | Literal["never"] | None = None, tools: list[str] | None = None) -> ToolAnswer[AllowanceCreatePayload]:
@@ -2172,7 +2181,7 @@ class AsyncTools:
     async def service_status(self, *, limit: int | None = None) -> ToolAnswer[ServiceStatusPayload]:
         """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds."""
     async def stocks(self, *, symbols: str | None = None, limit: int | None = None) -> ToolAnswer[StocksPayload]:
-        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular tickers. Free; fresh for 15 seconds."""
+        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular shares: AAPL or Apple. Free; fresh for 15 seconds."""
     async def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
         """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
     async def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None, units: Literal["us", "metric"] | None = None) -> ToolAnswer[WeatherPayload]:
@@ -2259,8 +2268,8 @@ class AsyncTools:
         """A quote for credits: the address to send USDC to on Base, and the memo that claims them. Nothing is charged until you pay. After paying, call payment_confirm with the transaction hash and the memo to get a token. Costs no credits."""
     async def payment_confirm(self, *, tx_hash: str, nonce: str, claim_verifier: str | None = None, payer_signature: str | None = None) -> ToolAnswer[PaymentConfirmPayload]:
         """Turn a payment into a bearer token with credits: call it after sending USDC to the address of a quote. Waits some seconds for the chain; on payment_pending, call it again with the same arguments. Each payment counts once. Costs no credits."""
-    async def payment_topup(self, *, amount_usd: float, payer_signature: str | None = None) -> ToolAnswer[PaymentTopupPayload]:
-        """Credits for one signed USDC payment (x402), in one round trip: on the bearer token sent along, else on a new one. Needs an x402 wallet; without one use payment_buy_credits. Costs no credits."""
+    async def payment_topup(self, *, amount_usd: float | None = None, payer_signature: str | None = None, by_transfer: bool | None = None, tx_hash: str | None = None, nonce: str | None = None) -> ToolAnswer[PaymentTopupPayload]:
+        """Add credits to the bearer token sent along. With an x402 wallet it takes one round trip, which without a token gives a new one. By a plain transfer it takes two calls: with amount_usd for what to pay, then with tx_hash and nonce. To buy a new token by transfer use payment_buy_credits. Costs no credits."""
     async def account_statement(self, *, from_: str | None = None, to: str | None = None, cursor: str | None = None, limit: int | None = None) -> ToolAnswer[AccountStatementPayload]:
         """Everything that happened to the credits of this token, the latest first: calls with their receipts, purchases, and what was given back. Use payment_balance for the balance alone. Costs no credits."""
     async def allowance_create(self, *, name: str, credits: int, credits_per_day: int | None = None, expires_at: str | Literal["never"] | None = None, tools: list[str] | None = None) -> ToolAnswer[AllowanceCreatePayload]:

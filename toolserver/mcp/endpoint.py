@@ -285,7 +285,8 @@ class McpEndpoint:
         if not verdict.allowed:
             wait = max(1, int(verdict.retry_after_s + 0.999))
             text = f"Too many uncommon messages from this address. Try again in {wait} s."
-            raise MessageRefusal(429, INVALID_REQUEST, text, headers=((b"retry-after", b"%d" % wait),))
+            data, headers = {"retry_after_seconds": wait}, ((b"retry-after", b"%d" % wait),)
+            raise MessageRefusal(200, INVALID_REQUEST, text, data=data, headers=headers)
 
     async def _hand_over(self, post: IncomingPost, choice: ToolChoice, receive: Receive) -> None:
         headers = list(post.scope["headers"])

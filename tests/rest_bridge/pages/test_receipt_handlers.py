@@ -291,3 +291,23 @@ async def test_a_receipt_is_written_in_its_own_letters(shop):
     number, _ = await shop.evidence.sign(sale)
     reply = await shop.get(RECEIPT + number, authorization=f"Bearer {RICH}")
     assert '"/api/pro/é"' in reply.body.decode()
+
+
+async def test_the_holder_of_a_token_has_a_limit_of_its_own_and_an_invented_token_counts_by_address(tmp_path, rows):
+    async def identify(caller):
+        return "payer" if caller.token == RICH else caller.client
+
+    counted = []
+
+    class Counted:
+        async def count(self, client, name):
+            counted.append(client)
+
+    shop = await Shop(tmp_path, rows, limits=Counted(), identify=identify).open()
+    await shop.get(RECEIPT + shop.id, authorization=f"Bearer {RICH}")
+    with pytest.raises(NotFound):
+        await shop.get(RECEIPT + shop.id, authorization=f"Bearer {POOR}")
+    with pytest.raises(MissingToken):
+        await shop.get(RECEIPT + shop.id)
+    await shop.get(VERIFY, f"id={shop.id}", authorization=f"Bearer {RICH}")
+    assert counted == ["payer", "192.0.2.1", "192.0.2.1", "192.0.2.1"]

@@ -331,12 +331,9 @@ class Confirmations:
         raise AlreadyCredited("This purchase or transaction was already credited, and its token was given out then.")
 
     def _unseal_token(self, case: _Case, before: StoredCredit) -> str | None:
-        """Return the token, or None once it has been used or its time to be given again has ended.
-
-        Who tops up a token has it.
-        """
+        """Return the token, or None once it has been used or its time to be given again has ended."""
         if case.token is not None:
-            return case.token
+            return case.token  # who tops it up has it
         if before.sealed is None or before.used or self._clock.time() * 1000 > (before.sealed_until or 0):
             return None
         return decrypt_token(before.sealed, sealing_key(case.claim.memo, case.tx_hash))
@@ -412,7 +409,9 @@ class ClosedPurchases(NoCreditSales):
             return False
         return await self._reissues.cancel_own(account.payer)
 
-    async def _find_valid(self, token: str) -> AccountStanding:
+    async def _find_valid(self, token: str | None) -> AccountStanding:
+        if token is None:
+            raise MissingToken("A transfer tops up the token that is sent along; payment_buy_credits sells a new one.")
         account = await self._ledger.standing(token)
         if account.revoked is not None:
             raise RevokedToken(f"The {'token' if account.allowance is None else 'allowance'} was revoked or expired.")
@@ -450,14 +449,14 @@ class PurchaseService(ClosedPurchases):
         return await self._confirmations.confirm(claim)
 
     async def quote_topup(self, token: str | None, amount_usd: Decimal) -> PurchaseQuote:
-        account = await self._find_valid(_require_token(token))
+        account = await self._find_valid(token)
         if account.allowance is not None:
             raise InvalidToken("You cannot add credits to an allowance. Top up the token whose credits it spends.")
         await self._ready()
         return await self._quotes.make(amount_usd, tops_up=account.payer)
 
     async def confirm_topup(self, token: str | None, claim: Claim) -> CreditedPurchase:
-        await self._find_valid(_require_token(token))
+        await self._find_valid(token)
         return await self._confirmations.confirm(claim, token)
 
     async def find_payment(self, memo: str) -> str | None:
@@ -466,14 +465,6 @@ class PurchaseService(ClosedPurchases):
     async def balance(self, token: str) -> Balance:
         await self._confirmations.has_token(token)
         return await super().balance(token)
-
-
-def _require_token(token: str | None) -> str:
-    if token is None:
-        raise MissingToken(
-            "A transfer tops up the bearer token that is sent along; payment_buy_credits sells a new one."
-        )
-    return token
 
 
 @asynccontextmanager
