@@ -32,8 +32,10 @@ _WINDSURF = "~/.codeium/windsurf/mcp_config.json"
 _ZED = "~/.config/zed/settings.json"
 _OPENCODE = "~/.config/opencode/opencode.json"
 _SHELL = "run in a shell"
-_CONNECTORS = "Settings, Connectors, Add custom connector (the address must be reachable from the internet; no token)"
-_SIGN_IN = "Settings, Connectors, Add custom connector (reachable from the internet; you sign in and set a limit)"
+_CLAUDE_CONNECTORS = "Settings, Connectors, Add custom connector"
+_CHATGPT_APPS = "Settings, Apps, Create app, with Developer mode on in its advanced settings"
+_OPEN = " (the address must be reachable from the internet; no token)"
+_SIGNED = " (reachable from the internet; you sign in and set a limit)"
 
 
 def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
@@ -52,8 +54,11 @@ def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
     return (
         Snippet("Claude Code", "http", _SHELL, _shell({"type": "http", **remote(_FROM_SHELL, all_tools=True)})),
         Snippet("Claude Code", "stdio", _SHELL, _shell({"type": "stdio", **local(_FROM_SHELL, all_tools=True)})),
-        _connector("Claude Desktop", facts),
-        Snippet("Claude Desktop", "stdio", "claude_desktop_config.json", _file("mcpServers", local(None))),
+        _connector("Claude Desktop", _CLAUDE_CONNECTORS, facts),
+        Snippet(
+            "Claude Desktop", "stdio", "claude_desktop_config.json", _file("mcpServers", local(None, all_tools=True))
+        ),
+        _connector("ChatGPT", _CHATGPT_APPS, facts),
         Snippet("Cursor", "http", _CURSOR, _file("mcpServers", remote(_FROM_CURSOR)), _cursor_link(remote(None))),
         Snippet("Cursor", "stdio", _CURSOR, _file("mcpServers", local(_FROM_CURSOR)), _cursor_link(local(None))),
         _vscode("http", remote(_ASKED), remote(None), token),
@@ -73,11 +78,11 @@ def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
     )
 
 
-def _connector(host: str, facts: SiteFacts) -> Snippet:
-    """Return the snippet for hosts that send no token: the address where they sign in, if they can."""
+def _connector(host: str, where: str, facts: SiteFacts) -> Snippet:
+    """Return the snippet for hosts that send no token and search tools: the address where they sign in, if they can."""
     if facts.oauth:
-        return Snippet(host, "http", _SIGN_IN, facts.url(SIGN_IN))
-    return Snippet(host, "http", _CONNECTORS, facts.url("/api/mcp"))
+        return Snippet(host, "http", where + _SIGNED, facts.url(SIGN_IN) + ALL)
+    return Snippet(host, "http", where + _OPEN, facts.url("/api/mcp") + ALL)
 
 
 def _remote(key: str, facts: SiteFacts, token: str | None, query: str) -> Config:

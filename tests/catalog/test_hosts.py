@@ -17,7 +17,8 @@ from toolserver.core.caller import bearer
 from toolserver.registry.site_facts import SiteFacts
 
 MCP = "https://data.example/api/mcp"
-DEFERRING = ("Claude Code", "Codex")  # they show a model the tools that it searched for
+DEFERRING = ("Claude Code", "Claude Desktop", "Codex")  # they show a model the tools that it searched for
+CONNECTORS = ("Claude Desktop", "ChatGPT")  # over HTTP they take an address alone
 MEMBER = {"VS Code": "servers", "Zed": "context_servers", "OpenCode": "mcp"}
 
 with_and_without_token = pytest.mark.parametrize("token", [True, False])
@@ -43,7 +44,7 @@ def started(entry):
 
 
 def test_every_host_has_a_snippet_for_both_transports():
-    listed = [(s.host, s.transport) for s in snippets(FACTS)]
+    listed = [(s.host, s.transport) for s in snippets(FACTS) if s.host != "ChatGPT"]  # which starts no programs
     hosts = ("Claude Code", "Claude Desktop", "Cursor", "VS Code", "Gemini CLI", "Codex", "Goose", "Windsurf", "Zed")
     hosts = (*hosts, "OpenCode")
     assert listed == [(host, transport) for host in hosts for transport in ("http", "stdio")]
@@ -52,7 +53,7 @@ def test_every_host_has_a_snippet_for_both_transports():
 @with_and_without_token
 def test_remote_entries_lead_to_the_mcp_address(token):
     for snippet in snippets(FACTS, token=token):
-        if snippet.transport == "http" and snippet.host != "Claude Desktop":
+        if snippet.transport == "http" and snippet.host not in CONNECTORS:
             entry = server(snippet)
             (address,) = (entry[key] for key in ("url", "httpUrl", "serverUrl", "uri") if key in entry)
             assert address == MCP + ("?toolset=all" if snippet.host in DEFERRING else "")
@@ -73,7 +74,7 @@ def test_local_entries_start_the_installed_server_on_stdio(token):
 
 
 def test_a_token_is_sent_as_a_bearer_from_where_the_host_finds_it():
-    listed = {s.host: s for s in snippets(FACTS, token=True) if s.transport == "http" and s.host != "Claude Desktop"}
+    listed = {s.host: s for s in snippets(FACTS, token=True) if s.transport == "http" and s.host not in CONNECTORS}
     headers = {host: server(snippet).get("headers", {}).get("Authorization") for host, snippet in listed.items()}
     assert headers == {
         "Claude Code": "Bearer ${TOOLSERVER_TOKEN:-}",
@@ -95,7 +96,7 @@ def test_a_token_is_sent_as_a_bearer_from_where_the_host_finds_it():
 def test_no_snippet_or_link_holds_a_token_or_a_placeholder_that_counts_as_one(token):
     for snippet in snippets(FACTS, token=token):
         assert "svc_live" not in snippet.text.replace("Token (svc_live_…)", "")
-        if snippet.host != "Claude Desktop" and snippet.transport == "http":
+        if snippet.host not in CONNECTORS and snippet.transport == "http":
             assert bearer(server(snippet).get("headers", {}).get("Authorization")) is None
         linked = unquote(snippet.link or "")
         config = parse_qs(urlsplit(snippet.link or "").query).get("config", [""])[0]
@@ -127,8 +128,9 @@ def test_read_on_the_machine_itself_local_entries_have_the_path_of_the_program(a
 
 
 def test_a_connector_signs_in_where_that_is_possible():
-    listed = [snippets(facts) for facts in (FACTS, replace(FACTS, oauth=True))]
-    open_, signed = (s for each in listed for s in each if (s.host, s.transport) == ("Claude Desktop", "http"))
-    assert open_.text == MCP
-    assert signed.text == f"{MCP}/auth"
-    assert "sign in" in signed.where
+    for host in CONNECTORS:
+        listed = [snippets(facts) for facts in (FACTS, replace(FACTS, oauth=True))]
+        open_, signed = (s for each in listed for s in each if (s.host, s.transport) == (host, "http"))
+        assert open_.text == f"{MCP}?toolset=all"
+        assert signed.text == f"{MCP}/auth?toolset=all"
+        assert "sign in" in signed.where

@@ -24,7 +24,7 @@ async def test_the_service_is_loaded_when_the_conversation_needs_it(monkeypatch)
     monkeypatch.setattr("toolserver.cli.local_service.open_conversation", open_conversation)
     load = make_load({"data_dir": "data"}, toolset="core", tools=None, server=None)
     assert opened == []
-    async with load() as conversation:
+    async with load("t") as conversation:
         assert conversation == "conversation"
     assert opened == [({"data_dir": "data"}, "core", None, True)]
 
@@ -32,11 +32,25 @@ async def test_the_service_is_loaded_when_the_conversation_needs_it(monkeypatch)
 async def test_a_bridge_is_opened_to_the_server_with_the_choice_of_tools(tmp_path):
     flags, url = {"data_dir": tmp_path}, "https://data.example"
     for tools, path in ((None, "api/mcp?toolset=all"), (["forex", "gas"], "api/mcp?tools=forex%2Cgas")):
-        async with make_load(flags, toolset="all", tools=tools, server=url)() as bridge:
+        async with make_load(flags, toolset="all", tools=tools, server=url)("t") as bridge:
             assert bridge.path == path
     short = make_load(flags, toolset="core", tools=None, server=url, output_schema=False)
-    async with short() as bridge:
+    async with short("t") as bridge:
         assert bridge.path == "api/mcp?toolset=core&output_schema=off"
+
+
+async def test_hosts_that_search_tools_are_offered_all_of_them_unless_told_otherwise(tmp_path):
+    flags, url = {"data_dir": tmp_path}, "https://data.example"
+    for client, toolset, tools, query in (
+        ("claude-code", None, None, "?toolset=all"),
+        ("codex-mcp-client", None, None, "?toolset=all"),
+        ("claude-code", "core", None, "?toolset=core"),
+        ("claude-code", None, ["forex"], "?tools=forex"),
+        ("cursor-vscode", None, None, ""),
+        ("", None, None, ""),
+    ):
+        async with make_load(flags, toolset=toolset, tools=tools, server=url)(client) as bridge:
+            assert bridge.path == f"api/mcp{query}"
 
 
 def test_importing_the_verb_imports_neither_the_service_nor_the_settings():

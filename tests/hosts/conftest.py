@@ -56,10 +56,11 @@ def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
 
 
 def door_to(program: Program, transport: str, *, whole: bool = False) -> Door:
-    """Return how a host reaches a program: with the core of the tools listed, or the whole."""
+    """Return how a host reaches a program. An address lists the core of the tools, or the `whole`; over a bridge the
+    program offers what suits the name of the host.
+    """
     if transport == "bridge":
-        more = ("--toolset", "all") if whole else ()
-        return Door(transport, command=(str(TOOLSERVER), "stdio", "--server", program.url, *more))
+        return Door(transport, command=(str(TOOLSERVER), "stdio", "--server", program.url))
     address = program.ready["mcp_url"] + ("/auth" if transport == "oauth" else "")
     return Door(transport, url=address + ("?toolset=all" if whole else ""), token=program.ready["token"])
 

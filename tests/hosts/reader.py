@@ -23,6 +23,8 @@ HAS_A_PRICE = re.compile(r"costs \d+ credits?", re.IGNORECASE)
 CODE = re.compile(r"\b(?=\w*\d)[\w-]{20,}\b")
 NOT_TO_GUESS = re.compile(r"token|only if|signature|ISO 8601|cursor|optional lock|question", re.IGNORECASE)
 """Descriptions of arguments that no name in a sentence stands for."""
+FROM_ANSWER = re.compile(r"\bfrom \w+_\w+")
+"""So a description says that the answer of another tool has the value."""
 FEWEST = 20  # tools, in how rare a word counts as: of five that a search has found, each word is in few
 FITS = 0.3  # of what a sentence says, as little as a listed tool must have in its words
 TRIES = 4  # of one call that is refused
@@ -150,16 +152,18 @@ def fill(schema: Json, turn: Turn) -> Json:
     arguments: Json = {}
     names, codes = proper_names(turn.sentence), CODE.findall(turn.sentence)
     for name, shape in (schema.get("properties") or {}).items():
+        is_answered = FROM_ANSWER.search(shape.get("description", "")) is not None
         value: Any = None
         if "enum" in shape:
             value = choose_value(turn.sentence, shape)
         elif shape.get("type") in ("number", "integer"):
             value = find_number(turn.sentence, name, shape, name in required)
         elif shape.get("type") == "string" and name in required:
-            value = next(iter(codes), None) or remember(name, turn) or remember_described(shape, turn)
+            said, answered = next(iter(codes), None), remember(name, turn) or remember_described(shape, turn)
+            value = answered or said if is_answered else said or answered
             codes = [code for code in codes if code != value]
         elif shape.get("type") == "string":
-            value = remember(name, turn) or next((one for one in names if is_meant(one, shape)), None)
+            value = next((one for one in names if is_meant(one, shape)), None) or remember_code(name, turn)
             names = [one for one in names if one != value]
         if value is not None:
             arguments[name] = value
@@ -181,6 +185,12 @@ def remember(name: str, turn: Turn) -> str | None:
             if isinstance(one.get(name), str):
                 return str(one[name])
     return None
+
+
+def remember_code(name: str, turn: Turn) -> str | None:
+    """Return what an earlier answer calls by the name of an argument, if nobody says such a thing: a token, an id."""
+    value = remember(name, turn)
+    return value if value and CODE.fullmatch(value) else None
 
 
 def remember_described(shape: Json, turn: Turn) -> str | None:

@@ -54,8 +54,21 @@ def test_what_an_earlier_result_names_is_remembered() -> None:
     assert play("Buy 5 dollars of credits.", quote, f"I have sent the payment {PAID}: confirm it.") == Call(
         "x__confirm", {"hash": PAID, "nonce": "memo_12ab"}
     )
-    confirmed = Result(Call("x__confirm", {}), '{"token": "svc_1", "credits": 250}')
-    assert play("Confirm it.", confirmed, "Give me the briefing.") == Call("x__premium", {"token": "svc_1"})
+    token = f"svc_live_{'1a' * 32}"
+    confirmed = Result(Call("x__confirm", {}), json.dumps({"token": token, "place": "Paris", "credits": 250}))
+    assert play("Confirm it.", confirmed, "Give me the briefing.") == Call("x__premium", {"token": token})
+    hidden = Result(Call("x__confirm", {}), '{"token": "kept for you", "credits": 250}')
+    assert play("Confirm it.", hidden, "Give me the briefing.") == Call("x__premium", {})
+    assert play("Confirm it.", confirmed, "What is the weather?") == Call("x__weather", {})
+
+
+def test_what_the_user_says_and_what_an_answer_has_are_kept_apart_in_any_order_of_the_arguments() -> None:
+    described = {"memo": NONCE | {"description": "The memo from buy_credits"}, "tx": HASH}
+    sorted_by_a_host = tool("confirm", "Confirm a payment.", ("tx", "memo"), **described)
+    quote = Result(Call("x__buy_credits", {"usd": 5}), '{"wallet": "0x1", "memo": "memo_12ab"}')
+    assert play("Buy it.", quote, f"I paid {PAID}: confirm it.", tools=[sorted_by_a_host]) == Call(
+        "x__confirm", {"memo": "memo_12ab", "tx": PAID}
+    )
 
 
 def test_the_search_of_the_host_is_asked_in_the_words_of_the_user() -> None:

@@ -19,7 +19,7 @@ CHOSEN: dict[str, Any] = {}
 
 
 @asynccontextmanager
-async def load() -> AsyncIterator[Conversation]:
+async def load(client: str) -> AsyncIterator[Conversation]:
     from tests.mcp.service import running
     from toolserver.core.caller import Caller
     from toolserver.mcp.stdio_session import open_session

@@ -25,7 +25,7 @@ from tests.requirements import proves
 from tests.size import a_share
 from toolserver.mcp import messages as wire
 from toolserver.mcp import stdio
-from toolserver.mcp.stdio import CHUNK, LINE_LIMIT, SLICE, Stdio, claim_stdio, read_lines, write_all
+from toolserver.mcp.stdio import CHUNK, LINE_LIMIT, SLICE, Conversation, Stdio, claim_stdio, read_lines, write_all
 
 ROOT = Path(__file__).resolve().parents[2]
 HELLO = asked(
@@ -350,6 +350,31 @@ async def test_a_conversation_in_this_process() -> None:
             os.close(descriptor)
 
     assert sorted(answer["id"] or 0 for answer in answers) == [0, 1, 2, 3, 4, 5, 6]
+
+
+async def test_the_conversation_is_opened_for_the_client_that_the_first_message_names() -> None:
+    opened = []
+
+    @asynccontextmanager
+    async def load_for(client: str) -> AsyncIterator[Conversation]:
+        opened.append(client)
+        async with load(client) as conversation:
+            yield conversation
+
+    modern = asked("tools/list", modern=True)
+    modern["params"]["_meta"][wire.CLIENT_KEY] = {"name": "of today", "version": "1"}
+    for first in (HELLO, modern, asked("tools/list"), asked("tools/list", modern=True)):
+        (their_in, our_out), (our_in, their_out) = os.pipe(), os.pipe()
+        os.write(their_out, json.dumps(first).encode() + b"\n" + json.dumps(HELLO).encode() + b"\n")
+        os.close(their_out)
+        try:
+            with anyio.fail_after(20):
+                await Stdio(load_for, source=our_in, sink=our_out).run()
+        finally:
+            for descriptor in (their_in, our_out, our_in):
+                os.close(descriptor)
+
+    assert opened == ["t", "of today", "", ""]
 
 
 @pytest.mark.slow("it starts a program for each case")

@@ -127,7 +127,7 @@ HOSTS: Mapping[str, Host] = {
         shape=_as_opencode,
     ),
 }
-DEFERRING = ("claude-code", "codex")
+DEFERRING = ("claude-code", "claude-desktop", "codex")
 """Hosts that show a model the tools that it searched for: they are offered all tools unless told otherwise."""
 
 _host_argument = click.argument("host", type=click.Choice(sorted(HOSTS)))

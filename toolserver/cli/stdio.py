@@ -11,9 +11,16 @@ import click
 from toolserver.cli.options import TOOLSETS, data_dir_option, server_option
 from toolserver.mcp.stdio import Conversation, Load, serve_stdio
 
+SEARCHING_CLIENTS = frozenset({"claude-code", "claude-ai", "codex-mcp-client"})
+"""What Claude Code, Claude Desktop and Codex call themselves. They show a model the tools that it searched for."""
+
 
 @click.command()
-@click.option("--toolset", type=TOOLSETS, help="Which tools to offer [core is listed, and every tool can be called]")
+@click.option(
+    "--toolset",
+    type=TOOLSETS,
+    help="Which tools to offer [every tool can be called; listed is the core, and all to hosts that search tools]",
+)
 @click.option("--tools", help="Tool names separated by commas, instead of a toolset")
 @click.option(
     "--output-schema",
@@ -48,21 +55,25 @@ def make_load(
 ) -> Load:
     """Return what opens the conversation: with the service in this process, or with the service at `server`.
 
+    Where nothing is chosen, hosts that search tools are offered all of them.
+
     Nothing is imported and no setting is read before the conversation is opened. `initialize` is answered before that.
     """
 
     @asynccontextmanager
-    async def load_service() -> AsyncIterator[Conversation]:
+    async def load_service(client: str) -> AsyncIterator[Conversation]:
         from toolserver.cli.local_service import open_conversation
 
-        async with open_conversation(flags, toolset=toolset, tools=tools, output_schema=output_schema) as session:
+        offered = toolset or choose_toolset(client, tools)
+        async with open_conversation(flags, toolset=offered, tools=tools, output_schema=output_schema) as session:
             yield session
 
     @asynccontextmanager
-    async def load_bridge() -> AsyncIterator[Conversation]:
+    async def load_bridge(client: str) -> AsyncIterator[Conversation]:
         from toolserver.cli.bridge import open_bridge
 
-        named = {"tools": ",".join(tools) if tools else None, "toolset": None if tools else toolset}
+        offered = toolset or choose_toolset(client, tools)
+        named = {"tools": ",".join(tools) if tools else None, "toolset": None if tools else offered}
         selection = {name: value for name, value in named.items() if value is not None}
         if not output_schema:
             selection["output_schema"] = "off"
@@ -70,3 +81,8 @@ def make_load(
             yield bridge
 
     return load_service if server is None else load_bridge
+
+
+def choose_toolset(client: str, tools: list[str] | None) -> str | None:
+    """Return the toolset for a client that chose none: None, unless it searches tools and named none."""
+    return "all" if client in SEARCHING_CLIENTS and not tools else None

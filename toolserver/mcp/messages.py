@@ -181,6 +181,16 @@ def is_modern_message(message: Message) -> bool | None:
     return True if meta.version == MODERN and meta.capabilities is not UNSET else None
 
 
+def client_of(message: Message | None) -> str:
+    """Return what the client of a message calls itself, in both eras; an empty string where it does not say."""
+    if message is None:
+        return ""
+    client = message.params.clientInfo
+    if client is UNSET and message.params.meta is not UNSET:
+        client = message.params.meta.client or UNSET
+    return "" if client is UNSET else client.name
+
+
 def failure(value: Id | None, code: int, message: str, data: Any = None) -> bytes:
     """Return a JSON-RPC error."""
     error = {"code": code, "message": message} | ({} if data is None else {"data": data})

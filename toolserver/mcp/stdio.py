@@ -107,8 +107,8 @@ class Conversation(Protocol):
         """Return the answer to a message; None if it needs no answer."""
 
 
-Load = Callable[[], AbstractAsyncContextManager[Conversation]]
-"""Opens the conversation that answers."""
+Load = Callable[[str], AbstractAsyncContextManager[Conversation]]
+"""Opens the conversation that answers a client of this name, as its first message says it."""
 
 BOM = b"\xef\xbb\xbf"  # some programs and shells of Windows begin what they write with it
 LINE_LIMIT = 4 * 1024 * 1024
@@ -136,6 +136,7 @@ class Stdio:
         self._awake, self._loaded, self._over, self._closed = (anyio.Event() for _ in range(4))
         self._writing, self._places = anyio.Lock(), anyio.Semaphore(AT_ONCE)
         self._running: dict[Id, anyio.CancelScope] = {}
+        self._client = ""
         self._conversation: Conversation | None = None
         self._failure: Exception | None = None
 
@@ -166,7 +167,7 @@ class Stdio:
         await self._awake.wait()
         try:
             if not self._over.is_set():
-                async with self._load() as self._conversation:
+                async with self._load(self._client) as self._conversation:
                     self._loaded.set()
                     await self._over.wait()
         except Exception as error:
@@ -193,6 +194,8 @@ class Stdio:
     async def _take(self, line: bytes, calls: TaskGroup) -> None:
         """Answer messages that need no service at once, and start a task for each of the others."""
         message = messages.read_message(line)
+        if not self._awake.is_set():
+            self._client = messages.client_of(message)
         if message is not None and message.id is UNSET:
             if message.method == "notifications/cancelled" and message.params.requestId is not None:
                 self._cancel(message.params.requestId)
