@@ -38,7 +38,9 @@ LONG = {"earthquake", "climate/earthquakes", "climate/weather-alerts", "harnesse
 
 OF_ITSELF = {"health", "ai-stats", "find-tools"}  # nothing that the world could say
 CALLS = [(name, query) for name, row in ENDPOINTS.items() for query in dict.fromkeys(("", row.example, *row.good))]
-FEWER = {"climate/weather-alerts": "limit=30"}  # a page of fifty may be cut by its tokens
+FEWER = {
+    "climate/weather-alerts": "limit=30"
+}  # a page of fifty may be cut by its tokens
 
 
 @pytest.fixture(scope="module")
