@@ -68,13 +68,17 @@ class Reader:
         """The tools of the server, as far as the host shows them."""
         return [tool for tool in turn.tools if (tool.namespace or tool.name).startswith(self.of_server)]
 
+    def _own_name(self, tool: ShownTool) -> str:
+        """The name that the server gave a tool, without what the host puts before it."""
+        return next((tool.name.removeprefix(one) for one in self.of_server if tool.name.startswith(one)), tool.name)
+
     def _named(self, turn: Turn, name: str) -> ShownTool | None:
         return next((tool for tool in self._tools(turn) if tool.name == name), None)
 
     def _begin(self, turn: Turn) -> Call | str:
         search = next((tool for tool in turn.tools if tool.name in SEARCHES), None)
         if search:
-            return Call(search.name, {search.schema["required"][0]: turn.sentence})
+            return Call(search.name, {search.schema["required"][0]: keywords(turn.sentence)})
         return self._choose(turn) or "I see no tool for that."
 
     def _choose(self, turn: Turn) -> Call | None:
@@ -100,7 +104,7 @@ class Reader:
         if after is None:
             return None
         name = after[1] or after[2]
-        shown = next((one for one in self._tools(turn) if one.name.endswith(name)), None)
+        shown = next((one for one in self._tools(turn) if self._own_name(one) == name), None)
         if shown is not None:
             return Call(shown.name, fill(shown.schema, turn), shown.namespace)
         search = next((one for one in turn.tools if one.name in SEARCHES), None)
@@ -112,7 +116,7 @@ class Reader:
         if found is None:
             return None
         arguments = fill(found["input_schema"], turn)
-        tool = next((tool for tool in self._tools(turn) if tool.name.endswith(found["name"])), None)
+        tool = next((tool for tool in self._tools(turn) if self._own_name(tool) == found["name"]), None)
         if tool is not None:
             return Call(tool.name, arguments, tool.namespace)
         return Call(result.call.name, {"call": {"name": found["name"], "arguments": arguments}}, result.call.namespace)
@@ -121,7 +125,12 @@ class Reader:
 def words_of(text: str) -> list[str]:
     """The words that say something, without endings."""
     words = re.findall(r"[a-z0-9]+", text.lower().replace("_", " "))
-    return [re.sub(r"(?<=\w{3})(ies|es|s|ing|ed)$", "", word) for word in words if word not in NO_WORDS]
+    return [re.sub(r"(?<=\w{3})(ies|es|s|ing|ed|e)$", "", word) for word in words if word not in NO_WORDS]
+
+
+def keywords(sentence: str) -> str:
+    """Return the words of a sentence that say something, as models send them to the searches of their hosts."""
+    return " ".join(word for word in re.findall(r"[\w.$-]*\w", sentence) if word.lower() not in NO_WORDS)
 
 
 def score(sentence: str, tools: Iterable[ShownTool]) -> dict[str, float]:
@@ -265,7 +274,8 @@ def follow(problem: Json, tool: ShownTool, call: Call) -> Call | None:
     """Return the call that a refusal asks for, or None if it asks for none that the model can make."""
     if problem["error"] == "invalid_arguments":
         wrong = next(iter(problem.get("errors") or ()), {}).get("loc")
-        meant = next(iter(problem.get("did_you_mean") or ()), None)
+        sent = set(words_of(str(call.arguments.get(wrong, ""))))
+        meant = next((one for one in problem.get("did_you_mean") or () if sent & set(words_of(one))), None)
         if wrong in call.arguments and "leave this argument out" in str(problem.get("detail")):
             arguments = {name: value for name, value in call.arguments.items() if name != wrong}
             return Call(call.name, arguments, call.namespace)

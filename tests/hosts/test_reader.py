@@ -71,11 +71,11 @@ def test_what_the_user_says_and_what_an_answer_has_are_kept_apart_in_any_order_o
     )
 
 
-def test_the_search_of_the_host_is_asked_in_the_words_of_the_user() -> None:
+def test_the_search_of_the_host_is_asked_in_the_words_of_the_user_that_say_something() -> None:
     search = ShownTool("ToolSearch", "Finds tools", {"required": ["query"]})
     sentence = "What is the price of a share?"
-    assert play(sentence, tools=[search]) == Call("ToolSearch", {"query": sentence})
-    found = Result(Call("ToolSearch", {"query": sentence}), "x__stocks")
+    assert play(sentence, tools=[search]) == Call("ToolSearch", {"query": "price share"})
+    found = Result(Call("ToolSearch", {"query": "price share"}), "x__stocks")
     assert play(sentence, found, tools=[search, *TOOLS]) == Call("x__stocks", {})
 
 
@@ -84,6 +84,8 @@ def test_where_no_listed_tool_fits_the_server_is_asked_for_one_and_runs_it() -> 
     assert play(sentence, tools=[*TOOLS, FIND]) == Call("x__find", {"q": sentence})
     tools = [{"name": "volcanoes", "input_schema": {"type": "object", "properties": {}}}]
     found = Result(Call("x__find", {"q": sentence}), json.dumps({"data": {"tools": tools}}))
+    longer = tool("all_volcanoes", "Volcanoes.")
+    assert play(sentence, found, tools=[*TOOLS, longer, FIND]) == play(sentence, found, tools=[*TOOLS, FIND])
     assert play(sentence, found, tools=[*TOOLS, FIND]) == Call(
         "x__find", {"call": {"name": "volcanoes", "arguments": {}}}
     )
@@ -100,6 +102,8 @@ def test_a_refusal_is_followed_where_it_says_what_to_send() -> None:
     problem = {"error": "invalid_arguments", "errors": [{"loc": "place"}], "did_you_mean": ["Springfield, IL"]}
     refusal = Result(call, f"Error of the host: {json.dumps({'text': json.dumps(problem)})}")
     assert play("Weather in Springfield?", refusal) == Call("x__weather", {"place": "Springfield, IL"})
+    other = Result(call, json.dumps(problem | {"did_you_mean": ["Summerfield"]}))
+    assert play("Weather in Springfield?", other) == other.text
     hidden = Result(call, "the tool has failed")
     assert play("Weather in Springfield?", hidden) == "the tool has failed"
 

@@ -36,6 +36,9 @@ OURS_S = {"gas": 15, "model-hub-trending": 600, "chain-network": 30}  # where th
 LONG = {"earthquake", "climate/earthquakes", "climate/weather-alerts", "harnesses"}
 """Endpoints whose lists are cut when there is much: that is all that they may warn of when all is well."""
 
+SHOWN_CHARS, MOST_CHARS = 50_000, 500_000
+"""What Claude Code shows its model of a result, and how much of it a tool can ask for with `maxResultSizeChars`."""
+
 OF_ITSELF = {"health", "ai-stats", "find-tools"}  # nothing that the world could say
 CALLS = [(name, query) for name, row in ENDPOINTS.items() for query in dict.fromkeys(("", row.example, *row.good))]
 FEWER = {
@@ -68,6 +71,20 @@ async def said(e: Engine, endpoint: str, query: str = "") -> bytes:
     """The whole answer to a query string."""
     outcome = await e.call(BY_ENDPOINT[endpoint].name, dict(parse_qsl(query)))
     return outcome.rendered.payload
+
+
+async def test_a_tool_with_answers_longer_than_hosts_show_unasked_says_how_long_they_are(pages):
+    widest = {"climate/earthquakes": "magnitude=all&period=month"}
+    async with service(pages) as (e, _):
+        for operation in FREE:
+            most = operation.arguments.model_json_schema()["properties"].get("limit", {}).get("maximum")
+            words = [widest.get(operation.endpoint, ENDPOINTS[operation.endpoint].example)]
+            words += [f"limit={most}"] if most else []
+            chars = len((await said(e, operation.endpoint, "&".join(words))).decode())
+            if chars > SHOWN_CHARS:
+                assert chars <= (operation.longest_chars or 0) <= MOST_CHARS, (operation.name, chars)
+            else:
+                assert operation.longest_chars is None, (operation.name, chars)
 
 
 def test_the_endpoints_are_those_of_the_specification():

@@ -87,6 +87,7 @@ class QuakeFeed(NamedTuple):
     title="Earthquake catalogue",
     search_hint="quakes above magnitude past week month history filter search show",
     ttl_s=lambda arguments: TTL_S[arguments.period],
+    longest_chars=200_000,
     sources=(*QUAKES.values(), QUAKES_QUERY),
     distinct=(("magnitude", "period"), 12, 600),
     pictures=(Picture("map", "Earthquakes", rows="data", values=("magnitude",), label="place", time="time", unit="M"),),

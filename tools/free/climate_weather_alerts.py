@@ -77,6 +77,7 @@ class WeatherAlerts(TopLevel):
     title="Weather alerts in the US",
     search_hint="flood tornado storm heat warning warnings watch in state any there",
     ttl_s=60,
+    longest_chars=100_000,
     sources=(ALERTS, FILTERED_ALERTS),
     distinct=(("status",), 5, 3600),
 )
