@@ -61,7 +61,7 @@ class Person:
         self.ask("Give me the premium briefing on earthquakes.", self.is_no_paid_answer)
 
     def is_no_quote(self, shown: list[Json], _: str) -> str:
-        quote = member(shown, "quote") or {}
+        quote = member(shown, "quote", dict) or {}
         return "" if quote.get("credits") == 5 * CREDITS_A_DOLLAR and member(shown, "wallet") else f"no quote: {quote}"
 
     def pay(self) -> None:
@@ -82,7 +82,7 @@ class Person:
         return "" if credits == 5 * CREDITS_A_DOLLAR else f"credits {credits}"
 
     def is_no_paid_answer(self, shown: list[Json], text: str) -> str:
-        count = (member(shown, "earthquakes") or {}).get("count")
+        count = (member(shown, "earthquakes", dict) or {}).get("count")
         expected = self.world.get("expect/earthquake")["count"]
         if count is None or abs(count - expected) > 0.15 * expected + 4:
             return f"{count} earthquakes, not {expected}"
@@ -120,7 +120,7 @@ def questions(world: Sim) -> Iterator[tuple[str, Callable[[list[Json], str], str
     yield (
         "How much is 200 dollars in yen?",
         lambda shown, _: near(
-            (member(shown, "rates") or {}).get("JPY"), world.get("expect/forex")["rates"]["JPY"], RATE
+            (member(shown, "rates", dict) or {}).get("JPY"), world.get("expect/forex")["rates"]["JPY"], RATE
         ),
     )
     yield "What is the top tech news?", lambda shown, _: on_page(world, shown)
@@ -137,9 +137,9 @@ def questions(world: Sim) -> Iterator[tuple[str, Callable[[list[Json], str], str
     )
 
 
-def member(shown: list[Json], name: str) -> Any:
-    """The first member of that name in what was shown."""
-    return next((one[name] for one in shown if one.get(name) is not None), None)
+def member(shown: list[Json], name: str, kind: type = object) -> Any:
+    """The first member of that name and kind in what was shown, or None."""
+    return next((one[name] for one in shown if one.get(name) is not None and isinstance(one[name], kind)), None)
 
 
 def row(shown: list[Json], **wanted: Any) -> Json:
@@ -167,7 +167,7 @@ def same(value: Any, expected: Any) -> str:
 
 def celsius(world: Sim, shown: list[Json]) -> str:
     fahrenheit = world.get("expect/weather", **SAN_FRANCISCO)["current"]["temperature_f"]
-    current = member(shown, "current") or {}
+    current = member(shown, "current", dict) or {}
     return near(current.get("temperature_c"), (fahrenheit - 32) / 1.8, 0, DEGREES)
 
 

@@ -134,11 +134,14 @@ def keywords(sentence: str) -> str:
 
 
 def score(sentence: str, tools: Iterable[ShownTool]) -> dict[str, float]:
-    """How much of a sentence the words of each tool have, from 0 to 1: rare words and those of its name count more."""
+    """How much of a sentence the words of each tool have, from 0 to 1: rare words and those of its name count more.
+
+    A number is no topic.
+    """
     texts = {tool.name: words_of(tool.name) * 2 + words_of(tool.description) for tool in tools}
     found_in = Counter(word for words in texts.values() for word in set(words))
     many = max(len(texts), FEWEST)
-    weights = {word: math.log(1 + many / (found_in[word] or 0.5)) for word in words_of(sentence)}
+    weights = {word: math.log(1 + many / (found_in[word] or 0.5)) for word in words_of(sentence) if not word.isdigit()}
     whole = sum(weights.values()) or 1.0
     return {
         name: sum(weight * min(1.0, 0.7 + 0.1 * words.count(word)) for word, weight in weights.items() if word in words)

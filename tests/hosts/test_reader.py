@@ -97,6 +97,11 @@ def test_a_free_tool_is_chosen_before_one_with_a_price_unless_the_user_wants_tha
     assert play("Give me the premium briefing.", tools=[free, PREMIUM]) == Call("x__premium", {})
 
 
+def test_a_number_of_the_sentence_is_no_topic() -> None:
+    fresh = tool("flows", "Costs 5 credits a call; fresh for 5 minutes.")
+    assert play("Buy 5 dollars of credits.", tools=[fresh, BUY]) == Call("x__buy_credits", {"usd": 5})
+
+
 def test_a_refusal_is_followed_where_it_says_what_to_send() -> None:
     call = Call("x__weather", {"place": "Springfield"})
     problem = {"error": "invalid_arguments", "errors": [{"loc": "place"}], "did_you_mean": ["Springfield, IL"]}
