@@ -41,9 +41,7 @@ SHOWN_CHARS, MOST_CHARS = 50_000, 500_000
 
 OF_ITSELF = {"health", "ai-stats", "find-tools"}  # nothing that the world could say
 CALLS = [(name, query) for name, row in ENDPOINTS.items() for query in dict.fromkeys(("", row.example, *row.good))]
-FEWER = {
-    "climate/weather-alerts": "limit=30"
-}  # a page of fifty may be cut by its tokens
+FEWER = {"climate/weather-alerts": "limit=30"}  # a page of fifty may be cut by its tokens
 
 
 @pytest.fixture(scope="module")
