@@ -112,10 +112,10 @@ async def weather(
     lat: Annotated[Latitude | None, AfterValidator(rounded), Field(description="Latitude", examples=[40.71])] = None,
     lon: Annotated[Longitude | None, AfterValidator(rounded), Field(description="Longitude", examples=[-74.01])] = None,
     place: PlaceName | None = None,
-    units: Annotated[Literal["us", "metric"], Field(description="metric adds Celsius, km/h, mm")] = "us",
+    units: Annotated[Literal["us", "metric"], Field(description="metric adds Celsius")] = "us",
 ) -> LocalWeather:
     """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity,
-    condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts.
+    condition. Give `place`, or `lat` and `lon`. For warnings use climate_weather_alerts.
 
     Shape: coordinates are rounded to two decimals. Without any the place is Los Angeles, with `default_location` and
     a warning of that name. Of several places with a name, the one that is far larger and better known than the others

@@ -2053,7 +2053,7 @@ class Tools:
     def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
         """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
     def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None, units: Literal["us", "metric"] | None = None) -> ToolAnswer[WeatherPayload]:
-        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
+        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity, condition. Give `place`, or `lat` and `lon`. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
     def ai_stats(self, *, limit: int | None = None) -> ToolAnswer[AiStatsPayload]:
         """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds."""
     def air_quality(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[AirQualityPayload]:
@@ -2185,7 +2185,7 @@ class AsyncTools:
     async def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
         """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
     async def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None, units: Literal["us", "metric"] | None = None) -> ToolAnswer[WeatherPayload]:
-        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity, condition. Give `place`, or `lat` and `lon` together. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
+        """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity, condition. Give `place`, or `lat` and `lon`. For warnings use climate_weather_alerts. Free; fresh for 10 minutes."""
     async def ai_stats(self, *, limit: int | None = None) -> ToolAnswer[AiStatsPayload]:
         """How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds."""
     async def air_quality(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None) -> ToolAnswer[AirQualityPayload]:
