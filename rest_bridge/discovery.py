@@ -40,7 +40,7 @@ def meta(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
         "simulated": facts.simulated,
         "contact": facts.contact,
         "freshness": [_freshness(operation) for operation in registry if operation.longest_ttl],
-        "sources": list_sources(registry),
+        "sources": list_sources(registry, facts.rights),
         "licence": {"free": FREE_LICENCE, **({"premium": PREMIUM_LICENCE} if sells(registry) else {})},
         "limits": _limits(registry, facts),
         "ledger": {"mode": facts.ledger} if sells(registry) else None,
@@ -87,6 +87,7 @@ def _sold(operation: Operation, registry: Registry, facts: SiteFacts) -> dict[st
         "url": facts.url(operation.path),
         "method": operation.method,
         "credits": operation.credits,
+        **({"withheld": list(operation.withheld)} if operation.withheld else {}),
         "params": [
             {"name": name, "required": name in required, "schema": described}
             for name, described in schema.get("properties", {}).items()
@@ -152,7 +153,7 @@ def documents(registry: Registry, facts: SiteFacts) -> dict[str, Document]:
     sold = {PREMIUM_FACTS: as_json(premium(registry, facts))} if sells(registry) else {}
     return {
         "/api/meta": as_json(meta(registry, facts)),
-        SOURCES: Document(write_source_list(registry), JSON),
+        SOURCES: Document(write_source_list(registry, facts.rights), JSON),
         **sold,
         API_CATALOG: as_json(api_catalog(registry, facts), LINKSET),
         "/robots.txt": Document(robots(facts).encode(), TEXT),

@@ -10,7 +10,7 @@ from rest_bridge.pages.buy import buy_page
 from rest_bridge.pages.changelog import changelog, changelog_markdown
 from rest_bridge.pages.guides import Guides
 from rest_bridge.pages.home import home
-from rest_bridge.pages.payments import payments, payments_markdown
+from rest_bridge.pages.payments import NO_TABLE, payments, payments_markdown
 from rest_bridge.pages.problems import problem_page, problems_page
 from rest_bridge.pages.receipts import receipts_page
 from rest_bridge.pages.reference import reference
@@ -41,7 +41,7 @@ def documents(
     snippets: Sequence[Snippet] = (),
     changes: str = "",
     examples: Mapping[str, Any] = NO_EXAMPLES,
-    licences: LicenceTable = NO_EXAMPLES,
+    licences: LicenceTable = NO_TABLE,
     guides: Mapping[str, str] = NO_EXAMPLES,
 ) -> dict[str, Document]:
     """Return documents by path. A path that ends in `.md` has the same page as Markdown.

@@ -87,6 +87,7 @@ if TYPE_CHECKING:
     from toolserver.upstream.source import Get as Get
     from toolserver.upstream.source import HostGroup as HostGroup
     from toolserver.upstream.source import Keys as Keys
+    from toolserver.upstream.source import KeyTerms as KeyTerms
     from toolserver.upstream.source import Licence as Licence
     from toolserver.upstream.source import Post as Post
     from toolserver.upstream.source import Proof as Proof

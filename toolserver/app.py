@@ -66,17 +66,18 @@ from toolserver.mcp.oauth.service import OAuthOff, OAuthService, find_reason_aga
 from toolserver.mcp.sdk import McpExtension
 from toolserver.money.x402.service import exact_of, topups_of
 from toolserver.money.x402.wire import TOPUP_PATH
+from toolserver.registry.licence_table import withhold
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import Document, SiteFacts, sells
-from toolserver.registry.source_list import digest_source_list
+from toolserver.registry.source_list import digest_source_list, list_sources
 from toolserver.registry.tool_index import ToolIndex
 from toolserver.registry.tool_packages import tool_packages
 from toolserver.serving.background_tasks import keep_usage, open_tasks, start_composing
 from toolserver.serving.data_directory import UntrustedProxyNote
 from toolserver.serving.money import MoneyParts, memory_money, open_money
 from toolserver.serving.operator_report import OperatorReport
-from toolserver.serving.packaged_texts import read_texts
-from toolserver.serving.public_facts import read_public_facts, read_sales
+from toolserver.serving.packaged_texts import read_licence_table, read_texts
+from toolserver.serving.public_facts import read_public_facts, read_rights, read_sales
 from toolserver.serving.readiness import Readiness
 from toolserver.serving.service_status import ServiceStatus
 from toolserver.serving.webhooks import WebhookService, open_webhooks
@@ -163,12 +164,13 @@ class Service:
         Raises:
             OtherWorld, LedgerLost, NewerDatabase, ForeignDatabase, MigrationChanged, KeyFileBroken, NotAnAccountKey,
             StorageFailed: the data directory cannot be used; nothing in it was changed.
+            UnknownSource: a contract in the settings is about no source of the tools.
         """
         parts = parts or ServiceParts()
         via = settings.upstream.via
         clock = parts.clock or (FollowedClock() if via else SystemClock())
-        registry = parts.registry or Registry.load(*tool_packages(settings.tools))
         facts = parts.facts or read_public_facts(settings, parts.base_url or settings.base_url or LOCAL)
+        registry = withhold(parts.registry or load_tools(settings, facts), read_licence_table(), facts.rights)
         metrics, usage = Metrics(), Usage(clock.now)
         async with AsyncExitStack() as stack:
             open_ = stack.enter_async_context
@@ -224,11 +226,11 @@ class Service:
                 parts.reader or cache,
                 clock=clock,
                 tasks=tasks,
-                origin=AnswerOrigin(facts.source, facts.simulated, digest_source_list(registry)),
+                origin=AnswerOrigin(facts.source, facts.simulated, digest_source_list(registry, facts.rights)),
                 hedge_after_s=settings.upstream.hedge_after_s,
                 surroundings=Surroundings(info, history),
                 stored=StoredResponses(
-                    f"{facts.source}|{'simulated' if facts.simulated else 'live'}",
+                    f"{facts.source}|{'simulated' if facts.simulated else 'live'}|{facts.rights.fingerprint}",
                     disk=store,
                     pack=StoredAnswer,
                     shared=None if memory is None else SharedResponses(memory),
@@ -424,6 +426,13 @@ def make_visitor_issuer(
     )
 
 
+def load_tools(settings: Settings, facts: SiteFacts) -> Registry:
+    """Load all tools. Raise UnknownSource for a contract about none of their sources."""
+    registry = Registry.load(*tool_packages(settings.tools))
+    facts.rights.check_names([source["name"] for source in list_sources(registry)])
+    return registry
+
+
 async def unlist_unavailable(registry: Registry, settings: Settings, money: MoneyParts) -> Registry:
     """Return the registry without the tools of allowances or the top-up where no ledger or seller offers them."""
     hidden: list[str] = []
@@ -495,7 +504,7 @@ async def open_fetcher(
         sender,
         clock=clock,
         keys=settings.keys,
-        licence_policy=settings.sources.licence_policy,
+        rights=read_rights(settings),
         observe=metrics.fetched,
         history=history,
         memory=memory,

@@ -3,8 +3,6 @@
 The text is a Markdown template, which agents get as Markdown and people as HTML.
 """
 
-from types import MappingProxyType
-
 from rest_bridge.pages.render import markdown_to_html, render_page, render_text
 from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.registry.error_codes import ErrorCode, with_topic
@@ -21,7 +19,7 @@ from toolserver.registry.site_facts import (
 )
 
 TITLE = "Credits and payments"
-NO_TABLE: LicenceTable = MappingProxyType({})
+NO_TABLE = LicenceTable()
 USDC = "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"
 
 NO_CHARGE = {
@@ -69,8 +67,9 @@ def _write_text(registry: Registry, facts: SiteFacts, licences: LicenceTable) ->
         refusals=_list_refusals(facts.sales),
         quote_limits=_quote_limits(registry.get("payment_buy_credits"), facts),
         premium_licence=PREMIUM_LICENCE,
-        licence_policy=facts.licence_policy,
-        licence_table=write_markdown_table(licences) if licences else "",
+        licence_policy=facts.rights.policy,
+        licence_table=write_markdown_table(licences) if licences.sections else "",
+        withheld=[operation for operation in priced if operation.withheld],
     )
 
 

@@ -16,7 +16,7 @@ from toolserver.registry.source_list import list_sources
 def sources_page(registry: Registry, facts: SiteFacts, status: dict[str, Any]) -> Document:
     """Return the page. `status` is the content of `/status.json`."""
     days = {source["name"]: source for source in status["sources"]}
-    listed = list_sources(registry)
+    listed = list_sources(registry, facts.rights)
     users = find_users(registry)
     return render_page(
         "sources.html",

@@ -40,6 +40,7 @@ LICENCE_WORDS = {
     "non_commercial": "non-commercial use",
     "unclear": "terms not clear",
     "no": "redistribution not allowed",
+    "contract": "used by contract",
 }
 
 

@@ -15,6 +15,7 @@ from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.settings import SourceSettings, UpstreamSettings
+from toolserver.upstream.rights import BARRED, Rights
 from toolserver.world.model import ROUTES, Ask
 from toolserver.world.providers import load_providers
 
@@ -28,7 +29,9 @@ TOOLS = Registry(
 )
 FREE = [operation for operation in TOOLS if operation.tier is Tier.FREE]
 T = 1_800_000_000
-BARRED = {"any": set(), "no_forbidden": {"no"}, "commercial": {"no", "unclear", "non_commercial"}}
+OWN_NODES = {"ETH_RPC_URL": "https://ethereum.example/sim-key", "SOLANA_RPC_URL": "https://solana.example/sim-key"}
+"""What every seller needs: the public nodes' terms do not allow it."""
+RIGHTS = {policy: Rights(policy, keys=frozenset(OWN_NODES)) for policy in BARRED}
 POLICIES = ("no_forbidden", "commercial")
 
 LOST = {
@@ -39,7 +42,8 @@ LOST = {
         "tech-news",
         "predictions",
         "service-status",
-        "humans-in-space",
+        "launches",
+        "game-platform-top",
         "model-hub-trending",
         "funding-rates",
         "exposure-lookup",
@@ -68,10 +72,10 @@ MADE_OF: dict[str, dict[str, set[str]]] = {
     "commercial": {
         "btc-price": {"Chainlink.price_feed"},
         "disaster-alerts": {"NASA.eonet_events"},
-        "launches": {"RocketLaunchLive.next_launches"},
+        "humans-in-space": {"Corquaid.people_in_space"},
         "weather": {"METNorway.locationforecast"},
         "air-quality": {"AirNow.reporting_areas"},
-        "cyber-threats": {"CISA.known_exploited", "FeodoTracker.c2_servers"},
+        "cyber-threats": {"CISA.known_exploited"},
         "harnesses": {"Aider.polyglot_leaderboard", SHIPPED},
         "volcanoes": {"USGS.elevated_volcanoes", "NASA.eonet_events"},
         "economic-data": {
@@ -97,9 +101,9 @@ SECTIONS = {
         "premium_crypto_deep": {"exchange_top20_usdt", "coins_top50", "network_btc"},
         "premium_sentiment": {"market_indices.stocks_vix", "prediction_markets_signals"},
         "premium_agent_context": {"context.markets.vix", "context.infrastructure", "context.world_events"},
-        "premium_briefing": {"sections.humans_in_space", "sections.predictions", "sections.tech_news"},
+        "premium_briefing": {"sections.predictions", "sections.tech_news"},
         "premium_whales": {"btc_whales_unconfirmed"},
-        "premium_world_deltas": {"prediction_market_update", "tech_news_story"},
+        "premium_world_deltas": {"prediction_market_update", "space_launch", "tech_news_story"},
     },
 }
 """Sections of premium payloads that are barred. What is not in the table loses none."""
@@ -129,13 +133,16 @@ def pages() -> Pages:
     return Pages()
 
 
-async def answer(pages: Pages, operation: Operation, policy: str, down: tuple[str, ...] = ()) -> Made:
+async def answer(pages: Pages, operation: Operation, policy: str, down: tuple[str, ...] = (), **sources: Any) -> Made:
     """An answer under a policy, and the public names of all that were asked for it."""
     clock = LoopClock(datetime.fromtimestamp(T, UTC))
     upstreams = Upstreams(clock, pages)
     for name in down:
         upstreams.fault(name, "dns")
-    how = {"upstream": UpstreamSettings(via=VIA), "sources": SourceSettings(licence_policy=policy)}
+    how = {
+        "upstream": UpstreamSettings(via=VIA),
+        "sources": SourceSettings(**{"licence_policy": policy, "keys": OWN_NODES} | sources),
+    }
     async with engine(TOOLS, internet=upstreams, clock=clock, **how) as e:
         outcome = await e.call(operation.name, token=RICH)
     asked = {name for request in upstreams.asked if (name := named(request))}
@@ -151,13 +158,16 @@ def named(request: Any) -> str | None:
 
 
 LICENCES = {source.name: source.licence for source in TOOLS.sources}
+FORBIDDEN = {
+    policy: {source.name for source in TOOLS.sources if rights.bars(source)} for policy, rights in RIGHTS.items()
+}
 
 
 def is_all_barred(operation: Operation, policy: str) -> bool:
     """Whether an endpoint that we added to the specification's reads nothing but sources that the policy bars."""
     if operation.endpoint in SPECIFIED or not operation.sources:
         return False
-    return all(source.licence.kind in BARRED[policy] for source in operation.sources)
+    return all(source.name in FORBIDDEN[policy] for source in operation.sources)
 
 
 @pytest.mark.parametrize("policy", POLICIES)
@@ -183,9 +193,9 @@ async def test_a_free_endpoint_keeps_what_the_policy_leaves_it(pages, operation,
 async def test_nobody_barred_is_asked_used_or_listed_and_a_warning_says_what_is_lost(pages, operation, policy):
     made = await answer(pages, operation, policy)
 
-    assert not {name for name in made.asked | made.used if name in LICENCES and LICENCES[name].kind in BARRED[policy]}
+    assert not (made.asked | made.used) & FORBIDDEN[policy]
     for entry in made.answer["_meta"]["sources"]:
-        assert entry["name"] not in LICENCES or LICENCES[entry["name"]].kind not in BARRED[policy], entry
+        assert entry["name"] not in FORBIDDEN[policy], entry
     for section in made.barred:
         assert {e["status"] for e in made.answer["_meta"]["sources"] if e["section"] == section} <= {"error"}
 
@@ -213,6 +223,22 @@ async def test_where_kalshi_is_barred_nobody_stands_in_for_polymarket(pages):
     made = await answer(pages, TOOLS["predictions"], "no_forbidden", ("Polymarket.markets_by_volume",))
     assert made.answer["data"] is None
     assert {w["code"] for w in made.answer["warning"]} == {"section_unavailable"}
+
+
+async def test_without_an_own_node_no_public_one_is_asked_where_it_is_barred(pages):
+    for name in ("btc_price", "gas", "chain_network"):
+        made = await answer(pages, TOOLS[name], "commercial", keys={})
+        assert (made.answer["data"], made.asked) == (None, set())
+
+
+async def test_a_contract_brings_back_what_the_policy_bars_and_nothing_else(pages):
+    contracts = {"CNBC": "distribution over the API", "Polymarket.markets_by_volume": "by mail of 1 October 2026"}
+    made = await answer(pages, TOOLS["premium_macro"], "commercial", contracts=contracts)
+    assert set(made.answer["markets"]) == {"spy", "dia", "qqq", "vix"}
+    assert all(made.answer["markets"].values())
+    assert made.asked & FORBIDDEN["commercial"] == {"CNBC.quotes"}
+    made = await answer(pages, TOOLS["predictions"], "commercial", contracts=contracts)
+    assert made.used == {"Polymarket.markets_by_volume"}
 
 
 async def test_an_answer_names_the_licence_and_credit_of_each_source_it_used(pages):

@@ -12,6 +12,7 @@ from tests.internet import Internet
 from toolserver.clock import ManualClock
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import HttpSender
+from toolserver.upstream.rights import Rights
 from toolserver.upstream.source import (
     Get,
     HostGroup,
@@ -323,7 +324,7 @@ async def test_a_cancelled_probe_lets_another_one_go(rig):
 
 
 async def test_the_licence_policy_bars_a_source_and_a_missing_key_makes_it_unusable():
-    rig = Rig(licence_policy="commercial", keys={})
+    rig = Rig(rights=Rights("commercial"), keys={})
     barred = source_of(Get(URL), licence=Licence("non_commercial", "Test"))
     keyed = source_of(lambda query, keys: None)
     for source, error in ((barred, SourceExcluded), (keyed, SourceUnusable)):

@@ -1,32 +1,18 @@
-"""The licence block of a source."""
+"""Readers that a tool reads sources through."""
 
 from contextlib import suppress
-from dataclasses import replace
 
 import pytest
 
-from tests.calls.parts import START, number_source
+from tests.calls.parts import START
 from toolserver.upstream.source import (
     CallReader,
     KeptReader,
-    Licence,
     NoStore,
     SourceAnswer,
     SourceDown,
     StoredBody,
-    describe,
 )
-
-
-def test_the_licence_block_names_class_and_attribution_and_the_terms_if_they_are_known():
-    bare = replace(number_source(), licence=Licence("unclear", "Someone"))
-    full = replace(number_source(), licence=Licence("attribution", "Someone", "https://test.example/terms"))
-    assert describe(bare) == {"class": "unclear", "attribution": "Someone"}
-    assert describe(full) == {
-        "class": "attribution",
-        "attribution": "Someone",
-        "terms_url": "https://test.example/terms",
-    }
 
 
 class Recorder:

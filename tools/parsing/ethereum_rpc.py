@@ -10,15 +10,16 @@ HOSTS = (
     "https://gateway.tenderly.co/public/mainnet",
     "https://rpc.flashbots.net/",
 )
+KEY = "ETH_RPC_URL"
 ID = 1
 LIMITED_CODES = {-32005, -32016, -32029, 15, 429}  # the public gateways use these numbers
 
 
 def ask(keys: Keys, method: str, *params: Any) -> list[Post]:
     """Return the same call for every host, in the order in which the hosts are tried."""
-    own = keys.get("ETH_RPC_URL")
     call = {"jsonrpc": "2.0", "id": ID, "method": method, "params": list(params)}
-    return [Post(url, json=call) for url in ((own, *HOSTS) if own else HOSTS)]
+    own = [Post(keys[KEY], json=call, under=KEY)] if KEY in keys else []
+    return [*own, *(Post(url, json=call) for url in HOSTS)]
 
 
 def result(body: Any) -> Any:

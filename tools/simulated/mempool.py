@@ -8,6 +8,7 @@ from tools.simulated import bitcoin
 from toolserver.world.model import Ask, Reply, World, serves
 
 NAME, HOST = "Mempool.network", "mempool.space"
+OWN = "mempool.example"  # a possible value of MEMPOOL_URL: https://mempool.example
 FEES = ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
 RECENT = 10
 
@@ -92,3 +93,13 @@ def no_histogram(world: World, ask: Ask) -> Reply:
 @newest.form("drift")
 def more_members(world: World, ask: Ask) -> Reply:
     return Reply.json([{"rate": row["fee"] / row["vsize"], **row, "value": str(row["value"])} for row in recent(world)])
+
+
+for _path, _route in {
+    "/api/blocks/tip/height": tip,
+    "/api/v1/fees/recommended": recommended,
+    "/api/v1/mining/hashrate/3d": mining,
+    "/api/mempool": mempool,
+    "/api/mempool/recent": newest,
+}.items():
+    serves(NAME, OWN, _path)(_route.handler).forms |= _route.forms

@@ -7,6 +7,7 @@ from typing import Any
 from tools.simulated.sky import Air, Sky, Zone, air, sky, zone
 from toolserver.world.model import Ask, Handler, Reply, World, expects, serves
 
+OWN = "open-meteo.example"  # a possible value of OPENMETEO_URL: https://open-meteo.example
 FREE, CUSTOMER = "api.open-meteo.com", "customer-api.open-meteo.com"
 FREE_AIR, CUSTOMER_AIR = "air-quality-api.open-meteo.com", "customer-air-quality-api.open-meteo.com"
 DEFAULT = (34.05, -118.24)
@@ -126,10 +127,10 @@ def _nothing_current(world: World, ask: Ask) -> Reply:
     return Reply.json(_envelope(lat, lon, zone(lat, lon)) | nothing)
 
 
-for _host in (FREE, CUSTOMER):
+for _host in (FREE, CUSTOMER, OWN):
     _forecast = _guarded(forecast, keyed=_host == CUSTOMER)
     serves("OpenMeteo.forecast", _host, "/v1/forecast", forms=FORMS)(_forecast).form("empty")(_nothing_current)
-for _host in (FREE_AIR, CUSTOMER_AIR):
+for _host in (FREE_AIR, CUSTOMER_AIR, OWN):
     _air = _guarded(air_quality, keyed=_host == CUSTOMER_AIR)
     serves("OpenMeteo.air_quality", _host, "/v1/air-quality", forms=FORMS)(_air).form("empty")(_nothing_current)
 

@@ -1,4 +1,4 @@
-"""Read Chainlink price feeds from the Ethereum chain (no key; on-chain data is public).
+"""Read Chainlink price feeds from the Ethereum chain: contract storage, from your own node or public ones (no key).
 
 https://docs.chain.link/data-feeds/price-feeds/addresses
 """
@@ -6,10 +6,10 @@ https://docs.chain.link/data-feeds/price-feeds/addresses
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 
-from tools.parsing.ethereum_rpc import ask, result
+from tools.parsing.ethereum_rpc import KEY, ask, result
 from tools.parsing.fields import PRICE_JUMP, from_epoch, positive, traded_price
 from tools.sources.hosts import RPC
-from toolserver import Gauge, Keys, Licence, Post, Source, SourceChanged
+from toolserver import Gauge, Keys, KeyTerms, Licence, Post, Source, SourceChanged
 
 LATEST_ROUND_DATA = "0xfeaf968c"
 FEEDS = {
@@ -17,7 +17,10 @@ FEEDS = {
     "ETH-USD": "0x5f4eC3Df9cbd43714FE2740f5E3616155c5b8419",
     "XAU-USD": "0x214eD9Da11D2fbe465a6fc601a91E62EbEc1a0D6",
 }
-LICENCE = Licence("yes", "Chainlink (on-chain)", "https://chain.link/terms")
+# The grounds are public contract state, not a grant: chain.link/terms cannot be read without a browser. The public
+# nodes have terms of their own, as in tools/sources/ethereum.py.
+LICENCE = Licence("unclear", "Chainlink (on-chain)", "https://chain.link/terms")
+TERMS = {KEY: KeyTerms(Licence("yes", "Chainlink (on-chain)", "https://chain.link/terms"))}
 
 Pair = Literal["BTC-USD", "ETH-USD", "XAU-USD"]
 
@@ -55,6 +58,7 @@ def feed(newest_max_s: float) -> Source[Pair, Round]:
         request,
         parse,
         licence=LICENCE,
+        terms=TERMS,
         hosts=RPC,
         fresh_s=60,
         timeout_s=6,

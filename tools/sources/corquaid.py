@@ -12,9 +12,10 @@ from tools.sources.hosts import DAY, HOUR, other
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 PEOPLE_URL = "https://corquaid.github.io/international-space-station-APIs/JSON/people-in-space.json"
+# The repository, which has the list, is under the MIT licence.
 LICENCE = Licence(
-    "unclear",
-    "corquaid/international-space-station-APIs",
+    "attribution",
+    "corquaid/international-space-station-APIs (MIT)",
     "https://github.com/corquaid/international-space-station-APIs",
 )
 LONGEST_S = 240 * 86400  # crews change more often than that: an older list is abandoned

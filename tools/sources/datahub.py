@@ -11,6 +11,8 @@ from tools.sources.hosts import DAY, RAW
 from toolserver import Gauge, Get, Licence, Source, SourceChanged, read_rows
 
 DATASETS = "https://raw.githubusercontent.com/datasets"
+# The work of EIA is public domain, and the data set is under PDDL. EIA names a commercial vendor as the source of daily
+# spot prices; whether the vendor has rights in them is not settled.
 LICENCE = Licence(
     "yes", "U.S. Energy Information Administration, by way of DataHub", "https://opendatacommons.org/licenses/pddl/"
 )

@@ -13,7 +13,8 @@ from toolserver import Get, Keys, Licence, Proof, Source, SourceChanged, read_ro
 
 QUERY = "https://www.seismicportal.eu/fdsnws/event/1/query"
 ROUNDING = 0.11  # the service selects events by magnitudes before rounding
-LICENCE = Licence("attribution", "EMSC/CSEM", "https://www.emsc-csem.org/Special_reports/legal.php")
+# The site asks for credit. No clause about commercial use was found, for or against it.
+LICENCE = Licence("unclear", "EMSC/CSEM", "https://www.emsc-csem.org/Special_reports/legal.php")
 
 
 class EmscQuery(NamedTuple):

@@ -9,12 +9,15 @@ from dataclasses import replace
 from datetime import datetime
 from typing import Any, Literal, NamedTuple, TypeAlias
 
-from tools.parsing.ethereum_rpc import address, ask, quantity, result
+from tools.parsing.ethereum_rpc import KEY, address, ask, quantity, result
 from tools.parsing.fields import clean, from_epoch, within
 from tools.sources.hosts import DAY, HOUR, MINUTE, RPC
-from toolserver import MIB, Keys, Licence, Post, Source, SourceChanged, SourceEmpty, read_rows
+from toolserver import MIB, Keys, KeyTerms, Licence, Post, Source, SourceChanged, SourceEmpty, read_rows
 
-LICENCE = Licence("yes", "Ethereum (public chain data)")
+# The state of a chain has no owner, but the terms of the public nodes that serve it bar extraction (PublicNode) or do
+# not mention it. The operator's own node, or a plan of a provider, has no such terms.
+LICENCE = Licence("unclear", "Ethereum (public chain data)")
+TERMS = {KEY: KeyTerms(Licence("yes", "Ethereum (public chain data)"))}
 FLOOR_WEI = 10**18
 
 BlockId: TypeAlias = int | Literal["latest"]
@@ -133,6 +136,7 @@ BLOCK_NUMBER = Source(
     number_request,
     parse_number,
     licence=LICENCE,
+    terms=TERMS,
     hosts=RPC,
     fresh_s=10,
     moves=lambda height: height,
@@ -144,6 +148,7 @@ FULL_BLOCK: Source[BlockId, Block] = Source(
     block_request,
     parse_block,
     licence=LICENCE,
+    terms=TERMS,
     hosts=RPC,
     fresh_s=DAY,  # a block requested by its number never changes
     ageless="a block requested by its number does not change",
@@ -161,6 +166,7 @@ LATEST_HEADER = Source(
     header_request,
     parse_header,
     licence=LICENCE,
+    terms=TERMS,
     hosts=RPC,
     fresh_s=10 * MINUTE,  # the time of one block determines that of the others: they are a slot apart
     keep_s=HOUR,
@@ -173,6 +179,7 @@ FEE_HISTORY = Source(
     fees_request,
     parse_fees,
     licence=LICENCE,
+    terms=TERMS,
     hosts=RPC,
     fresh_s=12,
     moves=lambda fees: fees.newest_block,

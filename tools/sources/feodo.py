@@ -1,4 +1,4 @@
-"""Read command servers of botnets from Feodo Tracker (JSON, no key, CC0). It often has a handful of old rows, or none.
+"""Read command servers of botnets from Feodo Tracker (JSON, no key). It often has a handful of old rows, or none.
 
 https://feodotracker.abuse.ch/blocklist/
 """
@@ -11,7 +11,9 @@ from tools.parsing.fields import NAME, clean, clean_or_none, from_iso, number, o
 from tools.sources.hosts import ABUSECH, HOUR, WEEK
 from toolserver import Get, Licence, Proof, Source, SourceChanged, read_rows
 
-LICENCE = Licence("yes", "Feodo Tracker (abuse.ch)", "https://feodotracker.abuse.ch/about/")
+# The page calls the data CC0, but the terms of abuse.ch are for authenticated users, and commercial use may need a paid
+# subscription (read in October 2026).
+LICENCE = Licence("unclear", "Feodo Tracker (abuse.ch)", "https://abuse.ch/terms-of-use/")
 
 
 class CommandServer(NamedTuple):

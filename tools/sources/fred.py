@@ -1,6 +1,6 @@
 """Read any series by id from FRED, Federal Reserve Bank of St. Louis, with a key as JSON and without one as CSV.
 
-`FRED_API_KEY` is needed for the JSON. Terms vary by series. https://fred.stlouisfed.org/docs/api/fred/
+`FRED_API_KEY` is needed for the JSON. https://fred.stlouisfed.org/docs/api/fred/
 """
 
 from collections.abc import Mapping
@@ -14,7 +14,9 @@ from toolserver import Gauge, Get, Keys, Licence, Source, SourceChanged, SourceE
 
 API = "https://api.stlouisfed.org/fred/series/observations"
 GRAPH = "https://fred.stlouisfed.org/graph/fredgraph.csv"
-LICENCE = Licence("unclear", "FRED, Federal Reserve Bank of St. Louis", "https://fred.stlouisfed.org/legal/terms/")
+# Several readers of the terms (July to October 2026) find that they bar storing, caching, and use with language models;
+# others use series of the citation class with credit. This server stores and caches for agents, so "no", to be safe.
+LICENCE = Licence("no", "FRED, Federal Reserve Bank of St. Louis", "https://fred.stlouisfed.org/legal/terms/")
 RATES = {"DFF": "fed_rate", "DGS2": "treasury_2y", "DGS10": "treasury_10y", "MORTGAGE30US": "mortgage_30y"}
 PLAUSIBLE = dict.fromkeys(RATES, (-2.0, 25.0)) | {
     "CPIAUCSL": (50.0, 2000.0),

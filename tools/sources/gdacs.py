@@ -25,7 +25,11 @@ from tools.sources.hosts import GDACS, MINUTE, WEEK
 from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, SourceEmpty, read_rows
 
 SEARCH = "https://www.gdacs.org/gdacsapi/api/events/geteventlist/SEARCH"
-LICENCE = Licence("unclear", "GDACS (European Commission, JRC)", "https://www.gdacs.org/About/termofuse.aspx")
+# The guide to the API (2025) calls it free with this credit; the terms have disclaimers only, and the notice of the
+# Commission on reuse covers only its own content.
+LICENCE = Licence(
+    "unclear", "Global Disaster Alert and Coordination System, GDACS", "https://www.gdacs.org/About/termofuse.aspx"
+)
 
 Level = Literal["green", "orange", "red"]  # spelled as in the tool: typing treats equal literals as the same
 

@@ -1,23 +1,27 @@
-"""Read height, fees, mining power and waiting transactions of Bitcoin from mempool.space (no key).
+"""Read height, fees, mining power and waiting transactions of Bitcoin from mempool.space, or your own instance of it.
 
-Redistribution is barred.
+The software is free (AGPL), runs beside a Bitcoin node, and has the same paths: MEMPOOL_URL is its address.
 
 https://mempool.space/docs/api/rest
 """
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 from tools.parsing.bitcoin import Fees, MiningPower, fee_rate, parse_backlog, parse_height, parse_recent
 from tools.parsing.fields import positive, within
 from tools.sources.hosts import BTC_EXPLORERS, HOUR
-from toolserver import Get, Licence, Source
+from toolserver import Get, Keys, KeyTerms, Licence, Source
 
 R = TypeVar("R")
+Form = Literal["json", "text"]
 
-API = "https://mempool.space/api"
+PUBLIC = "https://mempool.space"
+KEY = "MEMPOOL_URL"
 NAME = "Mempool.network"  # five requests, one public name
-LICENCE = Licence("no", "mempool.space", "https://mempool.space/terms-of-service")
+# The terms of 10 September 2026 say nothing about reuse or redistribution; there are limits, bans and paid plans.
+LICENCE = Licence("unclear", "mempool.space", "https://mempool.space/terms-of-service")
+TERMS = {KEY: KeyTerms(Licence("yes", "mempool.space"), alone=True)}
 HASHES_AN_EXAHASH = 10**18
 
 
@@ -32,12 +36,19 @@ def parse_power(body: Any, query: None) -> MiningPower:
     return MiningPower(within(hashrate, 1e-6, 1e6), positive(body["currentDifficulty"]))
 
 
-def _source(request: Get, parse: Callable[[Any, None], R], **more: Any) -> Source[None, R]:
+def _source(path: str, parse: Callable[[Any, None], R], decode: Form = "json", **more: Any) -> Source[None, R]:
+    def request(query: None, keys: Keys) -> Get:
+        if KEY in keys:
+            return Get(f"{keys[KEY].rstrip('/')}/api/{path}", decode=decode, under=KEY)
+        return Get(f"{PUBLIC}/api/{path}", decode=decode)
+
+    request.__qualname__ = f"mempool {path}"  # sources of one name share answers if their requests have one name
     return Source(
         NAME,
         request,
         parse,
         licence=LICENCE,
+        terms=TERMS,
         hosts=BTC_EXPLORERS,
         timeout_s=6,
         **{"fresh_s": 30} | more,
@@ -45,20 +56,21 @@ def _source(request: Get, parse: Callable[[Any, None], R], **more: Any) -> Sourc
 
 
 HEIGHT = _source(
-    Get(f"{API}/blocks/tip/height", decode="text"),
+    "blocks/tip/height",
     parse_height,
+    decode="text",
     ageless="a height carries no timestamp, and the next block may be an hour away",
 )
 FEES = _source(
-    Get(f"{API}/v1/fees/recommended"),
+    "v1/fees/recommended",
     parse_fees,
     ageless="fees carry no timestamp and do not change while few transactions wait",
 )
 POWER = _source(
-    Get(f"{API}/v1/mining/hashrate/3d"),
+    "v1/mining/hashrate/3d",
     parse_power,
     fresh_s=HOUR,
     ageless="an estimate over three days, without a timestamp",
 )
-BACKLOG = _source(Get(f"{API}/mempool"), parse_backlog, moves=lambda backlog: backlog)
-RECENT = _source(Get(f"{API}/mempool/recent"), parse_recent, moves=lambda recent: recent)
+BACKLOG = _source("mempool", parse_backlog, moves=lambda backlog: backlog)
+RECENT = _source("mempool/recent", parse_recent, moves=lambda recent: recent)

@@ -12,6 +12,7 @@ from tools.sources.hosts import DAY, HOUR, other
 from toolserver import Get, Licence, Source, read_rows
 
 URL = "https://metr.org/assets/benchmark_results_1_1.yaml"
+# The repository METR/eval-analysis-public is under the MIT licence, but lacks this file; the site names no terms.
 LICENCE = Licence("unclear", "METR", "https://metr.org/time-horizons/")
 LEAST_MODELS = 10
 LONGEST_MINUTES = 10_000_000

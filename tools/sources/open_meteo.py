@@ -1,4 +1,7 @@
-"""Read weather and air quality for a point from Open-Meteo (JSON, no key; a paid key lifts the non-commercial limit).
+"""Read weather and air quality for a point from Open-Meteo (JSON, no key).
+
+The free hosts are for non-commercial use. A paid plan (OPENMETEO_API_KEY) allows commercial use, and so does your own
+server (OPENMETEO_URL): the software is free (AGPL), and the data that it loads are CC BY 4.0.
 
 https://open-meteo.com/en/docs
 """
@@ -10,15 +13,16 @@ from typing import Any, NamedTuple
 from tools.parsing.fields import clean, from_iso, number, number_or_none, optional, within
 from tools.parsing.places import DEFAULT, Place
 from tools.sources.hosts import HOUR, MINUTE, OPENMETEO
-from toolserver import Get, Keys, Licence, Source, SourceChanged, SourceEmpty, SourceLimited, read_rows
+from toolserver import Get, Keys, KeyTerms, Licence, Source, SourceChanged, SourceEmpty, SourceLimited, read_rows
 
-KEY = "OPENMETEO_API_KEY"
+KEY, SERVER = "OPENMETEO_API_KEY", "OPENMETEO_URL"
 FORECAST_LICENCE = Licence(
     "non_commercial", "Weather data by Open-Meteo.com (CC BY 4.0)", "https://open-meteo.com/en/terms"
 )
 AIR_LICENCE = Licence(
     "non_commercial", "Air quality by CAMS via Open-Meteo.com (CC BY 4.0)", "https://open-meteo.com/en/terms"
 )
+DATA_LICENCE = "https://open-meteo.com/en/licence"
 CURRENT = (
     "temperature_2m,apparent_temperature,relative_humidity_2m,"
     "weather_code,wind_speed_10m,wind_direction_10m,precipitation"
@@ -93,8 +97,10 @@ def request_air(query: Place, keys: Keys) -> Get:
 
 def _request(address: str, place: Place, params: dict[str, str], keys: Keys) -> Get:
     params = {"latitude": f"{place.lat:.2f}", "longitude": f"{place.lon:.2f}"} | params
+    if SERVER in keys:
+        return Get(f"{keys[SERVER].rstrip('/')}/{address.partition('/')[2]}", params=params, under=SERVER)
     if KEY in keys:
-        return Get(f"https://customer-{address}", params=params | {"apikey": keys[KEY]})
+        return Get(f"https://customer-{address}", params=params | {"apikey": keys[KEY]}, under=KEY)
     return Get(f"https://{address}", params=params)
 
 
@@ -188,11 +194,18 @@ def _code(value: Any) -> int:
     return int(within(number(value), 0, 99))
 
 
+def terms_of(licence: Licence) -> dict[str, KeyTerms]:
+    """Return the terms of a paid plan and of an own server: those of the data."""
+    data = KeyTerms(Licence("attribution", licence.attribution, DATA_LICENCE), alone=True)
+    return {SERVER: data, KEY: data}
+
+
 FORECAST = Source(
     "OpenMeteo.forecast",
     request_forecast,
     parse_forecast,
     licence=FORECAST_LICENCE,
+    terms=terms_of(FORECAST_LICENCE),
     hosts=OPENMETEO,
     fresh_s=10 * MINUTE,
     keep_s=6 * HOUR,
@@ -207,6 +220,7 @@ AIR_QUALITY = Source(
     request_air,
     parse_air,
     licence=AIR_LICENCE,
+    terms=terms_of(AIR_LICENCE),
     hosts=OPENMETEO,
     fresh_s=30 * MINUTE,
     keep_s=12 * HOUR,

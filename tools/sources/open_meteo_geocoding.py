@@ -8,18 +8,19 @@ from typing import Any
 from tools.parsing.fields import NAME, clean, clean_or_none, number, optional, within
 from tools.parsing.places import Located, Place, two_decimals
 from tools.sources.hosts import OPENMETEO, WEEK
-from toolserver import Get, Keys, Licence, Proof, Source, SourceChanged, read_rows
+from toolserver import Get, Keys, KeyTerms, Licence, Proof, Source, SourceChanged, read_rows
 
 SEARCH = "geocoding-api.open-meteo.com/v1/search"
 KEY = "OPENMETEO_API_KEY"
 LICENCE = Licence("non_commercial", "Place names by GeoNames via Open-Meteo.com", "https://open-meteo.com/en/terms")
+PAID = Licence("attribution", LICENCE.attribution, "https://www.geonames.org/about.html")  # the names are CC BY 4.0
 MOST = 10
 
 
 def request(query: str, keys: Keys) -> Get:
     params = {"name": query, "count": str(MOST), "language": "en", "format": "json"}
     if KEY in keys:
-        return Get(f"https://customer-{SEARCH}", params=params | {"apikey": keys[KEY]})
+        return Get(f"https://customer-{SEARCH}", params=params | {"apikey": keys[KEY]}, under=KEY)
     return Get(f"https://{SEARCH}", params=params)
 
 
@@ -52,6 +53,7 @@ GEOCODING = Source(
     request,
     parse,
     licence=LICENCE,
+    terms={KEY: KeyTerms(PAID, alone=True)},
     hosts=OPENMETEO,
     fresh_s=WEEK,
     ageless="towns stay where they are",

@@ -13,7 +13,8 @@ from tools.sources.hosts import MINUTE, WEEK, other
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 NEXT = "https://fdo.rocketlaunch.live/json/launches/next/5"
-LICENCE = Licence("attribution", "Data by RocketLaunch.Live", "https://www.rocketlaunch.live/api")
+# The page of the API asks for this credit. No clause about commercial use was found, for or against it.
+LICENCE = Licence("unclear", "Data by RocketLaunch.Live", "https://www.rocketlaunch.live/api")
 RESULTS = {0: "Failure", 1: "Success", 2: "Partial Failure", 3: "In-Flight Abort"}  # -1: not flown yet
 
 

@@ -12,6 +12,7 @@ from tools.parsing.fields import from_epoch, number, number_or_none, positive, w
 from tools.sources.hosts import HOUR, MINUTE, RPC
 from toolserver import (
     Keys,
+    KeyTerms,
     Licence,
     Post,
     Source,
@@ -29,7 +30,10 @@ HOSTS = (
     "https://api.mainnet-beta.solana.com/",
     "https://solana.drpc.org/",
 )
-LICENCE = Licence("yes", "Solana (public chain data)")
+KEY = "SOLANA_RPC_URL"
+# The state of a chain has no owner, but the public nodes that serve it bar extraction or are not for production.
+LICENCE = Licence("unclear", "Solana (public chain data)")
+TERMS = {KEY: KeyTerms(Licence("yes", "Solana (public chain data)"))}
 ID = 1
 SAMPLES = 3
 LIMITED, UNHEALTHY = {429, -32429}, {-32005, -32004, -32014}  # behind the cluster, or the data not available yet
@@ -56,9 +60,9 @@ class EpochInfo(NamedTuple):
 
 def ask(keys: Keys, method: str, *params: Any) -> list[Post]:
     """Return the same call for every host, in the order in which the hosts are tried."""
-    own = keys.get("SOLANA_RPC_URL")
     call = {"jsonrpc": "2.0", "id": ID, "method": method, "params": list(params)}
-    return [Post(url, json=call) for url in ((own, *HOSTS) if own else HOSTS)]
+    own = [Post(keys[KEY], json=call, under=KEY)] if KEY in keys else []
+    return [*own, *(Post(url, json=call) for url in HOSTS)]
 
 
 def result(body: Any) -> Any:
@@ -149,6 +153,7 @@ SLOT_TIME = Source(
     time_request,
     parse_time,
     licence=LICENCE,
+    terms=TERMS,
     hosts=RPC,
     fresh_s=10 * MINUTE,  # the time of one slot determines that of the others
     keep_s=HOUR,
@@ -164,6 +169,7 @@ PERFORMANCE_SAMPLES = Source(
     samples_request,
     parse_samples,
     licence=LICENCE,
+    terms=TERMS,
     hosts=RPC,
     fresh_s=20,
     moves=lambda samples: samples[0].slot,
@@ -177,6 +183,7 @@ EPOCH_INFO = Source(
     epoch_request,
     parse_epoch,
     licence=LICENCE,
+    terms=TERMS,
     hosts=RPC,
     fresh_s=20,
     moves=lambda epoch: epoch.slot,

@@ -13,7 +13,8 @@ from tools.sources.hosts import DAY, HOUR, STEAM
 from toolserver import Gauge, Get, Keys, Licence, Source, SourceChanged, SourceEmpty, read_rows
 
 API = "https://api.steampowered.com"
-LICENCE = Licence("attribution", "Steam (Valve Corporation)", "https://steamcommunity.com/dev/apiterms")
+# The terms of the API ask for credit. No clause about commercial use was found, for or against it.
+LICENCE = Licence("unclear", "Steam (Valve Corporation)", "https://steamcommunity.com/dev/apiterms")
 LEAST_RANKS = 15
 LEAST_PLAYERS = 50_000  # the most played game never has fewer
 

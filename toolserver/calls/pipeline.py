@@ -202,7 +202,7 @@ class TokenChecks:
             why = "acts for the owner of a token"
             if operation.credits:
                 why = f"costs {operation.credits} credit{'s' if operation.credits > 1 else ''}"
-            raise MissingToken(f"{operation.name} {why}: send a bearer token.")
+            raise MissingToken(f"{operation.name} {why}: send a bearer token. {operation.lack}".rstrip())
         if is_visitor_token(caller.token):
             self.check(caller)
             raise self._reject_visitor(operation, caller.token)
@@ -260,7 +260,7 @@ class TokenChecks:
         self.record(caller, is_valid=True)
         if left < operation.credits:
             raise InsufficientCredits(
-                f"This call costs {operation.credits} credits, but only {left} are left.",
+                f"This call costs {operation.credits} credits, but only {left} are left. {operation.lack}".rstrip(),
                 required=operation.credits,
                 credits_remaining=left,
             )

@@ -5,12 +5,14 @@ Examples, and what each licence policy leaves for sale, are composed on the simu
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from types import MappingProxyType
@@ -30,13 +32,21 @@ from toolserver.context.service_info import ServiceInfo
 from toolserver.core.metrics import Usage
 from toolserver.errors import NotFound
 from toolserver.registry.error_codes import PROBLEMS
-from toolserver.registry.licence_table import POLICIES, LicenceTable, write_markdown_table
+from toolserver.registry.licence_table import (
+    POLICIES,
+    LicenceTable,
+    Route,
+    list_premium,
+    write_markdown_table,
+    write_routes,
+)
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.tool_index import ToolIndex
 from toolserver.settings import Settings
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import HttpSender
+from toolserver.upstream.rights import EVERYTHING, Rights
 from toolserver.upstream.source import SourceExcluded
 from toolserver.world.model import ROUTES, Ask, World
 from toolserver.world.providers import load_providers
@@ -45,9 +55,17 @@ ROOT = Path(__file__).resolve().parent.parent.parent
 AT = datetime(2027, 1, 15, 8, tzinfo=UTC)
 ITEMS = 2  # of every list
 BARRED = ("licence_excluded", "insufficient_sample")  # warnings of a section that the policy withholds
-WHOLE = "the whole answer"
+OWN = {
+    "ETH_RPC_URL": "https://ethereum.example/sim-key",
+    "SOLANA_RPC_URL": "https://solana.example/sim-key",
+    "MEMPOOL_URL": "https://mempool.example",
+    "OPENMETEO_URL": "https://open-meteo.example",
+    "OPENMETEO_API_KEY": "sim-1",
+}
+"""Own servers and keys that the simulated world answers, for what they add under a licence policy."""
 SHOWN = "btc_price"  # the tool whose answer the README shows
 _LICENCES = re.compile(r"(<!-- licences: [^>]*-->\n).*?(<!-- /licences -->)", re.DOTALL)
+_ROUTES = re.compile(r"(<!-- routes: [^>]*-->\n).*?(<!-- /routes -->)", re.DOTALL)
 _ANSWER = re.compile(r"(<!-- answer: [^>]*-->\n).*?(<!-- /answer -->)", re.DOTALL)
 
 
@@ -76,7 +94,8 @@ def generate(
 ) -> dict[Path, str]:
     """Return the text of every generated file, by its path below the root."""
     readme, selling = ((root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/selling-credits.md"))
-    table = f"\n{write_markdown_table(licences)}\n\n"
+    table, routes = f"\n{write_markdown_table(licences)}\n\n", f"\n{write_routes(licences, registry)}\n\n"
+    selling = _ROUTES.sub(lambda marks: marks[1] + routes + marks[2], selling)
     pages = {Path(f"docs/tools/{o.name}.md"): tool_pages.tool_page(o, examples.get(o.name)) for o in registry}
     shown = {
         Path(f"catalog/examples/{name}.json"): json.dumps(example, indent=1, ensure_ascii=False) + "\n"
@@ -85,7 +104,7 @@ def generate(
     return {
         Path("README.md"): _ANSWER.sub(lambda marks: marks[1] + readme_answer(examples[SHOWN]) + marks[2], readme),
         Path("docs/selling-credits.md"): _LICENCES.sub(lambda marks: marks[1] + table + marks[2], selling),
-        Path("catalog/licences.json"): json.dumps(licences, indent=1) + "\n",
+        Path("catalog/licences.json"): json.dumps(asdict(licences), indent=1) + "\n",
         Path("docs/tools.md"): tool_pages.tools_page(registry),
         Path("docs/sources.md"): tool_pages.sources_page(registry),
         Path("docs/errors.md"): tool_pages.errors_page(PROBLEMS),
@@ -196,14 +215,18 @@ async def compose_example(
     folder: Path,
     *,
     arguments: Mapping[str, Any] = MappingProxyType({}),
-    licence_policy: str = "any",
+    rights: Rights = EVERYTHING,
+    keys: Mapping[str, str] = MappingProxyType({}),
 ) -> RenderedResponse:
-    """Compose an answer on the simulated world at the fixed instant, with its own cache."""
+    """Compose an answer on the simulated world at the fixed instant, with its own cache.
+
+    `keys` are API keys and own servers that the simulated world answers.
+    """
     clock = _Standing(AT)
     sender = HttpSender(
-        clock=clock, keys={}, user_agent="examples", via="http://world", transport=simulated_transport()
+        clock=clock, keys=keys, user_agent="examples", via="http://world", transport=simulated_transport()
     )
-    reader = Fetcher(sender, clock=clock, keys={}, licence_policy=licence_policy)
+    reader = Fetcher(sender, clock=clock, keys=keys, rights=rights)
     targets = settings.probes.targets
     host = ServiceInfo(
         clock,
@@ -255,26 +278,81 @@ def _cut(value: Any) -> Any:
     return value
 
 
-async def compose_licence_table(registry: Registry, settings: Settings) -> dict[str, dict[str, list[str]]]:
-    """Compose every premium answer on the simulated world under every policy. Returns the sections lost, by policy."""
+async def compose_licence_table(registry: Registry, settings: Settings, *, routes: bool = True) -> LicenceTable:
+    """Compose every premium answer on the simulated world under every policy, to see which sections are lost.
+
+    With `routes`, find what brings each of them back: a contract about a source, or a server or key of the operator.
+    """
     load_providers(settings.tools)
-    sold = [operation for operation in registry if operation.tier is Tier.PREMIUM]
     with tempfile.TemporaryDirectory() as folder:
-        return {
-            policy: {one.name: await _find_lost(one, settings, Path(folder), policy) for one in sold}
-            for policy in POLICIES
-        }
+        trials = [_Trial(operation, settings, Path(folder)) for operation in list_premium(registry)]
+        sections = {trial.operation.name: await trial.list_sections() for trial in trials}
+        lost: dict[str, dict[str, dict[str, Sequence[Route]]]] = {policy: {} for policy in POLICIES}
+        for policy, trial in itertools.product(POLICIES, trials):
+            name = trial.operation.name
+            gone = await trial.find_lost(policy) if policy != "any" else []
+            gone = sections[name] if gone is None else gone
+            sections[name] = sorted({*sections[name], *gone})
+            lost[policy][name] = await trial.find_routes(policy, gone) if routes else dict.fromkeys(gone, ())
+    return LicenceTable(sections, lost)
 
 
-async def _find_lost(operation: Operation, settings: Settings, folder: Path, policy: str) -> list[str]:
-    if policy == "any":
-        return []
-    answer = await compose_example(operation, settings, folder, arguments=_longest(operation), licence_policy=policy)
-    payload = json.loads(answer.payload)
-    if answer.nothing:
-        return [WHOLE]
-    warned = [warning["section"] for warning in payload.get("warning", ()) if warning["code"] in BARRED]
-    return [section for section in dict.fromkeys(warned) if _is_gone(payload, section)]
+@dataclass(frozen=True, slots=True)
+class _Trial:
+    """A premium tool whose answer is composed under different rights."""
+
+    operation: Operation
+    settings: Settings
+    folder: Path
+
+    async def list_sections(self) -> list[str]:
+        """Return the sections that sources of the answer are read for, if every source may be used."""
+        answer = await self._compose(Rights())
+        return sorted({source["section"] for source in json.loads(answer.payload)["_meta"]["sources"]})
+
+    async def find_lost(self, policy: str, given: Sequence[str] = ()) -> list[str] | None:
+        """Return the sections that are lost if the operator has these contracts and settings; None if all are."""
+        contracts = tuple((name, "a contract") for name in given if name not in OWN)
+        answer = await self._compose(Rights(policy, contracts, frozenset(OWN) & frozenset(given)))
+        if answer.nothing:
+            return None
+        payload = json.loads(answer.payload)
+        warned = [warning["section"] for warning in payload.get("warning", ()) if warning["code"] in BARRED]
+        return [section for section in dict.fromkeys(warned) if _is_gone(payload, section)]
+
+    async def find_routes(self, policy: str, lost: Sequence[str]) -> dict[str, Sequence[Route]]:
+        """Return for each lost section every name that brings it back alone, or one set of names that does together."""
+        routes: dict[str, list[Route]] = {section: [] for section in lost}
+        names = self._list_names(policy) if lost else []
+        for name in names:
+            for section in await self._find_regained(policy, lost, [name]):
+                routes[section].append([name])
+        for section in await self._find_regained(policy, [one for one in lost if not routes[one]], names):
+            needed = list(names)
+            for name in names:
+                without = [one for one in needed if one != name]
+                if await self._find_regained(policy, [section], without):
+                    needed = without
+            routes[section].append(needed)
+        return {**routes}
+
+    async def _find_regained(self, policy: str, lost: Sequence[str], given: Sequence[str]) -> list[str]:
+        if not lost or not given:
+            return []
+        still = await self.find_lost(policy, given)
+        return [] if still is None else [section for section in lost if section not in still]
+
+    def _list_names(self, policy: str) -> list[str]:
+        """Return the settings that change the terms of a source of this tool, then the sources that are barred."""
+        sources = {source.name: source for source in self.operation.sources}
+        settings = dict.fromkeys(key for source in sources.values() for key in source.terms)
+        return [*settings, *(name for name, source in sources.items() if Rights(policy).bars(source))]
+
+    async def _compose(self, rights: Rights) -> RenderedResponse:
+        keys = {name: value for name, value in OWN.items() if name in rights.keys}
+        return await compose_example(
+            self.operation, self.settings, self.folder, arguments=_longest(self.operation), rights=rights, keys=keys
+        )
 
 
 def _longest(operation: Operation) -> dict[str, Any]:

@@ -4,7 +4,7 @@ import json
 import secrets
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -36,7 +36,9 @@ from toolserver.registry.registry import Operation, Tier
 from toolserver.serving.advice import Advice, describe_verdict, give_advice
 from toolserver.serving.data_directory import read_running
 from toolserver.serving.packaged_texts import read_licence_table
+from toolserver.serving.public_facts import read_rights
 from toolserver.settings import KEYS, Settings
+from toolserver.settings.upstream import SERVERS
 from toolserver.sql.ledger_place import report_database
 from toolserver.upstream.http_sender import Announcement
 from toolserver.upstream.source_health import HostRefusal
@@ -248,7 +250,7 @@ def report(settings: Settings, examination: Examination, as_json: bool) -> int:
         }
         click.echo(json.dumps(document, indent=2))
     else:
-        _print_findings(examination, table, f"licence policy {licence['policy']}: {licence['said']}")
+        _print_findings(examination, table, "\n".join(describe_licences(licence)))
         click.echo(f"\n{describe_verdict(advice)}")
         for finding in advice:
             click.echo(f"  {'!' if finding.urgent else '-'} {finding.told} ({finding.code})")
@@ -256,12 +258,31 @@ def report(settings: Settings, examination: Examination, as_json: bool) -> int:
 
 
 def licence_decision(settings: Settings) -> dict[str, Any]:
-    """Say which licence policy is in force, whether the operator chose it, and which data it withholds from sale."""
+    """Say which licence policy is in force, who chose it, which contracts and servers count, and which data is lost."""
     policy = settings.sources.licence_policy
     decided = "licence_policy" in settings.sources.model_fields_set
-    lost = {tool: list(sections) for tool, sections in read_licence_table()[policy].items() if sections}
+    rights = read_rights(settings)
+    lost = read_licence_table().list_lost(rights)
     by = "chosen by the operator" if decided else "the default; selling requires the operator's decision"
-    return {"policy": policy, "decided": decided, "lost": lost, "said": f"{WHAT[policy]} ({by})"}
+    servers = sorted(rights.keys & set(SERVERS))
+    return {
+        "policy": policy,
+        "decided": decided,
+        "contracts": dict(rights.contracts),
+        "own_servers": servers,
+        "lost": lost,
+        "said": f"{WHAT[policy]} ({by})",
+    }
+
+
+def describe_licences(licence: Mapping[str, Any]) -> list[str]:
+    """Describe the decision about licences in lines of text."""
+    return [
+        f"licence policy {licence['policy']}: {licence['said']}",
+        *(f"  contract {party}: {text}" for party, text in licence["contracts"].items()),
+        *(f"  own server {name}" for name in licence["own_servers"]),
+        *(f"  {tool} lacks {', '.join(sections)}" for tool, sections in licence["lost"].items()),
+    ]
 
 
 def settings_table(settings: Settings) -> list[dict[str, Any]]:

@@ -174,7 +174,7 @@ async def probe_forms(
     if not _has_both_forms(service, source):
         return (usual,)
     if _plan(service, source, service.settings.keys) == _plan(service, source, {}):
-        licence = source.licence.kind
+        licence = service.facts.rights.licence_of(source).kind
         keyed = Probe(source.name, False, "no_key", "-", None, None, licence, "missing", "no key is set", form="keyed")
         return replace(usual, form="keyless"), keyed
     keyless = replace(source, request=lambda query, keys: source.plan(query, {}))
@@ -261,7 +261,7 @@ def _describe(
     reply: _Reply,
     drift: tuple[Drift, ...] | None = None,
 ) -> Probe:
-    licence, fetched = source.licence.kind, reply.outcome
+    licence, fetched = service.facts.rights.licence_of(source).kind, reply.outcome
     if isinstance(fetched, SourceError):
         word, parse = fetched.word, "changed" if fetched.word in ("changed", "empty", "frozen") else "-"
         key, reachable = "missing" if word == "no_key" else "-", word not in ("connect", "timeout", "no_network")

@@ -69,7 +69,8 @@ class Operation:
     `search_hint` are other words for what the tool answers, at most HINT_WORDS of them, for searches over many tools.
     `always_loaded` asks hosts that show models only what they searched for to show this tool always. `longest_chars` is
     the size of its longest answer, if hosts would take that for too long to show. `runs_tools` says that on MCP it
-    takes an argument `call` and answers with the answer of another free tool.
+    takes an argument `call` and answers with the answer of another free tool. `withheld` are the sections that are
+    always null on this service, because the licences of their sources do not allow it.
     """
 
     name: str
@@ -104,6 +105,7 @@ class Operation:
     always_loaded: bool = False
     longest_chars: int | None = None
     runs_tools: bool = False
+    withheld: tuple[str, ...] = ()
 
     @cached_property
     def endpoint(self) -> str:
@@ -156,7 +158,14 @@ class Operation:
         """The docstring, with the terms of a call in its first paragraph: before the summary if it costs credits."""
         summary, separator, rest = self.docstring.partition("\n\n")
         terms = describe_terms(self.tier, self.credits, *self.fresh_s)
+        if self.withheld:
+            terms += f" {self.lack}"
         return (f"{terms} {summary}" if self.credits else f"{summary} {terms}") + separator + rest
+
+    @property
+    def lack(self) -> str:
+        """What is always null in the answer, as one sentence; empty if nothing is."""
+        return f"Always null here, for licence reasons: {', '.join(self.withheld)}." if self.withheld else ""
 
     @cached_property
     def description(self) -> str:
@@ -314,6 +323,10 @@ class Registry:
     def listed(self) -> list[Operation]:
         """Return the operations that lists of tools contain."""
         return [operation for operation in self if operation.name not in self._unlisted]
+
+    def replace(self, changed: Mapping[str, Operation]) -> "Registry":
+        """Return a registry of the same operations, with some of them changed, by name."""
+        return Registry((changed.get(one.name, one) for one in self), unlisted=self._unlisted)
 
     def unlist(self, names: Iterable[str]) -> "Registry":
         """Return a registry of the same operations, with these unlisted too."""

@@ -6,6 +6,7 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.upstream.rights import EVERYTHING, Rights
 
 SERVICE = "toolserver"
 DISTRIBUTION = "agent-toolserver"  # on the package index, where the shorter name is taken
@@ -109,7 +110,8 @@ class SiteFacts:
     sales: Sales | None = None
     oauth: bool = False
     """True if hosts can sign in at /api/mcp/auth."""
-    licence_policy: str = "any"
+    rights: Rights = EVERYTHING
+    """What the operator may use of each source: the licence policy, contracts, own servers."""
 
     def url(self, path: str) -> str:
         """Return the public, absolute URL of a path."""

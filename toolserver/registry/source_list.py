@@ -6,26 +6,29 @@ import json
 from typing import Any
 
 from toolserver.registry.registry import Registry
-from toolserver.upstream.source import describe
+from toolserver.upstream.rights import EVERYTHING, Rights
 
 
-def list_sources(registry: Registry) -> list[dict[str, Any]]:
-    """Return every source once by public name, with its licence. Several request shapes may share a name."""
+def list_sources(registry: Registry, rights: Rights = EVERYTHING) -> list[dict[str, Any]]:
+    """Return every source once by public name, with the licence under which it is used.
+
+    Several request shapes may share a name.
+    """
     shipped = [source for operation in registry for source in operation.shipped]
     by_name = {source.name: source for source in [*shipped, *reversed(registry.sources)]}
     return [
-        {"name": name, "licence": describe(source), "fresh_s": source.fresh_s, "kept_s": source.keep_s}
+        {"name": name, "licence": rights.describe(source), "fresh_s": source.fresh_s, "kept_s": source.keep_s}
         for name, source in sorted(by_name.items())
     ]
 
 
 @functools.lru_cache(8)
-def write_source_list(registry: Registry) -> bytes:
+def write_source_list(registry: Registry, rights: Rights = EVERYTHING) -> bytes:
     """Return the body of `/api/sources`: name, licence with attribution and terms, and lifetimes of every source."""
-    listed = list_sources(registry)
+    listed = list_sources(registry, rights)
     return json.dumps({"count": len(listed), "sources": listed}, ensure_ascii=False, separators=(",", ":")).encode()
 
 
-def digest_source_list(registry: Registry) -> str:
+def digest_source_list(registry: Registry, rights: Rights = EVERYTHING) -> str:
     """Return the first 8 hex digits of the SHA-256 of that document, which answers have as `_meta.sources_digest`."""
-    return hashlib.sha256(write_source_list(registry)).hexdigest()[:8]
+    return hashlib.sha256(write_source_list(registry, rights)).hexdigest()[:8]

@@ -4,6 +4,7 @@ from urllib.parse import urlsplit
 
 from toolserver.registry.site_facts import LimitFacts, PurchaseTerms, Sales, SiteFacts
 from toolserver.settings import Settings
+from toolserver.upstream.rights import Rights
 
 
 def read_public_facts(settings: Settings, base_url: str) -> SiteFacts:
@@ -15,7 +16,7 @@ def read_public_facts(settings: Settings, base_url: str) -> SiteFacts:
         simulated=settings.upstream.via is not None,
         ledger="embedded" if settings.ledger.url is None else "followed",
         sales=read_sales(settings),
-        licence_policy=settings.sources.licence_policy,
+        rights=read_rights(settings),
         limits=LimitFacts(
             free_per_day=settings.limits.daily,
             free_spacing_s=int(settings.limits.spacing_s),
@@ -23,6 +24,12 @@ def read_public_facts(settings: Settings, base_url: str) -> SiteFacts:
             premium_per_minute=settings.limits.premium_per_minute,
         ),
     )
+
+
+def read_rights(settings: Settings) -> Rights:
+    """Return what the operator may use of each source."""
+    sources = settings.sources
+    return Rights(sources.licence_policy, tuple(sorted(sources.contracts.items())), frozenset(settings.keys))
 
 
 def read_sales(settings: Settings) -> Sales | None:

@@ -11,8 +11,11 @@ from toolserver.settings.part import SettingsPart
 KEYS = (
     "FINNHUB_API_KEY", "FRED_API_KEY", "BLS_API_KEY", "ETHERSCAN_API_KEY", "ETH_RPC_URL", "SOLANA_RPC_URL",
     "FIRMS_MAP_KEY", "ABUSE_CH_AUTH_KEY", "GITHUB_TOKEN", "COINGECKO_API_KEY", "CMC_API_KEY", "LL2_TOKEN",
-    "OPENMETEO_API_KEY", "GOOGLE_NEWS",
+    "OPENMETEO_API_KEY", "OPENMETEO_URL", "MEMPOOL_URL", "GOOGLE_NEWS",
 )  # fmt: skip
+
+
+SERVERS = tuple(name for name in KEYS if name.endswith("_URL"))  # addresses of the operator's own servers
 
 
 class UpstreamSettings(SettingsPart):
@@ -57,11 +60,26 @@ class UpstreamSettings(SettingsPart):
 class SourceSettings(SettingsPart):
     """Which sources may be used."""
 
-    keys: dict[str, SecretStr] = Field({}, description=f"API keys by name, all optional: {', '.join(KEYS)}")
+    keys: dict[str, SecretStr] = Field(
+        {}, description=f"API keys and addresses of own servers by name, all optional: {', '.join(KEYS)}"
+    )
     licence_policy: Literal["any", "no_forbidden", "commercial"] = Field(
         "any",
         description="any: all; no_forbidden: none that prohibit redistribution; commercial: only those free to use",
     )
+    contracts: dict[str, str] = Field(
+        {},
+        description="What your contracts allow, by source (CoinGecko.markets) or publisher (CoinGecko). These are used"
+        " under every policy. Everyone can read the text in /api/sources",
+    )
+
+    @field_validator("contracts")
+    @classmethod
+    def _said(cls, value: dict[str, str]) -> dict[str, str]:
+        for party, text in value.items():
+            if not text.strip():
+                raise ValueError(f"{party}: say in a few words what the contract allows")
+        return value
 
 
 class ProbeSettings(SettingsPart):

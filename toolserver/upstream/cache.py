@@ -101,7 +101,7 @@ class SourceCache:
         self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
     ) -> SourceAnswer[R]:
         """Return a live or cached answer. Raise SourceError if none is recent enough and the fetch fails."""
-        key = _make_key(source, query)
+        key = self._make_key(source, query)
         question = _Question(source, query, key, self._is_callers_own(source, key, is_chosen))
         cached = await self._find(source, query, key)
         now = self._clock.now()
@@ -124,7 +124,7 @@ class SourceCache:
 
     async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:
         """Return the last good answer within the keep limit, without querying the upstream, or None."""
-        cached = await self._find(source, query, _make_key(source, query))
+        cached = await self._find(source, query, self._make_key(source, query))
         if cached is None or not self._fetcher.usable(source, query):
             return None
         return cached.answer if self._is_within_keep(source, cached.answer) else None
@@ -237,7 +237,7 @@ class SourceCache:
 
     def remember(self, source: Source[Any, Any], query: Any, fetched: Fetched) -> None:
         """Keep in memory an answer that another caller requested from the fetcher."""
-        self._keep(source, _make_key(source, query), fetched)
+        self._keep(source, self._make_key(source, query), fetched)
 
     def _keep(self, source: Source[Any, Any], key: Hashable, fetched: Fetched) -> None:
         table = self._table(source)
@@ -283,6 +283,15 @@ class SourceCache:
             return None
         return parsed.make_answer(stored.fetched_at)
 
+    def _make_key(self, source: Source[Any, Any], query: Any) -> Hashable:
+        """Return the cache key: sources share answers if they share a name and send the same requests.
+
+        If a source has other terms for requests with a key, what public hosts answered is not used where they are
+        barred.
+        """
+        key = (source.name, source.request_name, source.key(query))
+        return (*key, self._fetcher.rights.licence_of(source).kind) if source.terms else key
+
     def _table(self, source: Source[Any, Any]) -> Table:
         if not source.user_input:
             return self._answers
@@ -300,11 +309,6 @@ def measure_room(cached: CachedAnswer) -> int:
 async def _cancel_when(event: anyio.Event, scope: anyio.CancelScope) -> None:
     await event.wait()
     scope.cancel()
-
-
-def _make_key(source: Source[Any, Any], query: Any) -> Hashable:
-    """Return the cache key: sources share answers if they share a name and send the same requests."""
-    return (source.name, source.request_name, source.key(query))
 
 
 def _store_key(key: Hashable) -> str:

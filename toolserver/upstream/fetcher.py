@@ -21,6 +21,7 @@ from toolserver.upstream.decode import ParsedBody, read_body, read_times
 from toolserver.upstream.freshness import judge_times
 from toolserver.upstream.http_sender import BodyPlace, HttpSender, LargeBodies, Raw, SendingTime, judge_status
 from toolserver.upstream.network_watch import NetworkWatch
+from toolserver.upstream.rights import EVERYTHING, Rights
 from toolserver.upstream.source import (
     Connect,
     Get,
@@ -40,8 +41,6 @@ from toolserver.upstream.source_health import HostRefusals, SourceHealth, Source
 from toolserver.upstream.throttle import Budget, SharedLanes, Throttle
 
 log = logging.getLogger(__name__)
-
-_BARRED = {"any": set(), "no_forbidden": {"no"}, "commercial": {"no", "unclear", "non_commercial"}}
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +88,7 @@ class Fetcher:
         *,
         clock: Clock,
         keys: Keys,
-        licence_policy: str = "any",
+        rights: Rights = EVERYTHING,
         observe: Callable[[str, str, float, bool], None] = lambda source, outcome, seconds, was_sent: None,
         history: SourceHistory | None = None,
         memory: SharedMemory | None = None,
@@ -98,7 +97,7 @@ class Fetcher:
         self._network = network or NetworkWatch((), monotonic=clock.monotonic)
         self._sender, self.announcements = sender, sender.announcements
         self.history = history or SourceHistory(clock)
-        self._clock, self._keys, self._barred, self._observe = clock, keys, _BARRED[licence_policy], observe
+        self._clock, self._keys, self.rights, self._observe = clock, keys, rights, observe
         lanes = None if memory is None else SharedLanes(memory, clock)
         self._throttle, self._large = Throttle(clock=clock, keys=keys, shared=lanes), LargeBodies()
         self.health = SourceHealth(clock, history=self.history, memory=memory)
@@ -170,12 +169,12 @@ class Fetcher:
             SourceExcluded: the licence policy excludes the source.
             SourceUnusable: the source needs a key that is not set.
         """
-        if source.licence.kind in self._barred:
+        if self.rights.bars(source):
             raise SourceExcluded(source.licence.kind)
         plan = source.plan(query, self._keys)
         if plan is None:
             raise SourceUnusable(source.name)
-        return [plan] if isinstance(plan, Get) else plan
+        return self.rights.select(source, [plan] if isinstance(plan, Get) else plan)
 
     async def _try_mirrors(self, order: _Order, plan: Sequence[Request]) -> Fetched:
         """Try the mirrors in order, each with a share of the timeout, so that a slow one leaves time for others."""

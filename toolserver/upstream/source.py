@@ -219,12 +219,16 @@ USUAL_SHARE = 0.1  # of the rows of a list, that may be unreadable
 
 @dataclass(frozen=True, slots=True)
 class Get:
-    """An HTTP GET to send. `url` is absolute and contains no secret that `params` or `headers` could carry."""
+    """An HTTP GET to send. `url` is absolute and contains no secret that `params` or `headers` could carry.
+
+    `under` names the API key whose plan, or the setting whose server, it uses: the source's `terms` for it hold.
+    """
 
     url: str
     params: Mapping[str, str] = field(default_factory=dict)
     headers: Mapping[str, str] = field(default_factory=dict)
     decode: Decode = "json"
+    under: str = field(default="", repr=False)  # the repr is part of the keys of stored answers
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,11 +253,25 @@ Plan: TypeAlias = Request | Sequence[Request] | None
 
 @dataclass(frozen=True, slots=True)
 class Licence:
-    """What the provider allows. `kind` decides which values of `sources.licence_policy` exclude the source."""
+    """What the provider allows. `kind` decides which values of `sources.licence_policy` exclude the source.
 
-    kind: Literal["yes", "attribution", "non_commercial", "unclear", "no"]
+    No source declares `contract`: it is the class of a source that the operator has a contract for.
+    """
+
+    kind: Literal["yes", "attribution", "non_commercial", "unclear", "no", "contract"]
     attribution: str
     terms_url: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class KeyTerms:
+    """The licence of what a source answers to requests with an API key, or on the operator's own server.
+
+    `alone` means that with the key set, no other request is sent. The credit stays the source's.
+    """
+
+    licence: Licence
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,6 +352,7 @@ class Source(Generic[Q, R]):
         covers: the part of the upstream's list that an answer covers, as text after "read was"; None for all of it.
         unreadable_share: the part of a list's rows that may be unreadable; with more, there is no answer.
         untrusted: answers carry third-party text.
+        terms: the licence of requests that name a key in `under`, by the name of the key.
         probe: a query that `doctor` may send, or a function of the time that returns one.
     """
 
@@ -366,6 +385,7 @@ class Source(Generic[Q, R]):
     unreadable_share: float = USUAL_SHARE
     untrusted: bool = False
     gauge: Gauge[R] | None = None
+    terms: Mapping[str, KeyTerms] = field(default_factory=dict)
     probe: Any = None
 
     def __post_init__(self) -> None:
@@ -489,13 +509,6 @@ class KeptReader:
     async def kept(self, source: Source[Q, R], query: Q) -> SourceAnswer[R] | None:
         """Do what `SourceReader.kept` does."""
         return await self._reader.kept(source, query)
-
-
-def describe(source: Source[Any, Any]) -> dict[str, Any]:
-    """Return the licence block of an entry of `_meta.sources[]`."""
-    licence = source.licence
-    block = {"class": licence.kind, "attribution": licence.attribution}
-    return block | ({"terms_url": licence.terms_url} if licence.terms_url else {})
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,10 +11,13 @@ from tests.tools.premium.store import FUNDS, store
 from toolserver.registry.source_list import list_sources
 from toolserver.serving.packaged_texts import read_licence_table
 from toolserver.settings import SourceSettings
+from toolserver.upstream.rights import Rights
 
 WHOLE = {"briefing": "history=24h", "macro": "history=30d", "crypto-deep": "history=30d"}
+OWN_NODE = {"ETH_RPC_URL": "https://ethereum.example/sim-key"}
+RIGHTS = Rights("commercial", keys=frozenset(OWN_NODE))
 KEPT = ("yes", "attribution")
-ALLOWED = {source.name for source in all_tools().sources if source.licence.kind in KEPT}
+ALLOWED = {source.name for source in all_tools().sources if not RIGHTS.bars(source)}
 
 
 def barred(name: str) -> set[str]:
@@ -25,7 +28,7 @@ def barred(name: str) -> set[str]:
 @proves("pro.licence")
 @pytest.mark.parametrize("name", a_share(PREMIUM, 3, first=2))
 async def test_what_may_not_be_sold_on_is_null_and_says_why(tmp_path, name):
-    async with store(tmp_path, sources=SourceSettings(licence_policy="commercial")) as s:
+    async with store(tmp_path, sources=SourceSettings(licence_policy="commercial", keys=OWN_NODE)) as s:
         answer = await s.buy(name, WHOLE.get(name, ""))
         balance = await s.balance()
         asked = {url.partition("/")[0] for url, _, _ in s.upstreams.bodies}
@@ -42,9 +45,9 @@ async def test_what_may_not_be_sold_on_is_null_and_says_why(tmp_path, name):
             assert section in told or section.rpartition(".")[0] in told, section
         else:
             assert shown(body, name, section) is not None, section
-    licences = {entry["name"]: entry["licence"]["class"] for entry in list_sources(all_tools())}
+    licences = {entry["name"]: entry["licence"]["class"] for entry in list_sources(all_tools(), RIGHTS)}
     assert {licences[source["name"]] for source in body["_meta"]["sources"]} <= set(KEPT)
-    assert set(read_licence_table()["commercial"][PREMIUM[name].tool]) == {
+    assert set(read_licence_table().find_lost(PREMIUM[name].tool, RIGHTS)) == {
         section for section in SECTIONS[name] if shown(body, name, section) is None
     }
     assert not asked & {"api.coingecko.com", "www.reddit.com", "api.exchange.coinbase.com", "gamma-api.polymarket.com"}

@@ -58,7 +58,16 @@ def test_recorded_answers_parse_to_their_values(sample):
 def test_the_height_is_text():
     assert parse_height("890440", None) == 890440
     assert parse_height("890440\n", None) == 890440
-    assert mempool.HEIGHT.request.decode == "text"
+    assert mempool.HEIGHT.plan(None, {}).decode == "text"
+
+
+def test_an_own_instance_is_asked_instead_of_the_public_one_and_answers_the_same():
+    own = {"MEMPOOL_URL": "https://mempool.example/"}
+    for source in ALL[:5]:
+        public, request = source.plan(None, {}), source.plan(None, own)
+        assert request.url == public.url.replace("mempool.space", "mempool.example")
+        assert (public.under, request.under, request.decode) == ("", "MEMPOOL_URL", public.decode)
+        assert ask(source, keys=own) == ask(source)
 
 
 @pytest.mark.parametrize("body", ["", "<html>", "799999", "{}", "8e5", "-900000", None])

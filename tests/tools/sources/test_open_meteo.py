@@ -1,6 +1,7 @@
 """Open-Meteo's forecast and air quality."""
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -90,6 +91,16 @@ def test_a_key_goes_to_the_customers_host_and_nowhere_else():
     assert ask(FORECAST, LA, keys=keys) == ask(FORECAST, LA)
     with pytest.raises(SourceDown):
         ask(FORECAST, LA, keys={"OPENMETEO_API_KEY": "stolen"})
+
+
+def test_an_own_server_is_asked_instead_of_both_and_gets_no_key():
+    keys = {"OPENMETEO_API_KEY": "sim-1", "OPENMETEO_URL": "https://open-meteo.example/"}
+    weather, air = request_forecast(LA, keys), request_air(LA, keys)
+    assert weather == replace(
+        request_forecast(LA, {}), url="https://open-meteo.example/v1/forecast", under="OPENMETEO_URL"
+    )
+    assert air == replace(request_air(LA, {}), url="https://open-meteo.example/v1/air-quality", under="OPENMETEO_URL")
+    assert ask(FORECAST, LA, keys=keys) == ask(FORECAST, LA)
 
 
 @given(st.lists(st.one_of(st.none(), st.floats(-130, 140)), min_size=30, max_size=72))
