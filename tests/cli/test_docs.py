@@ -12,6 +12,7 @@ from toolserver.cli.docs import (
     AT,
     SHOWN,
     OneCall,
+    Trial,
     compose_licence_table,
     example_answers,
     generate,
@@ -22,9 +23,11 @@ from toolserver.cli.docs import (
     update_files,
 )
 from toolserver.errors import NotFound
+from toolserver.registry.licence_table import POLICIES, LicenceTable, list_premium
 from toolserver.registry.registry import Registry
 from toolserver.serving.packaged_texts import read_examples, read_licence_table
 from toolserver.settings import Settings
+from toolserver.upstream.rights import Rights
 from toolserver.world.providers import load_providers
 
 EXAMPLE = {
@@ -36,8 +39,13 @@ EXAMPLE = {
         "stale": False,
     },
 }
-LICENCES = {policy: {"premium_deep": ["a"]} for policy in ("any", "no_forbidden", "commercial")}
-SELLING = "# Selling\n<!-- licences: of what is sold -->\nold\n<!-- /licences -->\nafter\n"
+LICENCES = LicenceTable(
+    {"premium_deep": ["a"]}, {policy: {"premium_deep": {"a": []}} for policy in ("any", "no_forbidden", "commercial")}
+)
+SELLING = (
+    "# Selling\n<!-- licences: of what is sold -->\nold\n<!-- /licences -->\nafter\n"
+    "<!-- routes: of it -->\nold\n<!-- /routes -->\n"
+)
 README = "# Title\n<!-- answer: of btc_price -->\nold\n<!-- /answer -->\nafter\n"
 
 
@@ -81,8 +89,11 @@ def test_only_the_part_between_the_marks_of_the_readme_is_written(checkout):
 def test_what_policies_leave_is_written_between_the_marks_of_the_page_on_selling_and_as_data(checkout):
     made = generate(TINY, {SHOWN: EXAMPLE}, LICENCES, checkout)
     assert "| `premium_deep` | a | a |" in made[Path("docs/selling-credits.md")]
-    assert made[Path("docs/selling-credits.md")].endswith("<!-- /licences -->\nafter\n")
-    assert json.loads(made[Path("catalog/licences.json")]) == LICENCES
+    before, after = made[Path("docs/selling-credits.md")].split("after\n")
+    assert before.endswith("<!-- /licences -->\n")
+    assert after.startswith("<!-- routes: of it -->\n\n| Tool, price |")
+    assert after.endswith("| `premium_deep` | `a` | – | – |\n\n<!-- /routes -->\n")
+    assert LicenceTable(**json.loads(made[Path("catalog/licences.json")])) == LICENCES
 
 
 def test_every_tool_gets_a_page_and_every_example_a_file(checkout):
@@ -185,11 +196,22 @@ async def test_the_uncharged_call_of_the_examples_agrees_with_its_sums():
 
 
 async def test_the_table_that_is_shipped_is_what_the_policies_leave():
-    table = await compose_licence_table(PROJECT, SETTINGS)
+    table, shipped = await compose_licence_table(PROJECT, SETTINGS, routes=False), read_licence_table()
 
-    assert table == read_licence_table()
-    assert set(table["any"]) == set(table["commercial"])
-    assert not any(table["any"].values())
-    for tool, lost in table["no_forbidden"].items():
-        assert set(lost) <= set(table["commercial"][tool]), tool
-    assert "sections.predictions" in table["commercial"]["premium_briefing"]
+    assert table.sections == shipped.sections
+    for policy in POLICIES:
+        assert table.list_lost(Rights(policy)) == shipped.list_lost(Rights(policy))
+    assert not shipped.list_lost(Rights())
+    for tool, lost in shipped.lost["no_forbidden"].items():
+        assert lost.keys() <= shipped.lost["commercial"][tool].keys(), tool
+    assert "sections.predictions" in shipped.lost["commercial"]["premium_briefing"]
+
+
+async def test_the_routes_that_are_shipped_bring_back_what_they_are_for(tmp_path):
+    lost = read_licence_table().lost["commercial"]
+    for operation in list_premium(PROJECT):
+        trial = Trial(operation, SETTINGS, tmp_path)
+        last = [name for routes in lost[operation.name].values() for name in routes[-1]]
+        assert await trial.find_lost("commercial", last) == [], operation.name
+    exchange_flows = Trial(PROJECT["premium_exchange_flows"], SETTINGS, tmp_path)
+    assert await exchange_flows.find_routes("commercial", ["blocks_scanned"]) == {"blocks_scanned": [["ETH_RPC_URL"]]}

@@ -285,7 +285,7 @@ async def compose_licence_table(registry: Registry, settings: Settings, *, route
     """
     load_providers(settings.tools)
     with tempfile.TemporaryDirectory() as folder:
-        trials = [_Trial(operation, settings, Path(folder)) for operation in list_premium(registry)]
+        trials = [Trial(operation, settings, Path(folder)) for operation in list_premium(registry)]
         sections = {trial.operation.name: await trial.list_sections() for trial in trials}
         lost: dict[str, dict[str, dict[str, Sequence[Route]]]] = {policy: {} for policy in POLICIES}
         for policy, trial in itertools.product(POLICIES, trials):
@@ -298,7 +298,7 @@ async def compose_licence_table(registry: Registry, settings: Settings, *, route
 
 
 @dataclass(frozen=True, slots=True)
-class _Trial:
+class Trial:
     """A premium tool whose answer is composed under different rights."""
 
     operation: Operation

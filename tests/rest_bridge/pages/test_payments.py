@@ -17,6 +17,7 @@ from tests.rest_bridge.markup import Page
 from tests.served import served
 from toolserver.money.ledger.protocol import NoCharge
 from toolserver.registry.error_codes import PROBLEMS, concerns_payment, with_topic
+from toolserver.registry.licence_table import LicenceTable
 from toolserver.registry.registry import Registry, Tier
 from toolserver.registry.site_facts import LimitFacts, PurchaseTerms, Sales, SiteFacts
 
@@ -215,7 +216,7 @@ def test_refusals_of_x402_are_listed_only_where_it_is_taken():
 
 
 def test_the_table_of_licences_stands_there_where_there_is_one():
-    licences = {"no_forbidden": {"premium_deep": ["windows"]}, "commercial": {}}
+    licences = LicenceTable({"premium_deep": ["windows", "notes"]}, {"no_forbidden": {"premium_deep": {"windows": []}}})
     row = "| `premium_deep` | windows | nothing lost |"
     assert row in payments_markdown(TINY, SELLING, licences).body.decode()
     assert "nothing lost" not in payments_markdown(TINY, SELLING).body.decode()

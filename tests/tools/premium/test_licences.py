@@ -30,7 +30,7 @@ def barred(name: str) -> set[str]:
 async def test_what_may_not_be_sold_on_is_null_and_says_why(tmp_path, name):
     async with store(tmp_path, sources=SourceSettings(licence_policy="commercial", keys=OWN_NODE)) as s:
         answer = await s.buy(name, WHOLE.get(name, ""))
-        balance = await s.balance()
+        balance, credits = await s.balance(), s.service.registry[PREMIUM[name].tool].credits
         asked = {url.partition("/")[0] for url, _, _ in s.upstreams.bodies}
     body = answer.json()
 
@@ -52,9 +52,40 @@ async def test_what_may_not_be_sold_on_is_null_and_says_why(tmp_path, name):
     }
     assert not asked & {"api.coingecko.com", "www.reddit.com", "api.exchange.coinbase.com", "gamma-api.polymarket.com"}
     empty = name == "whales" and not body["eth_whales_latest_block"]
-    assert balance == FUNDS - (0 if empty else PREMIUM[name].credits)
+    assert balance == FUNDS - (0 if empty else credits)
 
 
 def test_the_policy_bars_something_in_most_payloads():
     spared = {"correlation-matrix", "code-host-velocity", "exchange-flows"}
     assert {name for name in PREMIUM if barred(name)} == PREMIUM.keys() - spared
+
+
+async def test_what_a_policy_withholds_is_said_before_payment_and_a_gutted_tool_costs_less_or_is_not_listed(tmp_path):
+    sources = SourceSettings(
+        licence_policy="commercial",
+        contracts={"Polymarket": "by mail"},
+        keys={"MEMPOOL_URL": "https://mempool.example"},
+    )
+    async with store(tmp_path, sources=sources) as s:
+        refusal = await s.client.get("/api/pro/sentiment")
+        sold = {one["tool"]: one for one in (await s.client.get("/api/meta/pro")).json()["endpoints"]}
+        page = (await s.client.get("/docs/payments.md")).text
+        tool = (await s.client.get("/t/premium_sentiment")).text
+        listed = (await s.client.get("/api/llm-tools?format=raw")).text
+        classes = {one["name"]: one["licence"] for one in (await s.client.get("/api/sources")).json()["sources"]}
+        answer = await s.buy("sentiment")
+        balance = await s.balance()
+
+    withheld = ["market_indices.stocks_vix", "trending"]
+    said = f"Always null here, for licence reasons: {', '.join(withheld)}."
+    assert (refusal.status_code, sold["premium_sentiment"]["withheld"]) == (402, withheld)
+    assert all(said in text for text in (refusal.json()["detail"], listed, tool))
+    assert f"- `premium_sentiment`: {', '.join(withheld)}" in page
+    assert (answer.json()["trending"], answer.json()["prediction_markets_signals"] is None) == (None, False)
+    assert "withheld" not in sold["premium_code_host_velocity"]
+    assert balance == FUNDS - sold["premium_sentiment"]["credits"]
+    assert sold["premium_agent_context"]["credits"] == 1
+    assert "premium_exchange_flows" not in listed
+    assert "premium_whales" in listed  # its bitcoin transactions come from the own server
+    assert classes["Polymarket.markets_by_volume"]["contract"] == "by mail"
+    assert [classes[name]["class"] for name in ("Mempool.network", "Kalshi.open_events")] == ["yes", "no"]
