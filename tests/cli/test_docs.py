@@ -40,7 +40,8 @@ EXAMPLE = {
     },
 }
 LICENCES = LicenceTable(
-    {"premium_deep": ["a"]}, {policy: {"premium_deep": {"a": []}} for policy in ("any", "no_forbidden", "commercial")}
+    {"premium_deep": ["a", "b"]},
+    {policy: {"premium_deep": {"a": []}} for policy in ("any", "no_forbidden", "commercial")},
 )
 SELLING = (
     "# Selling\n<!-- licences: of what is sold -->\nold\n<!-- /licences -->\nafter\n"
