@@ -1,5 +1,6 @@
 """GET /api/climate/earthquakes."""
 
+from collections.abc import Sequence
 from datetime import datetime, timedelta
 from typing import Annotated, NamedTuple
 
@@ -7,6 +8,7 @@ from pydantic import Field
 
 from tools.parsing.earthquakes import Quake, QuakeList
 from tools.parsing.fields import clean_or_none
+from tools.parsing.token_count import estimate_tokens
 from tools.shared.quakes import FLOOR, LEAST_A_DAY, is_significant, living_day
 from tools.sources.emsc import QUAKES_QUERY, EmscQuery
 from tools.sources.usgs import QUAKES, Magnitude, Period, QuakeQuery
@@ -41,6 +43,8 @@ WIDER: dict[QuakeQuery, QuakeQuery] = {
 FLOORS: dict[Magnitude, float] = {"significant": 6.0, "4.5": 4.5, "2.5": 2.5, "1.0": 1.0, "all": 0.0}
 EMSC_MOST = 1000
 SHOWN, MOST = 60, 500
+ROWS_TOKENS, ROW_TOKENS = 19_000, 86  # of all rows of an answer, and of one without its id, place and address
+SURE = 100  # rows fit, whatever their texts
 LENIENT = timedelta(days=3)  # a cached list may be a day old, and a month has 31
 
 
@@ -87,7 +91,7 @@ class QuakeFeed(NamedTuple):
     title="Earthquake catalogue",
     search_hint="quakes above magnitude past week month history filter search show",
     ttl_s=lambda arguments: TTL_S[arguments.period],
-    longest_chars=200_000,
+    longest_chars=100_000,
     sources=(*QUAKES.values(), QUAKES_QUERY),
     distinct=(("magnitude", "period"), 12, 600),
     pictures=(Picture("map", "Earthquakes", rows="data", values=("magnitude",), label="place", time="time", unit="M"),),
@@ -103,7 +107,8 @@ async def climate_earthquakes(
     first. Use it for any magnitude or period other than "2.5 and above today", which earthquakes answers.
 
     Shape: 60 events are listed unless `limit` says otherwise; `count` counts all, several thousand in a month, and
-    `next_cursor` leads to the next ones. Quarry blasts and events without a magnitude are listed too; see `type`.
+    `next_cursor` leads to the next ones. However large `limit` is, an answer ends below 20,000 tokens. Quarry
+    blasts and events without a magnitude are listed too; see `type`.
     Source: USGS, refreshed every 1 to 15 minutes by period; EMSC when USGS is down: at most 1,000 events, no tsunami
     flag, and magnitude 6 and above in place of `significant`.
     """
@@ -111,13 +116,23 @@ async def climate_earthquakes(
     if catalogue.from_emsc:
         _warn(ctx, magnitude, len(catalogue.quakes))
     newest_first = sorted(catalogue.quakes, key=lambda q: q.time, reverse=True)
-    page = ctx.page_from(newest_first, limit, cursor, lambda quake: quake.id)
+    page = ctx.page_from(newest_first, limit, cursor, lambda quake: quake.id, count_fitting=count_fitting)
     return CatalogueEvents(
         data=[_event(quake) for quake in page.items],
         count=page.total,
         next_cursor=page.next_cursor,
         filters=CatalogueFilters(magnitude=magnitude, period=period),
     )
+
+
+def count_fitting(quakes: Sequence[Quake]) -> int:
+    """Return how many of these events fit into an answer of less than 20,000 tokens."""
+    tokens = ROWS_TOKENS
+    for count, quake in enumerate(quakes):
+        if count >= SURE and tokens < 0:
+            return count
+        tokens -= ROW_TOKENS + sum(estimate_tokens(text) for text in (quake.id, quake.place, quake.url or ""))
+    return len(quakes)
 
 
 def _fallbacks(query: QuakeQuery, now: datetime) -> tuple[Fallback[QuakeFeed], ...]:

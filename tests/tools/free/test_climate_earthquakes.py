@@ -9,6 +9,7 @@ from pydantic import ValidationError
 import tools.simulated.usgs  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
 from tools.free.climate_earthquakes import check_window, climate_earthquakes
+from tools.parsing.token_count import estimate_tokens
 from tools.sources.usgs import QUAKES, QuakeQuery, defined, parse
 from toolserver.registry.registry import operation_of
 from toolserver.upstream.source import SourceChanged, SourceError
@@ -63,6 +64,19 @@ async def test_blasts_are_listed_and_called_so(compose):
     assert (first["tsunami"], first["magnitude_type"], first["status"]) == (False, "mb", "reviewed")
 
 
+async def test_a_page_of_any_limit_fits_into_twenty_thousand_tokens_and_the_next_goes_on(compose):
+    asked = {"magnitude": "all", "period": "week", "limit": 500}
+    first = (await compose(climate_earthquakes, asked)).json
+    second = (await compose(climate_earthquakes, asked | {"cursor": first["next_cursor"]})).json
+
+    for page in (first, second):
+        assert 100 < len(page["data"]) < 500
+        assert 17_000 < estimate_tokens(json.dumps(page, separators=(",", ":"))) < 20_000
+    assert first["data"][-1]["id"] == first["next_cursor"]
+    assert second["data"][0]["time"] <= first["data"][-1]["time"]
+    assert not {e["id"] for e in first["data"]} & {e["id"] for e in second["data"]}
+
+
 async def test_without_arguments_it_is_the_day_from_magnitude_two_and_a_half(compose):
     made = await compose(climate_earthquakes)
     assert made.json["filters"] == {"magnitude": "2.5", "period": "day"}
@@ -90,7 +104,7 @@ async def test_when_usgs_is_down_emsc_answers_for_the_same_window_and_knows_no_t
     assert (query.magnitude, query.hours, query.limit) == (4.5, 168, 1000)
     assert made.json["count"] > 100
     assert {e["tsunami"] for e in made.json["data"]} == {None}
-    assert [w.code for w in made.notes.warnings] == ["fallback_used"]
+    assert [w.code for w in made.notes.warnings] == ["fallback_used", "truncated"]
 
 
 async def test_emsc_stands_in_for_the_significant_with_magnitude_six_and_says_so(compose):
