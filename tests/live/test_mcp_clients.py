@@ -2,6 +2,7 @@
 
 import json
 import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -222,7 +223,7 @@ async def test_python_sdk_2_over_stdio(
 
     arguments = ["stdio", "--data-dir", str(tmp_path)]
     parameters = StdioServerParameters(command=str(TOOLSERVER), args=arguments, env=on_this_world(server))
-    async with Client(stdio_client(parameters), mode=mode) as client:
+    async with Client(stdio_client(parameters, errlog=sys.__stderr__), mode=mode) as client:
         assert client.protocol_version == version
         assert [tool.name for tool in (await client.list_tools()).tools] == free_names
         free = await client.call_tool("earthquakes", {})

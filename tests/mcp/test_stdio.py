@@ -404,7 +404,7 @@ async def test_the_sdk_client_talks_to_it(mode: Any) -> None:
     server = StdioServerParameters(
         command=sys.executable, args=["-m", "tests.mcp.stdio_server"], cwd=ROOT, env={"TOOLSERVER_TOKEN": TOKEN}
     )
-    async with SdkClient(stdio_client(server), mode=mode) as client:
+    async with SdkClient(stdio_client(server, errlog=sys.__stderr__), mode=mode) as client:
         tools = await client.list_tools()
         result = await client.call_tool("oracle", {"question": "x"})
         version = client.protocol_version
