@@ -25,7 +25,10 @@ TOOLSERVER = str(Path(sys.executable).parent / "toolserver")
 async def hosted(demo: Program, home: Path) -> AsyncIterator[ClientSession]:
     arguments = ["stdio", "--server", demo.url, "--toolset", "all"]
     program = StdioServerParameters(command=TOOLSERVER, args=arguments, env={"HOME": str(home)}, cwd="/")
-    async with stdio_client(program, errlog=sys.__stderr__) as (reading, writing), ClientSession(reading, writing) as session:
+    async with (
+        stdio_client(program, errlog=sys.__stderr__) as (reading, writing),
+        ClientSession(reading, writing) as session,
+    ):
         await session.initialize()
         yield session
 
@@ -96,7 +99,10 @@ async def test_a_bridge_to_nowhere_is_no_mute_host(demo: Program, tmp_path: Path
     program = StdioServerParameters(
         command=TOOLSERVER, args=["stdio", "--server", "http://data.example"], env={"HOME": str(tmp_path)}, cwd="/"
     )
-    async with stdio_client(program, errlog=sys.__stderr__) as (reading, writing), ClientSession(reading, writing) as session:
+    async with (
+        stdio_client(program, errlog=sys.__stderr__) as (reading, writing),
+        ClientSession(reading, writing) as session,
+    ):
         await session.initialize()
         with pytest.raises(Exception, match="--server must begin with https://"):
             await session.call_tool("btc_price")
