@@ -13,8 +13,9 @@
 - Memory: `ctx.history` is a `TimeSeriesStore`, which also has `Ring`s.
 - Sources: a `Source` has a request (`Get`, `Post` or `Connect`, or a function that gets the `Keys` that are set),
   a `Licence`, a `HostGroup`, optionally a `Gauge`, and a `Proof` of life if its answer may be empty; sizes are in
-  `MIB`. `KeyTerms` are the licence of what it answers to requests with a key, or on a server of the operator's own. A parser of a list passes its rows through `read_rows`, which skips and counts unreadable rows.
-  `read_xml` reads XML without document types; `INVISIBLE` matches characters that are not seen.
+  `MIB`. `KeyTerms` are the licence of what it answers to requests with a key, or on a server of the operator's own.
+  A parser of a list passes its rows through `read_rows`, which skips and counts unreadable rows. `read_xml` reads
+  XML without document types; `INVISIBLE` matches characters that are not seen.
 - Errors of a source derive from `SourceError`: `SourceChanged`, `SourceDown`, `SourceEmpty`, `SourceExcluded`,
   `SourceFrozen`, `SourceLimited`, `SourceRefused`, `SourceUnproved`, `SourceUnusable`.
 - Lists: a tool with a list takes a `limit`, bounded by `up_to`, and for a long list a `Cursor`; `ctx.page` cuts it.
