@@ -1,10 +1,11 @@
 """Writes the registry as Markdown files: one page per tool, and the table of sources."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from toolserver.registry.field_table import Row, payload_rows, rows
+from toolserver.registry.meaning import Meaning
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.response_schema import frame_of
 from toolserver.registry.site_facts import TIER_HEADINGS, auth, duration, price
@@ -133,6 +134,29 @@ def errors_page(problems: Mapping[str, Any]) -> str:
     lines += ["| code | status | meaning | what to do |", "|---|---|---|---|"]
     lines += [f"| `{p.code}` | {p.status} | {p.meaning} | {p.advice} |" for p in problems.values()]
     return "\n".join([*lines, ""])
+
+
+def meanings_page(meanings: Iterable[Meaning]) -> str:
+    """Return the table of who defines the words, classes and windows of answers, with their boundaries."""
+    lines = [
+        "# What words mean",
+        "",
+        "Who defines a word, class or window of an answer, and where each class begins. Every example is a row of a",
+        "test. Where no publisher is named nobody defines it all, and the choice is ours. `toolserver docs` writes",
+        "this table from the code that decides.",
+        "",
+        "| field | rule | defined by | examples |",
+        "|---|---|---|---|",
+    ]
+    for m in meanings:
+        publisher = f'[{m.publisher}]({m.link}), read {m.read_on}: "{m.words}"' if m.publisher else "our choice"
+        rows = ", ".join(f"{_plain(given)} → {_plain(result)}" for given, result in m.rows)
+        lines.append(f"| `{m.field}` | {m.rule} | {publisher} | {rows} |")
+    return "\n".join([*lines, ""])
+
+
+def _plain(value: object) -> str:
+    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _once(sources: Any) -> list[Source[Any, Any]]:

@@ -33,6 +33,7 @@ from toolserver.core.metrics import Metrics
 from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.field_table import Row, rows
+from toolserver.registry.meaning import find_meanings
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import LimitFacts
 from toolserver.registry.site_pages import PAGES
@@ -354,7 +355,7 @@ def test_no_file_installs_a_package_of_somebody_else():
 
 
 def test_the_generated_pages_say_what_the_tools_say():
-    wanted = generate(Registry.load("tools"), read_examples(), read_licence_table(), ROOT)
+    wanted = generate(Registry.load("tools"), read_examples(), read_licence_table(), ROOT, find_meanings(["tools"]))
     outdated = [str(path) for path, text in wanted.items() if not is_current(ROOT / path, text)]
 
     assert not outdated, "`toolserver docs` brings them up to date: " + ", ".join(outdated)

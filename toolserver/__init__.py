@@ -77,6 +77,7 @@ if TYPE_CHECKING:
     from toolserver.money.purchases.credit_sales import Claim as Claim
     from toolserver.registry.display import CardValue as CardValue
     from toolserver.registry.display import Picture as Picture
+    from toolserver.registry.meaning import Meaning as Meaning
     from toolserver.registry.registry import FREE_SIBLING as FREE_SIBLING
     from toolserver.registry.registry import Tier as Tier
     from toolserver.registry.registry import tool as tool

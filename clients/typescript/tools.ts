@@ -280,7 +280,7 @@ export interface WeatherDataCurrent {
   /** Time of the conditions, UTC */ time: string;
   /** Air temperature, °F */ temperature_f: number;
   /** What it feels like, °F; null from MET Norway */ apparent_temperature_f: number | null;
-  /** Code of the weather in Open-Meteo's list of WMO codes; null: none */ weather_code: number | null;
+  /** Code of the weather in Open-Meteo's list of WMO codes; 68, 69, 83, 84: sleet, by MET Norway; null: none */ weather_code: number | null;
   /** Our words for weather_code; unknown without one */ condition: string;
   /** Wind at 10 m, miles an hour */ wind_speed_mph: number;
   /** Where the wind comes from, degrees from north; null: not given */ wind_direction_deg: number | null;
@@ -296,7 +296,7 @@ export interface WeatherDataCurrent {
 export interface WeatherDataHourly {
   /** Start of the hour, UTC */ time: string;
   /** Air temperature, °F */ temperature_f: number;
-  /** Code of the weather in Open-Meteo's list of WMO codes; null: none */ weather_code: number | null;
+  /** Code of the weather in Open-Meteo's list of WMO codes; 68, 69, 83, 84: sleet, by MET Norway; null: none */ weather_code: number | null;
   /** Our words for weather_code; unknown without one */ condition: string;
   /** Wind at 10 m, miles an hour */ wind_speed_mph: number;
   /** Relative humidity, percent; null: not given */ humidity_percent: number | null;
@@ -1088,8 +1088,9 @@ export interface SpaceWeatherDataActiveAlerts {
 export interface SpaceWeatherData {
   /** Planetary K, 0-9, of the newest three hours; null: not read */ kp_index: number | null;
   /** Start of those three hours, UTC; null: not read */ kp_time: string | null;
-  /** SWPC's running estimate of Kp, low when a three-hour window has just begun; null: not read */ kp_estimated: number | null;
-  /** Our word by kp_index: minor from 5, moderate 6, strong 7, severe 8, extreme 9; null: not read */ storm_level: "quiet" | "minor" | "moderate" | "strong" | "severe" | "extreme" | null;
+  /** SWPC's running estimate of Kp: the newest minute, or the last one of the three hours before, if larger, since each three hours begin at 0; null: not read */ kp_estimated: number | null;
+  /** Minute of that estimate; null: not read */ kp_estimated_time: string | null;
+  /** NOAA's G scale by kp_index: minor from 4.67, moderate 5.67, strong 6.67, severe 7.67, extreme 9; quiet, our word, is below G1; null: not read */ storm_level: "quiet" | "minor" | "moderate" | "strong" | "severe" | "extreme" | null;
   /** Speed of the solar wind, km/s; null: not read */ solar_wind_speed_kms: number | null;
   /** Protons per cubic centimetre of the solar wind; null: not read */ solar_wind_density_cm3: number | null;
   /** Time of the solar wind's measurement; null: not read */ solar_wind_time: string | null;

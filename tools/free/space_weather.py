@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import Annotated, Literal
 
 from anyio import gather
@@ -20,28 +20,59 @@ from tools.sources.swpc import (
     XRAY_FLUX,
     Bulletin,
     Kind,
+    KpEstimate,
     SolarWind,
     XrayPeak,
 )
-from toolserver import CardValue, Fallback, Payload, SourceDown, Timestamp, ToolContext, tool, up_to, via
+from toolserver import CardValue, Fallback, Meaning, Payload, SourceDown, Timestamp, ToolContext, tool, up_to, via
 
 StormLevel = Literal["quiet", "minor", "moderate", "strong", "severe", "extreme"]
 FlareLetter = Literal["A", "B", "C", "M", "X"]
 
-STORMS: tuple[tuple[float, StormLevel], ...] = (
-    (9, "extreme"),
-    (8, "severe"),
-    (7, "strong"),
-    (6, "moderate"),
-    (5, "minor"),
+STORMS: tuple[tuple[int, StormLevel], ...] = (  # least thirds of Kp: each class begins a third below its whole number
+    (27, "extreme"),  # but G5, which a 9- does not reach
+    (23, "severe"),
+    (20, "strong"),
+    (17, "moderate"),
+    (14, "minor"),
 )
 FLARES: tuple[tuple[float, FlareLetter], ...] = ((1e-4, "X"), (1e-5, "M"), (1e-6, "C"), (1e-7, "B"))
 LASTING = timedelta(hours=24)  # of a bulletin without an end
 
 
 def storm_level(kp: float) -> StormLevel:
-    """Return the level of a planetary K index."""
-    return next((level for least, level in STORMS if kp >= least), "quiet")
+    """Return the level of a planetary K index, which is published in thirds of two or three decimals."""
+    thirds = round(3 * kp)
+    return next((level for least, level in STORMS if thirds >= least), "quiet")
+
+
+STORM_LEVEL = Meaning(
+    "space-weather.storm_level",
+    "NOAA's G scale by thirds of Kp: G1 minor from 5-, G2 moderate 6-, G3 strong 7-, G4 severe 8- to 9-, G5 extreme "
+    "9o. quiet is our word for all that is below G1",
+    decide=storm_level,
+    rows=(
+        (4.33, "quiet"),
+        (4.67, "minor"),  # this and the next three as SWPC classified them in May and September 2024
+        (5.67, "moderate"),
+        (6.67, "strong"),
+        (7.67, "severe"),
+        (8.67, "severe"),
+        (9, "extreme"),
+        (4.667, "minor"),  # GFZ Potsdam publishes three decimals
+        (5.333, "minor"),
+        (8.667, "severe"),
+    ),
+    publisher="NOAA SWPC",
+    link="https://services.swpc.noaa.gov/text/3-day-forecast.txt",
+    words="7.67 (G4) … 5.67 (G2) … 4.67 (G1)",
+    read_on=date(2026, 11, 25),
+)
+KP_ESTIMATED = Meaning(
+    "space-weather.kp_estimated",
+    "SWPC's estimate runs within the present three hours (from 00, 03, … UTC) and begins each at 0; the answer has the "
+    "larger of the newest minute and the last one of the three hours before, with its minute",
+)
 
 
 def flare_letter(flux_wm2: float) -> FlareLetter:
@@ -59,6 +90,18 @@ def flare_class(flux_wm2: float) -> str:
     return f"{letter}{tenths / 10:.1f}"
 
 
+FLARE_PEAK = (
+    Meaning(
+        "space-weather.flare_peak_class_24h",
+        "NOAA's classes by peak flux of 0.1 to 0.8 nm: B from 1e-7 W/m², C 1e-6, M 1e-5, X 1e-4; tenths are cut. The "
+        "highest minute of 24 hours is classed, whether or not SWPC lists a flare then: that is our choice",
+        decide=flare_class,
+        rows=((1.59e-5, "M1.5"), (9.99e-6, "C9.9"), (1e-5, "M1.0"), (1.04e-3, "X10.4"), (9.9e-8, "A9.9")),
+    ),
+    Meaning("space-weather.active_alerts", "A bulletin without an end counts for 24 hours from its issue: our choice"),
+)
+
+
 def in_force(bulletins: Iterable[Bulletin], now: datetime) -> list[Bulletin]:
     """Return bulletins that are not cancelled, extended by another one or expired, newest first."""
     bulletins = list(bulletins)
@@ -71,12 +114,18 @@ def in_force(bulletins: Iterable[Bulletin], now: datetime) -> list[Bulletin]:
 SHOWN = 5
 
 
+def larger(estimate: KpEstimate) -> KpReading:
+    """Return the newest estimate, or the last of the window before when that is larger: a window begins at 0."""
+    before = estimate.before
+    return before if before is not None and before.kp > estimate.newest.kp else estimate.newest
+
+
 def _last(readings: tuple[KpReading, ...]) -> KpReading:
     return readings[-1]
 
 
 KP: Fallback[KpReading] = via(KP_INDEX, None, _last)
-ESTIMATE: Fallback[KpReading] = via(KP_ESTIMATE)
+ESTIMATE: Fallback[KpReading] = via(KP_ESTIMATE, None, larger)
 WIND: tuple[Fallback[SolarWind], ...] = (via(SOLAR_WIND), via(PROPAGATED_WIND))
 FLARE: tuple[Fallback[XrayPeak], ...] = (via(XRAY_FLUX, "primary"), via(XRAY_FLUX, "secondary"))
 BULLETINS: Fallback[tuple[Bulletin, ...]] = via(ALERTS)
@@ -102,10 +151,13 @@ class SpaceWeather(Payload):
     kp_index: float | None = Field(description="Planetary K, 0-9, of the newest three hours; null: not read")
     kp_time: Timestamp | None = Field(description="Start of those three hours, UTC; null: not read")
     kp_estimated: float | None = Field(
-        description="SWPC's running estimate of Kp, low when a three-hour window has just begun; null: not read"
+        description="SWPC's running estimate of Kp: the newest minute, or the last one of the three hours before, "
+        "if larger, since each three hours begin at 0; null: not read"
     )
+    kp_estimated_time: Timestamp | None = Field(description="Minute of that estimate; null: not read")
     storm_level: StormLevel | None = Field(
-        description="Our word by kp_index: minor from 5, moderate 6, strong 7, severe 8, extreme 9; null: not read"
+        description="NOAA's G scale by kp_index: minor from 4.67, moderate 5.67, strong 6.67, severe 7.67, extreme 9; "
+        "quiet, our word, is below G1; null: not read"
     )
     solar_wind_speed_kms: float | None = Field(description="Speed of the solar wind, km/s; null: not read")
     solar_wind_density_cm3: float | None = Field(
@@ -163,6 +215,7 @@ def _shown(
         kp_index=kp and round(kp.kp, 2),
         kp_time=kp and kp.time,
         kp_estimated=estimate and round(estimate.kp, 2),
+        kp_estimated_time=estimate and estimate.time,
         storm_level=kp and storm_level(kp.kp),
         solar_wind_speed_kms=wind and round(wind.speed_kms, 1),
         solar_wind_density_cm3=wind and round(wind.density_cm3, 2),

@@ -26,6 +26,7 @@ from toolserver import CardValue, InvalidArguments, Payload, Picture, Sparse, Ti
 UNITS = {"temperature": "°F", "wind_speed": "mph", "humidity": "%", "precipitation": "inch"}
 METRIC_UNITS = {"temperature_c": "°C", "wind_speed_kph": "km/h", "precipitation_mm": "mm"}
 
+CODE = "Code of the weather in Open-Meteo's list of WMO codes; 68, 69, 83, 84: sleet, by MET Norway; null: none"
 LocalTime = Annotated[
     str | None,
     Field(
@@ -40,7 +41,7 @@ class CurrentWeather(Sparse):
     time: Timestamp = Field(description="Time of the conditions, UTC")
     temperature_f: float = Field(description="Air temperature, °F")
     apparent_temperature_f: float | None = Field(description="What it feels like, °F; null from MET Norway")
-    weather_code: int | None = Field(description="Code of the weather in Open-Meteo's list of WMO codes; null: none")
+    weather_code: int | None = Field(description=CODE)
     condition: str = Field(examples=["partly cloudy"], description="Our words for weather_code; unknown without one")
     wind_speed_mph: float = Field(description="Wind at 10 m, miles an hour")
     wind_direction_deg: int | None = Field(description="Where the wind comes from, degrees from north; null: not given")
@@ -62,7 +63,7 @@ class CurrentWeather(Sparse):
 class HourlyWeather(Sparse):
     time: Timestamp = Field(description="Start of the hour, UTC")
     temperature_f: float = Field(description="Air temperature, °F")
-    weather_code: int | None = Field(description="Code of the weather in Open-Meteo's list of WMO codes; null: none")
+    weather_code: int | None = Field(description=CODE)
     condition: str = Field(description="Our words for weather_code; unknown without one")
     wind_speed_mph: float = Field(description="Wind at 10 m, miles an hour")
     humidity_percent: int | None = Field(description="Relative humidity, percent; null: not given")

@@ -1,41 +1,49 @@
 """Convert two forecasts to one form: units, local times, WMO codes in words, and the hours that are the next 24."""
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tools.sources.met_norway import Step
 from tools.sources.open_meteo import Conditions, Forecast, Hour
-from toolserver import SourceChanged, SourceFrozen
+from toolserver import Meaning, SourceChanged, SourceFrozen
 
 HOURS = 24
 MM_PER_INCH, MPH_PER_MS, KPH_PER_MPH = 25.4, 2.23694, 1.609344
 FARTHEST = timedelta(hours=2)  # between now and the step that serves as the current weather
 OLDEST = timedelta(hours=7)  # a forecast may be kept for a little over six hours
 
-WORDS = (  # the WMO codes from … to, in words
-    (0, 0, "clear"),
-    (1, 1, "mainly clear"),
-    (2, 2, "partly cloudy"),
-    (3, 3, "overcast"),
-    (45, 45, "fog"),
-    (48, 48, "fog"),
-    (51, 57, "drizzle"),
-    (61, 67, "rain"),
-    (71, 77, "snow"),
-    (80, 82, "rain showers"),
-    (85, 86, "snow showers"),
-    (95, 99, "thunderstorm"),
-)
+WORDS = {  # Open-Meteo's list of WMO codes; sleet is not in it, and comes from MET Norway alone
+    0: "clear",
+    1: "mainly clear",
+    2: "partly cloudy",
+    3: "overcast",
+    45: "fog",
+    48: "rime fog",
+    **dict.fromkeys((51, 53, 55), "drizzle"),
+    **dict.fromkeys((56, 57), "freezing drizzle"),
+    **dict.fromkeys((61, 63, 65), "rain"),
+    **dict.fromkeys((66, 67), "freezing rain"),
+    **dict.fromkeys((68, 69), "sleet"),
+    **dict.fromkeys((71, 73, 75), "snow"),
+    77: "snow grains",
+    **dict.fromkeys((80, 81), "rain showers"),
+    82: "violent rain showers",
+    **dict.fromkeys((83, 84), "sleet showers"),
+    **dict.fromkeys((85, 86), "snow showers"),
+    95: "thunderstorm",
+    **dict.fromkeys((96, 99), "thunderstorm with hail"),
+}
 UNKNOWN = "unknown"
 SKIES = {"clearsky": 0, "fair": 1, "partlycloudy": 2, "cloudy": 3, "fog": 45}
-FALLING = (  # in this order: a symbol may hold several, such as lightrainshowersandthunder_day
-    ("thunder", 95),
-    ("rainshowers", 80),
-    ("snowshowers", 85),
-    ("sleet", 66),
-    ("rain", 63),
-    ("snow", 73),
+FALLING = (  # WMO 4677 for light, plain and heavy, in this order: a symbol may hold several parts
+    ("thunder", 95, 95, 95),
+    ("rainshowers", 80, 81, 81),  # 82 is for violent ones, which MET Norway does not tell from heavy ones
+    ("sleetshowers", 83, 84, 84),
+    ("snowshowers", 85, 86, 86),
+    ("sleet", 68, 69, 69),
+    ("rain", 61, 63, 65),
+    ("snow", 71, 73, 75),
 )
 
 
@@ -49,7 +57,7 @@ class Weather(NamedTuple):
 
 def condition(code: int | None) -> str:
     """Return the words for a WMO code."""
-    return next((words for low, high, words in WORDS if code is not None and low <= code <= high), UNKNOWN)
+    return UNKNOWN if code is None else WORDS.get(code, UNKNOWN)
 
 
 def code_of_symbol(symbol: str | None) -> int | None:
@@ -57,7 +65,77 @@ def code_of_symbol(symbol: str | None) -> int | None:
     if symbol is None:
         return None
     name = symbol.removesuffix("_day").removesuffix("_night").removesuffix("_polartwilight")
-    return SKIES.get(name, next((code for part, code in FALLING if part in name), None))
+    if name in SKIES:
+        return SKIES[name]
+    for part, light, plain, heavy in FALLING:
+        if part in name:
+            return light if name.startswith("light") else heavy if name.startswith("heavy") else plain
+    return None
+
+
+CONDITION = (
+    Meaning(
+        "weather.condition",
+        "Our words for Open-Meteo's list of WMO codes, freezing rain and hail kept apart; sleet (68, 69, 83, 84 of "
+        "WMO 4677) is of MET Norway alone; a code that is in neither is unknown",
+        decide=condition,
+        rows=(
+            (0, "clear"),
+            (3, "overcast"),
+            (4, "unknown"),
+            (48, "rime fog"),
+            (50, "unknown"),
+            (55, "drizzle"),
+            (56, "freezing drizzle"),
+            (57, "freezing drizzle"),
+            (63, "rain"),
+            (65, "rain"),
+            (66, "freezing rain"),
+            (67, "freezing rain"),
+            (68, "sleet"),
+            (75, "snow"),
+            (77, "snow grains"),
+            (82, "violent rain showers"),
+            (84, "sleet showers"),
+            (86, "snow showers"),
+            (95, "thunderstorm"),
+            (97, "unknown"),
+            (99, "thunderstorm with hail"),
+            (None, "unknown"),
+        ),
+        publisher="Open-Meteo",
+        link="https://open-meteo.com/en/docs",
+        words="Freezing Rain: Light and heavy intensity … Thunderstorm with slight and heavy hail",
+        read_on=date(2026, 11, 25),
+    ),
+    Meaning(
+        "weather.weather_code",
+        "MET Norway publishes symbols; ours are the nearest codes of WMO 4677, light, plain and heavy",
+        decide=code_of_symbol,
+        rows=(
+            ("clearsky_night", 0),
+            ("fair_polartwilight", 1),
+            ("partlycloudy_day", 2),
+            ("cloudy", 3),
+            ("fog", 45),
+            ("lightrain", 61),
+            ("rain", 63),
+            ("heavyrain", 65),
+            ("lightrainshowers_day", 80),
+            ("heavyrainshowers_day", 81),
+            ("rainshowersandthunder_night", 95),
+            ("lightssleetshowersandthunder_day", 95),
+            ("lightsleet", 68),
+            ("heavysleet", 69),
+            ("sleetshowers_day", 84),
+            ("lightsnowshowers_night", 85),
+            ("snowshowers_night", 86),
+            ("heavysnow", 75),
+            ("frogs", None),
+            (None, None),
+        ),
+    ),
+)
 
 
 def fahrenheit(celsius: float) -> float:

@@ -99,8 +99,14 @@ def _cover(wet: float, celsius: float) -> tuple[int, str]:
     if wet < 0.74:
         return 45, "fog"
     if celsius < 1.5:
-        return (66, "sleet") if celsius >= 0 else (73, "snow") if wet < 0.9 else (85, "snowshowers")
-    return (61, "lightrain") if wet < 0.82 else (80, "rainshowers") if wet < 0.9 else (95, "rainandthunder")
+        if celsius >= 0:  # MET Norway says sleet, for which Open-Meteo has no code: it rains and snows at once
+            return (71 if celsius < 0.8 else 61), "lightsleet"
+        if celsius > -1:  # MET Norway has no symbol for freezing rain
+            return 66 if wet < 0.9 else 67, "rain"
+        return (73, "snow") if wet < 0.9 else (86, "snowshowers")
+    if wet < 0.9:
+        return (61, "lightrain") if wet < 0.82 else (81, "rainshowers")
+    return (95, "rainandthunder") if wet < 0.95 else (96, "heavyrainandthunder")
 
 
 def air(world: World, lat: float, lon: float, at: float) -> Air:

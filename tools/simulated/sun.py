@@ -68,6 +68,12 @@ def kp(world: World, at: float) -> float:
     return round(min(7.0, calm + 6 * storm) * 3) / 3
 
 
+def kp_estimate(world: World, minute: float) -> float:
+    """Return the running estimate of a minute: 0 when its three hours begin, the whole index after two of them."""
+    part = min(1.0, minute % PERIOD / 7200)
+    return round(kp(world, minute) * part * 3) / 3
+
+
 def wind_speed(world: World, at: float) -> float:
     """Return kilometres per second."""
     pinned = world.pinned("solar_wind.speed", at)

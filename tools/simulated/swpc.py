@@ -10,6 +10,7 @@ from tools.simulated.sun import (
     bulletins,
     flares_since,
     kp,
+    kp_estimate,
     wind_density,
     wind_speed,
     xray,
@@ -47,7 +48,7 @@ def _periods(world: World) -> list[tuple[float, float]]:
 def planetary_k_1m(world: World, ask: Ask) -> Reply:
     rows = []
     for minute in _minutes(world, KP_MINUTES):
-        value = kp(world, minute)
+        value = kp_estimate(world, minute)
         near = round(value)
         sign = "Z" if abs(value - near) < 0.1 else "P" if value > near else "M"
         rows.append(
@@ -168,11 +169,14 @@ def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
     flares = flares_since(world, world.now - 27 * 3600)
     flux, minute = max((xray(world, at, flares), at) for at in _minutes(world, 1440))
     wind = max(at for at in _minutes(world, 3) if at <= world.now - 60)
-    value = kp(world, world.now)
+    value, newest = kp(world, world.now), world.now // 60 * 60
+    ends = (newest, newest // PERIOD * PERIOD - 60)  # the newest minute, and the last of the three hours before
+    estimate, minute_of_estimate = max((round(kp_estimate(world, at), 2), at) for at in ends)
     return {
         "kp_index": round(value, 2),
         "kp_time": _time(world.now // PERIOD * PERIOD) + "Z",
-        "kp_estimated": round(value, 2),
+        "kp_estimated": estimate,
+        "kp_estimated_time": _time(minute_of_estimate) + "Z",
         "solar_wind_speed_kms": wind_speed(world, wind),
         "solar_wind_density_cm3": wind_density(world, wind),
         "flare_class_letter": next(

@@ -5,7 +5,7 @@ https://www.swpc.noaa.gov/content/data-access
 
 import re
 from collections.abc import Callable
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from tools.parsing.fields import TITLE, clean, from_iso, number, number_or_none, optional, within
@@ -19,10 +19,18 @@ SERVICES = "https://services.swpc.noaa.gov"
 LICENCE = Licence("yes", "NOAA Space Weather Prediction Center", "https://www.weather.gov/disclaimer")
 LONG_BAND = "0.1-0.8nm"  # flares are classed by this band; the list has another one as well
 LEAST_KP, LEAST_XRAY = 8, 60
+WINDOW = timedelta(hours=3)  # of Kp, from 00, 03, … UTC
 FASTEST, SLOWEST = 2500, 150  # km/s
 
 Satellite = Literal["primary", "secondary"]
 Kind = Literal["alert", "warning", "watch", "summary"]
+
+
+class KpEstimate(NamedTuple):
+    """The newest minute's estimate, and the last one of the three-hour window before. It begins each window at 0."""
+
+    newest: KpReading
+    before: KpReading | None
 
 
 class SolarWind(NamedTuple):
@@ -67,9 +75,13 @@ def _kp(row: dict[str, Any]) -> KpReading | None:
     return KpReading(from_iso(row["time_tag"]), within(number(row["kp"]), 0, 9))
 
 
-def parse_kp_1m(body: Any, query: None) -> KpReading:
-    """Return the newest estimate."""
-    return max(_read(body, _estimate))
+def parse_kp_1m(body: Any, query: None) -> KpEstimate:
+    """Return the newest estimate, and the last of the window before if the body goes back so far."""
+    minutes = _read(body, _estimate)
+    newest = max(minutes)
+    start = newest.time.replace(hour=newest.time.hour // 3 * 3, minute=0, second=0, microsecond=0)
+    before = (minute for minute in minutes if start - WINDOW <= minute.time < start)
+    return KpEstimate(newest, max(before, default=None))
 
 
 def _estimate(row: dict[str, Any]) -> KpReading | None:
@@ -203,7 +215,7 @@ KP_ESTIMATE = Source(
     hosts=NOAA,
     fresh_s=120,
     keep_s=12 * HOUR,
-    newest=lambda reading: reading.time,
+    newest=lambda estimate: estimate.newest.time,
     newest_max_s=30 * MINUTE,
 )
 

@@ -40,6 +40,7 @@ from toolserver.registry.licence_table import (
     write_markdown_table,
     write_routes,
 )
+from toolserver.registry.meaning import Meaning, find_meanings
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.tool_index import ToolIndex
 from toolserver.settings import Settings
@@ -90,7 +91,11 @@ def readme_answer(example: Mapping[str, Any]) -> str:
 
 
 def generate(
-    registry: Registry, examples: Mapping[str, Any], licences: LicenceTable, root: Path = ROOT
+    registry: Registry,
+    examples: Mapping[str, Any],
+    licences: LicenceTable,
+    root: Path = ROOT,
+    meanings: Sequence[Meaning] = (),
 ) -> dict[Path, str]:
     """Return the text of every generated file, by its path below the root."""
     readme, selling = ((root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/selling-credits.md"))
@@ -108,6 +113,7 @@ def generate(
         Path("docs/tools.md"): tool_pages.tools_page(registry),
         Path("docs/sources.md"): tool_pages.sources_page(registry),
         Path("docs/errors.md"): tool_pages.errors_page(PROBLEMS),
+        Path("docs/meanings.md"): tool_pages.meanings_page(meanings),
         Path("toolserver/client/tools.pyi"): python_types.write_stub(registry),
         Path("clients/typescript/tools.ts"): typescript_types.write_module(registry),
         **pages,
@@ -119,7 +125,8 @@ def compose_documents(settings: Settings, root: Path = ROOT) -> dict[Path, str]:
     """Compose every generated file of a checkout, with an example answer of each tool that needs no argument."""
     registry = Registry.load(*settings.tools)
     examples = anyio.run(example_answers, registry, settings)
-    return generate(registry, examples, anyio.run(compose_licence_table, registry, settings), root)
+    licences = anyio.run(compose_licence_table, registry, settings)
+    return generate(registry, examples, licences, root, find_meanings(settings.tools))
 
 
 def update_files(documents: Mapping[Path, str], *, check: bool = False, root: Path = ROOT) -> list[Path]:

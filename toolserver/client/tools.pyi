@@ -982,6 +982,7 @@ class SpaceWeatherData(TypedDict):
     kp_index: float | None
     kp_time: str | None
     kp_estimated: float | None
+    kp_estimated_time: str | None
     storm_level: Literal["quiet", "minor", "moderate", "strong", "severe", "extreme", None]
     solar_wind_speed_kms: float | None
     solar_wind_density_cm3: float | None

@@ -23,23 +23,6 @@ FLARE = ("flare_peak_class_24h", "flare_class_letter", "flare_peak_time")
 
 
 @pytest.mark.parametrize(
-    ("kp", "level"),
-    [
-        (0, "quiet"),
-        (4.67, "quiet"),
-        (5, "minor"),
-        (6, "moderate"),
-        (7.33, "strong"),
-        (8, "severe"),
-        (8.67, "severe"),
-        (9, "extreme"),
-    ],
-)
-def test_the_storm_level_of_a_kp(kp, level):
-    assert storm_level(kp) == level
-
-
-@pytest.mark.parametrize(
     ("flux", "name"),
     [
         (3.4e-6, "C3.4"),
@@ -106,6 +89,14 @@ async def test_space_weather_is_that_of_the_world(compose):
         assert made.notes.warnings == []
 
 
+async def test_a_storm_is_not_estimated_away_when_three_hours_begin(compose):
+    midnight = NOW // 10800 * 10800
+    world = World(1, midnight + 120, Edits(pins={"kp.index": [(midnight - 10800, midnight, 5.67), (midnight, 2e9, 6)]}))
+    made = await compose(space_weather, world=world)
+    assert made.json["kp_estimated"] == 5.67
+    assert made.json["kp_estimated_time"] == f"{datetime.fromtimestamp(midnight - 60, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
 async def test_cancelled_warnings_are_not_shown(compose):
     shown = 0
     for day in range(10):
@@ -145,7 +136,7 @@ async def test_each_group_has_its_fallback(compose):
     ("down", "missing"),
     [
         ({"SWPC.planetary_k", "GFZ.kp_index"}, KP),
-        ({"SWPC.planetary_k_1m"}, ("kp_estimated",)),
+        ({"SWPC.planetary_k_1m"}, ("kp_estimated", "kp_estimated_time")),
         ({"SWPC.solar_wind_1m", "SWPC.propagated_solar_wind"}, WIND),
         ({"SWPC.goes_xray_1d"}, FLARE),
         ({"SWPC.alerts"}, ("active_alerts",)),

@@ -12,8 +12,6 @@ from tests.tools.desk import NOW
 from tools.free.weather import weather
 from tools.shared.weather import (
     celsius,
-    code_of_symbol,
-    condition,
     fahrenheit,
     from_met_norway,
     from_open_meteo,
@@ -28,53 +26,6 @@ from toolserver.world.model import ROUTES, World
 
 T = datetime.fromtimestamp(NOW, UTC)
 HOUR = timedelta(hours=1)
-
-
-@pytest.mark.parametrize(
-    ("code", "words"),
-    [
-        (0, "clear"),
-        (1, "mainly clear"),
-        (2, "partly cloudy"),
-        (3, "overcast"),
-        (45, "fog"),
-        (48, "fog"),
-        (55, "drizzle"),
-        (63, "rain"),
-        (77, "snow"),
-        (82, "rain showers"),
-        (86, "snow showers"),
-        (99, "thunderstorm"),
-        (4, "unknown"),
-        (50, "unknown"),
-        (None, "unknown"),
-    ],
-)
-def test_a_code_in_words(code, words):
-    assert condition(code) == words
-
-
-@pytest.mark.parametrize(
-    ("symbol", "code"),
-    [
-        ("clearsky_night", 0),
-        ("fair_polartwilight", 1),
-        ("partlycloudy_day", 2),
-        ("cloudy", 3),
-        ("fog", 45),
-        ("lightrain", 63),
-        ("heavyrainshowers_day", 80),
-        ("rainshowersandthunder_night", 95),
-        ("lightssleetshowersandthunder_day", 95),
-        ("sleetshowers_day", 66),
-        ("snowshowers_night", 85),
-        ("heavysnow", 73),
-        ("frogs", None),
-        (None, None),
-    ],
-)
-def test_a_symbol_as_a_code(symbol, code):
-    assert code_of_symbol(symbol) == code
 
 
 def test_freezing_is_32_and_both_scales_meet_at_minus_40():

@@ -184,7 +184,7 @@ ROWS = (
         "noaa-swpc/planetary_k_index_1m-2026-07.json",
         swpc.KP_ESTIMATE,
         None,
-        {"kp": 0.33, "time": "2026-07-29T14:36:00Z"},
+        {"newest.kp": 0.33, "newest.time": "2026-07-29T14:36:00Z", "before.kp": 1.67},
     ),
     Read("noaa-swpc/plasma-1-day-2026-03.json", swpc.SOLAR_WIND, None, {"speed_kms": 408.9, "density_cm3": 0.22}),
     Read(

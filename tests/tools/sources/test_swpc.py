@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import tools.simulated.swpc  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask, fetch
 from tools.parsing.kp_index import KpReading
-from tools.simulated.sun import bulletins, flares_since, kp, wind_density, wind_speed, xray
+from tools.simulated.sun import bulletins, flares_since, kp, kp_estimate, wind_density, wind_speed, xray
 from tools.sources.swpc import (
     ALERTS,
     KP_ESTIMATE,
@@ -60,7 +60,8 @@ def test_a_header_in_lower_case_and_other_columns_are_read_by_name(sample):
 
 def test_recorded_minutes_give_the_newest_estimate(sample):
     found = parse_kp_1m(json.loads(sample("noaa-swpc/planetary_k_index_1m-2026-07.json")), None)
-    assert found == KpReading(utc(2026, 7, 29, 14, 36), 0.33)
+    assert found.newest == KpReading(utc(2026, 7, 29, 14, 36), 0.33)
+    assert found.before == KpReading(utc(2026, 7, 29, 11, 59), 1.67)  # and 0 a minute later
 
 
 def test_recorded_wind_parses_to_its_values_in_all_three_forms(sample):
@@ -174,7 +175,9 @@ def test_the_twins_tell_what_the_world_holds():
     assert [reading.kp for reading in ask(KP_INDEX)] == pytest.approx(
         [kp(world, NOW - 7200 - 10800 * i) for i in reversed(range(60))], abs=0.01
     )
-    assert ask(KP_ESTIMATE).kp == pytest.approx(kp(world, NOW), abs=0.01)
+    estimate = ask(KP_ESTIMATE)
+    assert estimate.newest.kp == pytest.approx(kp_estimate(world, NOW), abs=0.01)
+    assert estimate.before.kp == pytest.approx(kp(world, NOW - 10800), abs=0.01)
     for source in (SOLAR_WIND, PROPAGATED_WIND):
         found = ask(source)
         at = found.time.timestamp()
@@ -201,7 +204,7 @@ def test_pinned_values_show_everywhere():
     pins = {"xray.flux": [(NOW, 2e9, 2.5e-4)], "kp.index": [(NOW, 2e9, 8.67)], "solar_wind.speed": [(0, 2e9, 900.0)]}
     world = World(1, NOW, Edits(pins=pins))
     assert ask(XRAY_FLUX, "primary", world=world).flux_wm2 == 2.5e-4
-    assert ask(KP_INDEX, world=world)[-1].kp == ask(KP_ESTIMATE, world=world).kp == 8.67
+    assert ask(KP_INDEX, world=world)[-1].kp == ask(KP_ESTIMATE, world=world).newest.kp == 8.67
     assert ask(SOLAR_WIND, world=world).speed_kms == 900
 
 

@@ -1,0 +1,46 @@
+"""Describe who defines a word, class or window of an answer: the rule, the publisher's own words, and classified rows.
+
+A `Meaning` stands beside the code that decides. `docs/meanings.md` is written from them, and a test feeds every row to
+`decide`, so that rule and text cannot part.
+"""
+
+import importlib
+import pkgutil
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True)
+class Meaning:
+    """What one field of an answer says.
+
+    `field` is the short name of the endpoint and the member. `publisher` defined the rule, at `link`, in `words` (a
+    few, quoted), as read on `read_on`; without a publisher the choice is ours, and `rule` says so in the docs. `rows`
+    are inputs of `decide` with what it must return: boundaries, and rows that the publisher classified itself.
+    """
+
+    field: str
+    rule: str
+    decide: Callable[[Any], object] | None = None
+    rows: tuple[tuple[Any, object], ...] = ()
+    publisher: str | None = None
+    link: str = ""
+    words: str = ""
+    read_on: date | None = None
+
+
+def find_meanings(packages: Iterable[str]) -> list[Meaning]:
+    """Return the meanings in every module of the packages, by field. Imports those modules."""
+    found: set[int] = set()
+    meanings = []
+    for package in packages:
+        root = importlib.import_module(package)
+        for info in pkgutil.walk_packages(root.__path__, f"{package}."):
+            for value in vars(importlib.import_module(info.name)).values():
+                group = value if isinstance(value, tuple) else (value,)
+                for meaning in (m for m in group if isinstance(m, Meaning) and id(m) not in found):
+                    found.add(id(meaning))
+                    meanings.append(meaning)
+    return sorted(meanings, key=lambda meaning: (meaning.field, meaning.rule))
