@@ -372,6 +372,7 @@ export interface AirQualityData {
   /** True: no usable place was given, and this is Los Angeles */ default_location: boolean;
   /** Hour of the values; null: AirNow gives a time in an unknown zone */ time: string | null;
   /** U.S. AQI, modelled (particles as 24-hour means) or, with `station`, observed; null: none */ us_aqi: number | null;
+  /** 24h_mean: modelled, smoke shows hours late; nowcast: observed, by the last hours; null: no index */ us_aqi_method: "24h_mean" | "nowcast" | null;
   /** EPA's category of us_aqi: good to 50, then to 100, 150, 200 and 300; null without an index */ us_aqi_band: "good" | "moderate" | "unhealthy_sensitive" | "unhealthy" | "very_unhealthy" | "hazardous" | null;
   /** European index, 0 to over 100, as Open-Meteo computes it; null: not modelled */ european_aqi: number | null;
   /** Particles below 2.5 µm, µg/m³; null: not modelled */ pm2_5: number | null;
@@ -563,6 +564,7 @@ export interface DisasterAlertsData {
   /** Kind of disaster */ type: "earthquake" | "tropical_cyclone" | "flood" | "volcano" | "wildfire" | "drought" | "tsunami" | "storm";
   /** Name or headline in the list's words */ name: string;
   /** GDACS's colour, of the worst episode so far; null: NASA EONET gives none */ alert_level: "green" | "orange" | "red" | null;
+  /** GDACS's colour of the present episode, which may be calmer; null: not given */ present_alert_level: "green" | "orange" | "red" | null;
   /** Country or countries affected; null: not given */ country: string | null;
   /** Size as the list states it, such as a magnitude, wind speed or acres; null: not given */ severity_text: string | null;
   /** When it began */ started_at: string;

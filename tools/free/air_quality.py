@@ -1,5 +1,6 @@
 """GET /api/air-quality: the US index by bands, of the reporting area nearest to a point."""
 
+import math
 from collections.abc import Callable, Iterable
 from datetime import datetime, timedelta
 from functools import partial
@@ -14,7 +15,7 @@ from tools.sources.airnow import REPORTING_AREAS, Area
 from tools.sources.geonames import CITIES
 from tools.sources.open_meteo import AIR_QUALITY, AirQuality
 from tools.sources.open_meteo_geocoding import GEOCODING
-from toolserver import CardValue, Payload, SourceChanged, SourceEmpty, Timestamp, ToolContext, tool, via
+from toolserver import CardValue, Meaning, Payload, SourceChanged, SourceEmpty, Timestamp, ToolContext, tool, via
 
 Band = Literal["good", "moderate", "unhealthy_sensitive", "unhealthy", "very_unhealthy", "hazardous"]
 BANDS: tuple[tuple[float, Band], ...] = (
@@ -38,6 +39,44 @@ class Near(NamedTuple):
 def aqi_band(aqi: int) -> Band:
     """Return the band of an index."""
     return next((band for most, band in BANDS if aqi <= most), "hazardous")
+
+
+def whole_aqi(aqi: float) -> int:
+    """Round an index to the nearest whole number, a half upwards, as EPA does."""
+    return math.floor(aqi + 0.5)
+
+
+US_AQI = (
+    Meaning(
+        "air-quality.us_aqi_band",
+        "EPA's categories of the whole index: good to 50, moderate 100, unhealthy for sensitive groups 150, unhealthy "
+        "200, very unhealthy 300, then hazardous; the index is rounded first, a half upwards",
+        decide=lambda aqi: aqi_band(whole_aqi(aqi)),
+        rows=(
+            (50, "good"),
+            (50.5, "moderate"),
+            (51, "moderate"),
+            (100, "moderate"),
+            (100.5, "unhealthy_sensitive"),
+            (101, "unhealthy_sensitive"),
+            (150, "unhealthy_sensitive"),
+            (151, "unhealthy"),
+            (200, "unhealthy"),
+            (201, "very_unhealthy"),
+            (300, "very_unhealthy"),
+            (301, "hazardous"),
+        ),
+    ),
+    Meaning(
+        "air-quality.us_aqi_method",
+        "Open-Meteo takes a plain mean of 24 hours for particles, EPA's current index (AirNow) is NowCast, weighted "
+        "over 12 hours: after three hours of smoke the first may still be moderate and the second very unhealthy",
+    ),
+    Meaning(
+        "air-quality.european_aqi",
+        "EEA publishes bands by hour; the number within a band is Open-Meteo's interpolation",
+    ),
+)
 
 
 def nearest(areas: Iterable[Area], place: Place, now: datetime) -> Near:
@@ -73,6 +112,9 @@ class AirQualityHere(Payload):
     time: Timestamp | None = Field(description="Hour of the values; null: AirNow gives a time in an unknown zone")
     us_aqi: int | None = Field(
         description="U.S. AQI, modelled (particles as 24-hour means) or, with `station`, observed; null: none"
+    )
+    us_aqi_method: Literal["24h_mean", "nowcast"] | None = Field(
+        description="24h_mean: modelled, smoke shows hours late; nowcast: observed, by the last hours; null: no index"
     )
     us_aqi_band: Band | None = Field(
         description="EPA's category of us_aqi: good to 50, then to 100, 150, 200 and 300; null without an index"
@@ -158,7 +200,7 @@ def _measured(areas: Any, place: Place, now: datetime) -> AirReading:
 
 
 def _shown(reading: AirReading, chosen: ChosenPlace) -> AirQualityHere:
-    aqi = _whole(reading.us_aqi)
+    aqi = None if reading.us_aqi is None else whole_aqi(reading.us_aqi)
     air, near = reading.modelled, reading.near
     return AirQualityHere(
         lat=chosen.place.lat,
@@ -167,6 +209,7 @@ def _shown(reading: AirReading, chosen: ChosenPlace) -> AirQualityHere:
         default_location=chosen.by_default,
         time=reading.time,
         us_aqi=aqi,
+        us_aqi_method=None if aqi is None else "24h_mean" if near is None else "nowcast",
         us_aqi_band=None if aqi is None else aqi_band(aqi),
         european_aqi=_whole(air and air.european_aqi),
         pm2_5=_rounded(air and air.pm2_5),

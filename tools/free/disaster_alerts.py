@@ -9,7 +9,7 @@ from pydantic import ConfigDict, Field, RootModel
 from tools.shared.disasters import EONET_FALLBACK, GDACS_SOURCES, KINDS, gdacs_fallbacks, only_in_eonet
 from tools.sources.eonet import EVENTS, NaturalEvent
 from tools.sources.gdacs import Disaster
-from toolserver import CardValue, Payload, Picture, SourceError, Timestamp, ToolContext, tool, up_to
+from toolserver import CardValue, Meaning, Payload, Picture, SourceError, Timestamp, ToolContext, tool, up_to
 
 SHOWN = 20
 RECENT = timedelta(hours=48)
@@ -25,6 +25,9 @@ class DisasterItem(Payload):
     name: str = Field(description="Name or headline in the list's words")
     alert_level: Literal["green", "orange", "red"] | None = Field(
         description="GDACS's colour, of the worst episode so far; null: NASA EONET gives none"
+    )
+    present_alert_level: Literal["green", "orange", "red"] | None = Field(
+        description="GDACS's colour of the present episode, which may be calmer; null: not given"
     )
     country: str | None = Field(description="Country or countries affected; null: not given")
     severity_text: str | None = Field(
@@ -61,7 +64,7 @@ async def disaster_alerts(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] 
     volcanoes, wildfires and droughts with GDACS's alert colour. Use it for "any disasters now?"; for all earthquakes
     use earthquakes.
 
-    Shape: at most 20: red, orange, those without a colour, green; the newest first within each.
+    Shape: at most 20: red, orange, those without a colour, green, by the present episode; the newest first within each.
     Source: GDACS, its news feed when its list is down; storms, volcanoes, floods and wildfires from 1,000 acres that it
     does not list are added from NASA EONET. Refreshed every 5 to 15 minutes.
     """
@@ -77,7 +80,22 @@ async def disaster_alerts(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] 
     events = () if isinstance(eonet, SourceError) else eonet
     items = [item for d in disasters if matters(d, ctx.now) and (item := from_gdacs(d))]
     items += [from_eonet(kind, event) for kind, event in only_in_eonet(events, disasters)]
-    return DisasterAlerts(ctx.page(sorted(items, key=_rank)[:SHOWN], limit))
+    return DisasterAlerts(ctx.page(sorted(items, key=rank)[:SHOWN], limit))
+
+
+ALERT_LEVEL = (
+    Meaning(
+        "disaster-alerts.alert_level",
+        "GDACS's alertlevel is of the worst episode so far, episodealertlevel of the present one "
+        "(present_alert_level), by which the list is in order. GDACS's own document on it was not found: this is what "
+        "its bodies show",
+    ),
+    Meaning(
+        "disaster-alerts.current",
+        "What ended within 48 hours counts; fires count from 1,000 acres; the same kind within 200 km and three days "
+        "is one disaster",
+    ),
+)
 
 
 def matters(disaster: Disaster, now: datetime) -> bool:
@@ -99,6 +117,7 @@ def from_gdacs(disaster: Disaster) -> DisasterItem | None:
         type=cast("Kind", KINDS[disaster.kind]),
         name=disaster.name,
         alert_level=disaster.level,
+        present_alert_level=disaster.present,
         country=disaster.country,
         severity_text=disaster.severity,
         started_at=disaster.started_at,
@@ -118,6 +137,7 @@ def from_eonet(kind: str, event: NaturalEvent) -> DisasterItem:
         type="storm" if kind == "TC" else cast("Kind", KINDS[kind]),
         name=event.title,
         alert_level=None,
+        present_alert_level=None,
         country=None,
         severity_text=f"{event.magnitude:g} {event.unit}" if measured else None,
         started_at=event.started_at,
@@ -130,8 +150,9 @@ def from_eonet(kind: str, event: NaturalEvent) -> DisasterItem:
     )
 
 
-def _rank(item: DisasterItem) -> tuple[int, float]:
-    return ORDER.index(item.alert_level), -item.started_at.timestamp()
+def rank(item: DisasterItem) -> tuple[int, float]:
+    """Return the place in the list: by the present colour, the newest first."""
+    return ORDER.index(item.present_alert_level or item.alert_level), -item.started_at.timestamp()
 
 
 def _rounded(degrees: float | None) -> float | None:

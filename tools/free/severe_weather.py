@@ -53,8 +53,8 @@ class SevereWeather(Payload):
     search_hint="worst storm storms tornado hurricane dangerous extreme America today",
     ttl_s=60,
     sources=ALERT_SOURCES,
-    headline=CardValue("total_active", "warnings", "in the USA, {counts_by_severity.Extreme} extreme"),
-    pictures=(Picture("bars", "Warnings in force by severity", rows="counts_by_severity"),),
+    headline=CardValue("total_active", "alerts", "in the USA, {counts_by_severity.Extreme} extreme"),
+    pictures=(Picture("bars", "Alerts in force by severity", rows="counts_by_severity"),),
 )
 async def severe_weather(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> SevereWeather:
     """The 15 gravest weather alerts now in force in the United States, ranked by severity x urgency x certainty, and

@@ -24,7 +24,7 @@ class Quake(NamedTuple):
     magnitude_type: str | None = None
     status: str | None = None
     updated: datetime | None = None
-    significance: float | None = None  # USGS's own measure: an event is significant from 600 on
+    significance: float | None = None  # USGS's own measure: an event is significant above 600
 
 
 class QuakeList(NamedTuple):

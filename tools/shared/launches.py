@@ -8,10 +8,11 @@ from pydantic import Field
 from tools.parsing.spaceflight import Launch, Precision
 from tools.sources.launch_library import LAUNCHES
 from tools.sources.rocketlaunch_live import NEXT_LAUNCHES
-from toolserver import Fallback, Payload, SourceUnproved, Timestamp, delay_second, via
+from toolserver import Fallback, Meaning, Payload, SourceUnproved, Timestamp, delay_second, via
 
 SOURCES = (LAUNCHES, NEXT_LAUNCHES)
 OVERDUE = timedelta(days=2)  # a launch that has not flown by then gets another date
+HELD = timedelta(hours=1)  # a count on hold stays listed after its time for so long
 PACED_S = 6.0  # a request to Launch Library may have to wait for the one before it
 FAILED = ("Failure", "Launch Failure", "Partial Failure", "Launch was a Partial Failure", "In-Flight Abort")
 FLOWN = ("Success", "Launch Successful", "Deployed", "Payload Deployed", *FAILED)
@@ -77,10 +78,22 @@ def upcoming(listed: Iterable[Launch], now: datetime) -> list[Launch]:
     return sorted(ahead, key=lambda launch: launch.net or _LAST)
 
 
+def is_held(launch: Launch) -> bool:
+    return launch.status == "On Hold" or launch.status_code == "Hold"
+
+
+LAUNCHES_AHEAD = Meaning(
+    "launches.scheduled_time",
+    "A launch is listed until its time has come; one on hold for an hour more, since its count may go on; one known by "
+    "day or month until that has ended. Words of state are Launch Library's own",
+)
+
+
 def is_ahead(launch: Launch, now: datetime) -> bool:
     """Return True if the launch is in the future; one known only by day or month is ahead until that has ended."""
     if launch.net is None or launch.precision not in ("day", "month"):
-        return launch.net is not None and launch.net > now
+        held = HELD if is_held(launch) else timedelta(0)
+        return launch.net is not None and launch.net > now - held
     if launch.precision == "month":
         return (launch.net.year, launch.net.month) >= (now.year, now.month)
     return launch.net.date() >= now.date()

@@ -4,18 +4,18 @@ A day always has earthquakes of magnitude 2.5 and above, so the list proves itse
 hour, may be empty, and could not be told from a list that is no longer maintained.
 """
 
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from tools.parsing.earthquakes import Quake, QuakeList
 from tools.sources.emsc import QUAKES_QUERY, EmscQuery
 from tools.sources.usgs import QUAKES_DAY, QuakeQuery
-from toolserver import Fallback, SourceUnproved, via
+from toolserver import Fallback, Meaning, SourceUnproved, via
 
 FLOOR = 2.5
 LEAST_A_DAY = 5  # the world is never quieter
 DAY = timedelta(hours=25)  # and an hour for clocks and caches
 NEWEST = timedelta(minutes=90)  # EMSC has no timestamp: its newest event shows that it is maintained
-SIGNIFICANT = 600  # USGS's own measure: from 600 on an event is in the feed of the significant ones
+SIGNIFICANT = 600  # USGS's own measure: an event above it is significant
 QUAKE_SOURCES = (QUAKES_DAY, QUAKES_QUERY)
 THE_DAY = QuakeQuery("2.5", "day")
 
@@ -56,4 +56,28 @@ def earthquakes_of(listed: QuakeList, floor: float = FLOOR) -> list[tuple[Quake,
 
 def is_significant(quake: Quake) -> bool:
     """Return True if USGS counts the event among the significant ones."""
-    return quake.significance is not None and quake.significance >= SIGNIFICANT
+    return quake.significance is not None and is_above(quake.significance)
+
+
+def is_above(significance: float) -> bool:
+    """Return True if USGS calls an event of that significance significant."""
+    return significance > SIGNIFICANT
+
+
+EARTHQUAKES = (
+    Meaning(
+        "climate/earthquakes.significance",
+        "USGS: an event is significant above 600; the rule of its feed at exactly 600 was not found",
+        decide=is_above,
+        rows=((591, False), (600, False), (601, True), (611, True)),
+        publisher="USGS",
+        link="https://earthquake.usgs.gov/earthquakes/browse/significant.php",
+        words="> 600",
+        read_on=date(2026, 11, 25),
+    ),
+    Meaning(
+        "earthquake.tsunami",
+        "USGS flags large events in oceanic regions: it does not say whether there is a tsunami, and is no warning "
+        "(tsunami.gov has those)",
+    ),
+)

@@ -12,9 +12,9 @@ from tools.sources.chainlink import PRICE_FEED, Round
 from tools.sources.coingecko import COINS_MARKETS
 from tools.sources.coinlore import TICKERS
 from tools.sources.coinpaprika import TICKERS as COINPAPRIKA
-from toolserver import Fallback, FallbackReader, SourceError, SourceFrozen, SourceUnproved, read_beside, via
+from toolserver import Fallback, FallbackReader, Meaning, SourceError, SourceFrozen, SourceUnproved, read_beside, via
 
-DAY = timedelta(days=1)
+DAY, HOUR = timedelta(days=1), timedelta(hours=1)
 NEAR, NEAR_VOLUME = 0.02, 0.025  # candles are a quarter of an hour old at most, and begin with the hour
 
 
@@ -176,13 +176,25 @@ async def kraken_btc(reading: FallbackReader) -> Spot:
         raise candles  # without the candles the ticker has no time
     if not is_of_today(ticker.last, ticker.volume, candles):
         raise SourceFrozen("the ticker does not match the candles")
-    return from_kraken(ticker, close_a_day_ago(candles))
+    read_at = next(note.fetched_at for note in reading.notes if note.source is kraken.TICKER and note.fetched_at)
+    return from_kraken(ticker, price_a_day_ago(candles, read_at))
 
 
-def close_a_day_ago(candles: Sequence[Candle]) -> float | None:
-    """Return the close of the candle that began a day before the newest one, or None without that candle."""
-    start = candles[-1].start - DAY
-    return next((candle.close for candle in candles if candle.start == start), None)
+def price_a_day_ago(candles: Sequence[Candle], now: datetime) -> float | None:
+    """Return the price 24 hours before `now`, on a line from open to close of the hour that holds that moment.
+
+    None without a candle of that hour.
+    """
+    then = now - DAY
+    hour = next((candle for candle in candles if candle.start <= then < candle.start + HOUR), None)
+    return None if hour is None else hour.open + (hour.close - hour.open) * ((then - hour.start) / HOUR)
+
+
+CHANGE_24H = Meaning(
+    "btc-price.change_24h_percent",
+    "Coinbase, Binance and OKX publish rolling 24 hours. Kraken publishes none: ours is against the price 24 hours "
+    "before, on a line through the hour's candle. Volume in USD of Coinbase is that in coins at the last price",
+)
 
 
 def from_stats(stats: coinbase.ProductStats) -> Spot:

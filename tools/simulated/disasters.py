@@ -30,6 +30,11 @@ PLACES = [
 NAMES = ["ALMA", "BRUNO", "CELIA", "DORIAN", "ELSA", "FINN", "GRETA", "HUGO", "IRIS", "JONAS"]
 
 
+def present_level(disaster: "SimDisaster") -> str:
+    """Return the colour of the present episode: one in three red disasters has calmed to orange."""
+    return "Orange" if disaster.level == "Red" and disaster.number % 3 == 0 else disaster.level
+
+
 class SimDisaster(NamedTuple):
     """One disaster in epoch seconds; `number` identifies it among those of its kind."""
 

@@ -19,7 +19,7 @@ from tools.simulated import (
     urlhaus,
     usgs,
 )
-from tools.simulated.disasters import DAY, disasters
+from tools.simulated.disasters import DAY, disasters, present_level
 from toolserver.world.model import ROUTES, World, expects
 
 EACH = 5  # of every feed
@@ -60,7 +60,7 @@ def disaster_alerts(world: World, params: Mapping[str, str]) -> list[dict[str, A
     """Return red, orange, no colour, green; the newest first within each."""
     rows = [*_of_gdacs(world), *_of_eonet(world)]
     order = ("red", "orange", None, "green")
-    rows.sort(key=lambda row: (order.index(row["alert_level"]), -row["began"]))
+    rows.sort(key=lambda row: (order.index(row["present_alert_level"]), -row["began"]))
     return [{name: value for name, value in row.items() if name != "began"} for row in rows[:20]]
 
 
@@ -70,7 +70,13 @@ def _of_gdacs(world: World) -> list[dict[str, Any]]:
     grave = [d for d in disasters(world, today - 30 * DAY) if d.level != "Green"][:100]
     green = [d for d in disasters(world, today - 5 * DAY) if d.level == "Green" and d.kind != "EQ"][:100]
     return [
-        {"id": f"gdacs:{d.kind}{d.number}", "type": TYPES[d.kind], "alert_level": d.level.lower(), "began": d.began}
+        {
+            "id": f"gdacs:{d.kind}{d.number}",
+            "type": TYPES[d.kind],
+            "alert_level": d.level.lower(),
+            "present_alert_level": present_level(d).lower(),
+            "began": d.began,
+        }
         for d in (*grave, *green)
         if d.ended >= world.now - 2 * DAY
     ]
@@ -84,7 +90,8 @@ def _of_eonet(world: World) -> list[dict[str, Any]]:
         if category != "wildfires" or first["magnitudeValue"] >= eonet.LARGE_ACRES:
             began = datetime.fromisoformat(first["date"]).timestamp()
             identity = f"eonet:{event['id']}"
-            rows.append({"id": identity, "type": OF_EONET[category], "alert_level": None, "began": began})
+            colours = {"alert_level": None, "present_alert_level": None}
+            rows.append({"id": identity, "type": OF_EONET[category], "began": began} | colours)
     return rows
 
 

@@ -4,7 +4,7 @@ from datetime import UTC, datetime
 from typing import Any
 from xml.sax.saxutils import escape
 
-from tools.simulated.disasters import DAY, WORDS, SimDisaster, disasters
+from tools.simulated.disasters import DAY, WORDS, SimDisaster, disasters, present_level
 from toolserver.world.model import Ask, Reply, World, serves
 
 PAGE = 100
@@ -35,6 +35,7 @@ ITEM = """
       <georss:point>{lat} {lon}</georss:point>
       <gdacs:eventtype>{kind}</gdacs:eventtype>
       <gdacs:alertlevel>{level}</gdacs:alertlevel>
+      <gdacs:episodealertlevel>{present}</gdacs:episodealertlevel>
       <gdacs:eventname>{own_name}</gdacs:eventname>
       <gdacs:eventid>{number}</gdacs:eventid>
       <gdacs:episodeid>1</gdacs:episodeid>
@@ -133,7 +134,7 @@ def _feature(world: World, disaster: SimDisaster) -> dict[str, Any]:
             },
             "alertlevel": disaster.level,
             "alertscore": score,
-            "episodealertlevel": disaster.level,
+            "episodealertlevel": present_level(disaster),
             "episodealertscore": score - 0.5,
             "istemporary": "false",
             "iscurrent": "true" if current(world, disaster) else "false",
@@ -180,6 +181,7 @@ def _item(world: World, disaster: SimDisaster) -> str:
         lat=disaster.lat,
         lon=disaster.lon,
         level=disaster.level,
+        present=present_level(disaster),
         own_name=disaster.own_name,
         unit=UNITS.get(disaster.kind, ""),
         severity=disaster.severity,

@@ -44,7 +44,10 @@ class EventQuery(NamedTuple):
 
 
 class Disaster(NamedTuple):
-    """One event. `kind` is GDACS's code (EQ TC FL VO WF DR TS); `level` is None for an unknown colour."""
+    """One event. `kind` is GDACS's code (EQ TC FL VO WF DR TS).
+
+    `level` is the colour of the worst episode so far, `present` of the present one. None: unknown, or not published.
+    """
 
     kind: str
     id: int
@@ -58,6 +61,7 @@ class Disaster(NamedTuple):
     lat: float | None
     lon: float | None
     url: str | None
+    present: Level | None = None
 
 
 def request(query: EventQuery, keys: Keys) -> Get:
@@ -102,6 +106,7 @@ def _disaster(feature: dict[str, Any]) -> Disaster:
         lat=lat,
         lon=lon,
         url=web_url(urls.get("report")),
+        present=_level(properties.get("episodealertlevel")),
     )
 
 
@@ -173,6 +178,7 @@ def _of_item(item: Element) -> Disaster:
         lat=optional(_latitude, text(f"{_GEO}Point/{_GEO}lat")),
         lon=optional(_longitude, text(f"{_GEO}Point/{_GEO}long")),
         url=web_url(text("link")),
+        present=_level(text(f"{_GDACS}episodealertlevel")),
     )
 
 

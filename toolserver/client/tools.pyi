@@ -337,6 +337,7 @@ class AirQualityData(TypedDict):
     default_location: bool
     time: str | None
     us_aqi: int | None
+    us_aqi_method: Literal["24h_mean", "nowcast", None]
     us_aqi_band: Literal["good", "moderate", "unhealthy_sensitive", "unhealthy", "very_unhealthy", "hazardous", None]
     european_aqi: int | None
     pm2_5: float | None
@@ -512,6 +513,7 @@ class DisasterAlertsData(TypedDict):
     type: Literal["earthquake", "tropical_cyclone", "flood", "volcano", "wildfire", "drought", "tsunami", "storm"]
     name: str
     alert_level: Literal["green", "orange", "red", None]
+    present_alert_level: Literal["green", "orange", "red", None]
     country: str | None
     severity_text: str | None
     started_at: str

@@ -21,10 +21,10 @@ from tools.shared.spot import (
     SPOT_SOURCES,
     Spot,
     btc_spot_fallbacks,
-    close_a_day_ago,
     from_coins,
     from_complete_list,
     from_okx,
+    price_a_day_ago,
 )
 from tools.simulated import market
 from tools.sources.coingecko import parse as parse_coingecko
@@ -82,11 +82,11 @@ async def test_the_next_venue_answers_when_those_before_are_down(compose, failed
     assert codes == ["fallback_used"] + (["field_missing"] if venue == "coinlore" else [])
 
 
-async def test_krakens_change_is_against_the_close_of_the_hourly_candle_a_day_back(compose):
+async def test_krakens_change_is_against_the_price_of_exactly_a_day_ago(compose):
     made = await compose(btc_price, down={ORDER[0]})
 
     now, candle = a_day("kraken").last, market.candle(WORLD, "BTC", NOW - 86400, 3600, "kraken")
-    assert made.json["change_24h_percent"] == pytest.approx((now / candle.close - 1) * 100, abs=0.01)
+    assert made.json["change_24h_percent"] == pytest.approx((now / candle.open - 1) * 100, abs=0.01)
     volume = a_day("kraken")
     mean = (volume.open + volume.high + volume.low + volume.last) / 4
     assert made.json["volume_24h_usd"] == pytest.approx(volume.volume * mean, rel=1e-6)
@@ -148,11 +148,13 @@ def test_the_fallbacks_are_the_sources_the_operation_names():
     assert (operation.endpoint, operation.toolset, operation.ttl({})) == ("btc-price", "core", 30)
 
 
-def test_without_a_candle_of_that_hour_there_is_no_close_a_day_ago():
+def test_the_price_a_day_ago_lies_24_hours_back_at_every_minute_of_an_hour():
     at = datetime(2027, 1, 15, tzinfo=UTC)
-    hours = [Candle(at + timedelta(hours=i), 1, 1, 1, i, 1) for i in range(26)]
-    assert close_a_day_ago(hours) == 1
-    assert close_a_day_ago(hours[:1] + hours[2:]) is None
+    rising = [Candle(at + timedelta(hours=i), i, i + 1, i, i + 1, 1) for i in range(26)]  # a dollar an hour
+    for minutes in (1, 30, 59):
+        now = at + timedelta(hours=25, minutes=minutes)
+        assert price_a_day_ago(rising, now) == pytest.approx(1 + minutes / 60)
+    assert price_a_day_ago(rising[:1] + rising[2:], at + timedelta(hours=25)) is None
 
 
 @pytest.mark.parametrize("pick", [from_okx("BTC"), from_coins("BTC", "coinlore")])

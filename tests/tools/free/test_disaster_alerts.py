@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 import tools.simulated.eonet
 import tools.simulated.gdacs  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW
-from tools.free.disaster_alerts import disaster_alerts, from_gdacs, matters
+from tools.free.disaster_alerts import disaster_alerts, from_gdacs, matters, rank
 from tools.parsing.places import distance_km
 from tools.shared.disasters import kind_of, same_event
-from tools.simulated.disasters import DAY, disasters
+from tools.simulated.disasters import DAY, disasters, present_level
 from tools.simulated.eonet import only_here
 from tools.sources.eonet import NaturalEvent
 from tools.sources.gdacs import Disaster
@@ -28,7 +28,7 @@ CYCLONE = Disaster("TC", 1, "Cyclone", "red", None, None, AT, AT, True, 10, 20, 
 def grave(world):
     """What GDACS must tell of red and orange, in order."""
     recent = [d for d in disasters(world, world.now - 2 * DAY) if d.level != "Green"]
-    return [f"gdacs:{d.kind}{d.number}" for d in sorted(recent, key=lambda d: (d.level != "Red", -d.began))]
+    return [f"gdacs:{d.kind}{d.number}" for d in sorted(recent, key=lambda d: (present_level(d) != "Red", -d.began))]
 
 
 async def test_the_gravest_come_first_and_equal_the_world(compose):
@@ -38,10 +38,19 @@ async def test_the_gravest_come_first_and_equal_the_world(compose):
     assert [i["id"] for i in made.json if i["alert_level"] in ("red", "orange")] == expected[:20]
     assert len(expected) >= 1
     order = ["red", "orange", None, "green"]
-    assert [order.index(i["alert_level"]) for i in made.json] == sorted(
-        order.index(i["alert_level"]) for i in made.json
+    assert [order.index(i["present_alert_level"]) for i in made.json] == sorted(
+        order.index(i["present_alert_level"]) for i in made.json
     )
     assert made.notes.warnings == []
+
+
+def test_a_red_disaster_that_has_calmed_comes_after_one_that_is_orange_now_and_newer():
+    calm, orange = CYCLONE._replace(present="green"), CYCLONE._replace(id=2, level="orange", present="orange")
+    items = [from_gdacs(calm), from_gdacs(orange)]
+    assert [(i.alert_level, i.present_alert_level) for i in sorted(items, key=rank)] == [
+        ("orange", "orange"),
+        ("red", "green"),
+    ]
 
 
 async def test_what_only_eonet_lists_is_added_without_a_colour(compose):
@@ -96,6 +105,7 @@ async def test_an_injected_red_alert_leads_the_list(compose):
         "type": "tropical_cyclone",
         "name": "Tropical Cyclone TEST",
         "alert_level": "red",
+        "present_alert_level": "red",
         "country": "Philippines",
         "severity_text": "Tropical Cyclone of 200 km/h",
         "started_at": "2027-01-15T07:59:00Z",

@@ -88,6 +88,8 @@ def test_only_launches_ahead_are_upcoming_and_those_without_a_time_come_last():
     listed = [
         one._replace(id="none", net=None),
         two._replace(id="late", net=TIME - timedelta(seconds=1)),
+        two._replace(id="held", net=TIME - timedelta(minutes=5), status="On Hold", status_code="Hold"),
+        two._replace(id="held long ago", net=TIME - timedelta(hours=1), status="On Hold", status_code="Hold"),
         two._replace(id="today", net=TIME.replace(hour=0, minute=0), precision="day"),
         two._replace(id="yesterday", net=TIME - timedelta(days=1), precision="day"),
         three._replace(id="this month", net=TIME.replace(day=1), precision="month"),
@@ -96,4 +98,4 @@ def test_only_launches_ahead_are_upcoming_and_those_without_a_time_come_last():
         three._replace(id="failed", status="Launch Failure", status_code="Failure"),
         one._replace(id="next"),
     ]
-    assert [x.id for x in upcoming(listed, TIME)] == ["this month", "today", "next", "none"]
+    assert [x.id for x in upcoming(listed, TIME)] == ["this month", "today", "held", "next", "none"]

@@ -41,8 +41,21 @@ def test_recorded_events_parse_to_their_values(sample):
     assert mars.volume_24h_usd == pytest.approx(28.16 * 0.15)
     assert mars.url == "https://kalshi.com/markets/KXELONMARS-99"
     assert mars.ends_at == datetime(2099, 8, 1, 4, 59, tzinfo=UTC)
-    assert (mars.change_1h, mars.change_24h, mars.liquidity_usd) == (None, 0, None)
+    assert mars.change_24h == pytest.approx((0.13 + 0.15) / 2 - (0.15 + 0.16) / 2)
+    assert (mars.change_1h, mars.liquidity_usd) == (None, None)
     assert mars.updated_at.year == 2026
+
+
+def test_a_change_is_that_of_the_middle_of_bid_and_ask_and_a_trade_outside_them_is_no_probability():
+    names = ("yes_bid", "yes_ask", "previous_yes_bid", "previous_yes_ask")
+    book = {f"{name}_dollars": price for name, price in zip(names, ("0.40", "0.44", "0.30", "0.34"), strict=True)}
+    [outside] = listed_in(event(MARKET | book | {"last_price_dollars": "0.90"}))
+    assert outside.prices == pytest.approx((0.42, 0.58))
+    assert outside.change_24h == pytest.approx(0.1)
+    [within] = listed_in(event(MARKET | book | {"last_price_dollars": "0.44"}))
+    assert within.prices[0] == 0.44
+    empty = {"yes_bid_dollars": "0.0000", "yes_ask_dollars": "1.0000"}
+    assert listed_in(event(MARKET | empty))[0].prices[0] == 0.15
 
 
 def test_markets_that_share_their_title_are_told_apart_by_what_yes_stands_for(sample):
