@@ -191,7 +191,7 @@ def _usgs(world: World, quake: SimQuake) -> dict[str, Any]:
             "alert": "green" if quake.magnitude >= SIGNIFICANT else None,
             "status": "reviewed",
             "tsunami": int(quake.magnitude >= 6.5),
-            "sig": max(int(quake.magnitude**2 * 15.4), 600 if quake.magnitude >= SIGNIFICANT else 0),
+            "sig": max(int(quake.magnitude**2 * 15.4), 601 if quake.magnitude >= SIGNIFICANT else 0),
             "net": "us",
             "code": code,
             "ids": f",us{code},",
