@@ -593,7 +593,7 @@ export interface EconomicDataFigure {
   /** Value published before it, for previous_date; null: not known */ previous: number | null;
   /** The day, or the first day of the period, that `previous` is for; null: not known */ previous_date: string | null;
   /** value - previous; null without a previous value */ change: number | null;
-  /** Only of cpi: change of the adjusted index in 12 months, percent; null otherwise, or after a gap */ yoy_percent: number | null;
+  /** Only of cpi, as BLS counts it: 12 months of the unadjusted index, percent, one decimal; null otherwise, after a gap, or without BLS */ yoy_percent: number | null;
   /** provider:series */ source: string;
 }
 

@@ -5,10 +5,10 @@ import datetime as dt
 import anyio
 from pydantic import Field
 
-from tools.parsing.fields import percent, significant
+from tools.parsing.fields import significant
 from tools.parsing.series import newest, previous, year_over_year_percent
 from tools.shared.macro import INDICATORS, SOURCES, MacroIndicator, Sourced, new_york_date
-from toolserver import CardValue, Payload, SourceEmpty, ToolContext, tool
+from toolserver import CardValue, Meaning, Payload, SourceEmpty, ToolContext, tool
 
 
 class Figure(Payload):
@@ -23,7 +23,8 @@ class Figure(Payload):
     )
     change: float | None = Field(description="value - previous; null without a previous value")
     yoy_percent: float | None = Field(
-        description="Only of cpi: change of the adjusted index in 12 months, percent; null otherwise, or after a gap"
+        description="Only of cpi, as BLS counts it: 12 months of the unadjusted index, percent, one decimal; "
+        "null otherwise, after a gap, or without BLS"
     )
     source: str = Field(description="provider:series")
 
@@ -66,7 +67,8 @@ async def economic_data(ctx: ToolContext) -> EconomicData:
     10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before.
 
     Shape: a figure that no publisher gave is null, with a warning. A month that was never published is a gap:
-    `previous` is then older than a month, and `yoy_percent` null when the gap is twelve months back.
+    `previous` is then older than a month, and `yoy_percent` null when the gap is twelve months back,
+    and where FRED stands in for BLS.
     Source: New York Fed, BLS, BEA by way of DBnomics, Treasury and Freddie Mac; FRED when one of them is down.
     """
     figures: dict[str, Figure | None] = dict.fromkeys(INDICATORS)
@@ -84,10 +86,22 @@ async def economic_data(ctx: ToolContext) -> EconomicData:
     return EconomicData(**figures)
 
 
+CPI_YEARLY = Meaning(
+    "economic-data.yoy_percent",
+    "BLS's change of 12 months is of the index that is not seasonally adjusted (CUUR0000SA0), with one decimal; value "
+    "is of the adjusted one",
+    publisher="U.S. Bureau of Labor Statistics",
+    link="https://www.bls.gov/cpi/",
+    words="before seasonal adjustment",
+    read_on=dt.date(2026, 11, 25),
+)
+
+
 def figure(name: str, unit: str, sourced: Sourced) -> Figure:
     """Return the newest observation of a series with the one before it."""
     last, before = newest(sourced.series), previous(sourced.series)
-    yearly = year_over_year_percent(sourced.series) if name == "cpi" else None
+    is_same_month = bool(sourced.yearly) and newest(sourced.yearly).date == last.date
+    yearly = year_over_year_percent(sourced.yearly) if name == "cpi" and is_same_month else None
     return Figure(
         value=significant(last.value),
         date=last.date,
@@ -95,6 +109,6 @@ def figure(name: str, unit: str, sourced: Sourced) -> Figure:
         previous=None if before is None else significant(before.value),
         previous_date=None if before is None else before.date,
         change=None if before is None else round(last.value - before.value, 4) + 0.0,
-        yoy_percent=None if yearly is None else percent(yearly),
+        yoy_percent=None if yearly is None else round(yearly, 1) + 0.0,
         source=sourced.source,
     )

@@ -27,10 +27,14 @@ PERCENT, INDEX, GROWTH, POINTS = "percent", "index 1982-84=100", "percent, quart
 
 
 class Sourced(NamedTuple):
-    """A series with at least one value, and its source: `provider:series`."""
+    """A series with at least one value, and its source: `provider:series`.
+
+    `yearly` is the series that the publisher takes the change of 12 months from, where that is another one.
+    """
 
     series: Series
     source: str
+    yearly: Series = ()
 
 
 Fallbacks: TypeAlias = tuple[Fallback[Sourced], ...]
@@ -66,10 +70,10 @@ def new_york_date(now: datetime) -> date:
     return (now - timedelta(hours=5)).date()
 
 
-def name_source(observations: Series, source: str) -> Sourced:
+def name_source(observations: Series, source: str, yearly: Series = ()) -> Sourced:
     """Return the series with its name. Raises SourceEmpty when it is empty."""
     newest(observations)
-    return Sourced(observations, source)
+    return Sourced(observations, source, yearly)
 
 
 def require_young(observations: Series, today: date, oldest: int) -> Series:
@@ -89,7 +93,9 @@ def _labour(name: str, chosen: Callable[[Labour], Series], today: date) -> Fallb
 
 
 def _cpi(today: date) -> Fallbacks:
-    return _labour(bls.CPI, lambda labour: labour.cpi, today), *_fred("CPIAUCSL", _MONTHLY, today)
+    years = Years(today.year - 3, today.year)
+    first = via(TIMESERIES, years, lambda labour: name_source(labour.cpi, f"bls:{bls.CPI}", labour.cpi_unadjusted))
+    return first, *_fred("CPIAUCSL", _MONTHLY, today)
 
 
 def _unemployment(today: date) -> Fallbacks:

@@ -240,6 +240,14 @@ def cpi(world: World, date: dt.date) -> float | None:
     return pinned if pinned is not None else round(326.0 * math.exp(0.0023 * months + swing), 3)
 
 
+def cpi_unadjusted(world: World, date: dt.date) -> float | None:
+    """Return the index of a month as it is before seasonal adjustment: higher in summer, and a little off elsewhere."""
+    adjusted = cpi(world, date)
+    season = 0.004 * math.sin(math.pi * (date.month - 1) / 6)
+    noise = 0.0006 * world.noise("macro.season", 12 * date.year + date.month)
+    return None if adjusted is None else round(adjusted * (1 + season + noise), 3)
+
+
 def unemployment(world: World, date: dt.date) -> float | None:
     """Return the percentage of the labour force in a month; None where none was ever published."""
     if (date.year, date.month) in SHUTDOWN:

@@ -15,6 +15,7 @@ from toolserver.world.model import Ask, Reply, World, serves
 Figure = Callable[[World, dt.date], float | None]
 SERIES: dict[str, tuple[Figure, Callable[[int, int], float], str]] = {
     "CUSR0000SA0": (macro.cpi, macro.prices_release, ".3f"),
+    "CUUR0000SA0": (macro.cpi_unadjusted, macro.prices_release, ".3f"),
     "LNS14000000": (macro.unemployment, macro.jobs_release, ".1f"),
 }
 LAPSE = "Data unavailable due to the 2025 lapse in appropriations"

@@ -1,7 +1,7 @@
 """Read consumer prices and unemployment from the U.S. Bureau of Labor Statistics (JSON, public domain).
 
 `BLS_API_KEY` is optional: it moves the request to version 2, which allows more of them. Without it 25 a day are
-allowed, so one request serves both series. https://www.bls.gov/developers/
+allowed, so one request serves all series. https://www.bls.gov/developers/
 """
 
 from datetime import date
@@ -24,8 +24,8 @@ from toolserver import (
 )
 
 API = "https://api.bls.gov/publicAPI"
-CPI, UNEMPLOYMENT = "CUSR0000SA0", "LNS14000000"
-PLAUSIBLE = {CPI: (50, 2000), UNEMPLOYMENT: (0.1, 50)}
+CPI, CPI_UNADJUSTED, UNEMPLOYMENT = "CUSR0000SA0", "CUUR0000SA0", "LNS14000000"
+PLAUSIBLE = {CPI: (50, 2000), CPI_UNADJUSTED: (50, 2000), UNEMPLOYMENT: (0.1, 50)}
 LICENCE = Licence("yes", "U.S. Bureau of Labor Statistics", "https://www.bls.gov/developers/termsOfService.htm")
 
 
@@ -37,15 +37,19 @@ class Years(NamedTuple):
 
 
 class Labour(NamedTuple):
-    """Seasonally adjusted, monthly: the price index (1982-84 = 100) and the unemployment rate in percent."""
+    """Monthly: the price index (1982-84 = 100) and the unemployment rate in percent, both seasonally adjusted.
+
+    `cpi_unadjusted` is the index that BLS takes the change of 12 months from; empty where it was not answered.
+    """
 
     cpi: Series
     unemployment_percent: Series
+    cpi_unadjusted: Series = ()
 
 
 def request(query: Years, keys: Keys) -> Post:
     selection: dict[str, Any] = {
-        "seriesid": [CPI, UNEMPLOYMENT],
+        "seriesid": [CPI, UNEMPLOYMENT, CPI_UNADJUSTED],
         "startyear": str(query.first),
         "endyear": str(query.last),
     }
@@ -56,13 +60,13 @@ def request(query: Years, keys: Keys) -> Post:
 
 
 def parse(body: Any, query: Years) -> Labour:
-    """Return both series, each with at least one month."""
+    """Return the series, the two adjusted ones with at least one month each."""
     if body["status"] != "REQUEST_SUCCEEDED":
         raise _refusal(body)
     months = {row["seriesID"]: _months(row) for row in body["Results"]["series"]}
     if not months[CPI] or not months[UNEMPLOYMENT]:
         raise SourceEmpty("a series without months")
-    return Labour(months[CPI], months[UNEMPLOYMENT])
+    return Labour(months[CPI], months[UNEMPLOYMENT], months.get(CPI_UNADJUSTED, ()))
 
 
 def _refusal(body: dict[str, Any]) -> Exception:

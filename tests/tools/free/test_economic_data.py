@@ -1,6 +1,6 @@
 """The economic data tool: eight figures, each with its own chain of publishers."""
 
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -8,8 +8,9 @@ import tools.simulated.fred
 import tools.simulated.freddiemac
 import tools.simulated.us_statistics  # noqa: F401 - serves
 from tests.tools.desk import NOW
-from tools.free.economic_data import economic_data
-from tools.shared.macro import INDICATORS
+from tools.free.economic_data import economic_data, figure
+from tools.parsing.series import series
+from tools.shared.macro import INDICATORS, Sourced
 from toolserver.upstream.source import SourceError
 from toolserver.world.model import ROUTES, World
 
@@ -44,8 +45,8 @@ async def test_every_figure_is_the_worlds_with_its_date_and_the_one_before(compo
 async def test_changes_and_the_spread_follow_from_the_values(compose):
     made = (await compose(economic_data)).json
 
-    for figure in made.values():
-        assert figure["change"] == pytest.approx(figure["value"] - figure["previous"], abs=1e-4)
+    for each in made.values():
+        assert each["change"] == pytest.approx(each["value"] - each["previous"], abs=1e-4)
     slope = made["yield_curve_2s10s"]
     assert slope["value"] == pytest.approx(made["treasury_10y"]["value"] - made["treasury_2y"]["value"])
     assert slope["date"] == made["treasury_10y"]["date"] == made["treasury_2y"]["date"]
@@ -56,6 +57,18 @@ async def test_only_consumer_prices_have_a_yearly_change(compose):
 
     assert made["cpi"]["yoy_percent"] == pytest.approx(2.8, abs=0.5)
     assert all(figure["yoy_percent"] is None for name, figure in made.items() if name != "cpi")
+
+
+def test_the_yearly_change_is_that_of_the_unadjusted_index_as_bls_prints_it():
+    adjusted = series([(date(2023, 8, 1), 306.1), (date(2024, 8, 1), 314.1), (date(2024, 9, 1), 314.7)])
+    months = [(2023, 8, 307.026), (2023, 9, 307.789), (2024, 8, 314.796), (2024, 9, 315.301)]
+    unadjusted = series((date(year, month, 1), value) for year, month, value in months)
+    september = Sourced(adjusted, "bls", unadjusted)
+    august = Sourced(adjusted[:-1], "bls", unadjusted[:-1])
+    assert figure("cpi", "index", august).yoy_percent == 2.5
+    assert figure("cpi", "index", september).yoy_percent == 2.4
+    assert figure("cpi", "index", Sourced(adjusted, "bls", unadjusted[:-1])).yoy_percent is None  # of another month
+    assert figure("cpi", "index", Sourced(adjusted, "fred")).yoy_percent is None
 
 
 async def test_a_month_that_was_never_published_is_a_gap_and_not_a_repeat(compose):
@@ -115,7 +128,8 @@ async def test_fred_answers_for_every_publisher_that_is_down(compose, keys):
         "yield_curve_2s10s": "derived:T10Y2Y",
     }
     for name in ("cpi", "unemployment", "gdp_growth", "mortgage_30y"):
-        assert made.json[name] | {"source": ""} == usual.json[name] | {"source": ""}
+        shown = usual.json[name] | {"source": "", "yoy_percent": None}  # FRED's chart has the adjusted index alone
+        assert made.json[name] | {"source": ""} == shown
     assert {w.code for w in made.notes.warnings} <= {"fallback_used"}
 
 

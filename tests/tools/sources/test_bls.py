@@ -40,7 +40,11 @@ def test_without_a_key_version_one_is_asked_for_both_series():
     asked = request(YEARS, {})
 
     assert asked.url == "https://api.bls.gov/publicAPI/v1/timeseries/data/"
-    assert asked.json == {"seriesid": ["CUSR0000SA0", "LNS14000000"], "startyear": "2024", "endyear": "2027"}
+    assert asked.json == {
+        "seriesid": ["CUSR0000SA0", "LNS14000000", "CUUR0000SA0"],
+        "startyear": "2024",
+        "endyear": "2027",
+    }
 
 
 def test_with_a_key_version_two_is_asked_and_the_key_travels_in_the_body_only():
@@ -105,6 +109,7 @@ def test_the_twin_answers_the_worlds_figures_and_the_month_that_was_never_survey
 
     assert found.cpi[-1] == (date(2026, 12, 1), macro.cpi(world, date(2026, 12, 1)))
     assert len(found.cpi) == 35
+    assert found.cpi_unadjusted[-1] == (date(2026, 12, 1), macro.cpi_unadjusted(world, date(2026, 12, 1)))
     assert date(2025, 10, 1) not in dict(found.cpi)
     assert all(value == macro.unemployment(world, day) for day, value in found.unemployment_percent)
     assert ask(TIMESERIES, YEARS, form="drift") == found
