@@ -63,13 +63,13 @@ MUTANTS = (
     fault(
         "toolserver/upstream/http_sender.py",
         "an API key travels over a redirect",
-        "if is_same_origin(url, request):",
-        "if True:",
+        "if request.headers and is_same_origin(url, request):",
+        "if request.headers:",
     ),
     fault(
         "toolserver/upstream/fetcher.py",
         "a licence policy bars nothing",
-        "if source.licence.kind in self._barred:",
+        "if self.rights.bars(source):",
         "if False:",
     ),
     fault(

@@ -85,8 +85,8 @@ ENGINE = (
     fault(
         PROVENANCE,
         "an unproved answer lives long",
-        '{"section_unavailable", "unproved_empty", "stale_data"',
-        '{"section_unavailable", "stale_data"',
+        '"section_unavailable",\n        "unproved_empty",\n        "stale_data",\n        "partial"',
+        '"section_unavailable",\n        "stale_data",\n        "partial"',
     ),
     fault(
         "toolserver/calls/response_cache.py",

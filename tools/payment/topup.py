@@ -54,7 +54,7 @@ class TopUp(TopLevel):
 async def payment_topup(
     ctx: ToolContext,
     amount_usd: Annotated[
-        Amount | None, Field(description=f"US dollars to convert, at most 6 decimals; {CREDIT_PRICE}")
+        Amount | None, Field(description=f"US dollars to convert, at most 6 decimals; {CREDIT_PRICE}", examples=[5])
     ] = None,
     payer_signature: Annotated[
         str | None, Field(max_length=4100, description="Only if payer_proof_required asked for it; 0x and hex digits")

@@ -181,11 +181,11 @@ async def kraken_btc(reading: FallbackReader) -> Spot:
 
 
 def price_a_day_ago(candles: Sequence[Candle], now: datetime) -> float | None:
-    """Return the price 24 hours before `now`, on a line from open to close of the hour that holds that moment.
+    """Return the price 24 hours before the minute of `now`, on a line from open to close of the hour around it.
 
     None without a candle of that hour.
     """
-    then = now - DAY
+    then = now.replace(second=0, microsecond=0) - DAY
     hour = next((candle for candle in candles if candle.start <= then < candle.start + HOUR), None)
     return None if hour is None else hour.open + (hour.close - hour.open) * ((then - hour.start) / HOUR)
 

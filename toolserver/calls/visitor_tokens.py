@@ -196,6 +196,8 @@ class VisitorIssuer:
             NotSupported: this instance makes no tokens.
             StorageUnavailable: the counts cannot be read.
         """
+        if solution is not None and len(solution) > MOST_SOLUTION:
+            raise _refuse("solution", f"has more than {MOST_SOLUTION} characters")
         token = self.tokens.make()
         if not self._enabled:
             return token
@@ -213,7 +215,7 @@ class VisitorIssuer:
         read = self._read_challenge(client, challenge)
         if read is None:
             raise _refuse("challenge", "is not a challenge that this address was given")
-        if len(solution) > MOST_SOLUTION or count_zero_bits(challenge, solution) < read.bits:
+        if count_zero_bits(challenge, solution) < read.bits:
             raise _refuse("solution", f"does not give a SHA-256 that begins with {read.bits} zero bits")
         return read.issued if read.day == day and now < read.ends_at else None
 

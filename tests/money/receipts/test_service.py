@@ -244,13 +244,15 @@ async def test_receipts_are_read_sixty_times_a_minute_and_keys_and_tiles_at_any_
     async with shop(tmp_path, limited=True) as s:
         url = f"/api/receipt/{(await s.buy('/api/pro/void')).headers['x-service-receipt-id']}"
         found = [(await s.rest.get(url, headers=BEARER)).status_code for _ in range(61)]
-        verified = await s.rest.get("/api/receipt/verify", params={"id": "rcpt_" + "0" * 32})
-        asked = await s.rest.post("/api/receipt/verify", json={"receipt": "x"})
+        verified = await s.rest.get("/api/receipt/verify", params={"id": "rcpt_" + "0" * 32}, headers=BEARER)
+        asked = await s.rest.post("/api/receipt/verify", json={"receipt": "x"}, headers=BEARER)
+        without = await s.rest.post("/api/receipt/verify", json={"receipt": "x"})
         open_to_all = [(await s.rest.get(path)).status_code for path in (KEY_SET, KEY) for _ in range(70)]
         s.clock.advance(60)
         after = await s.rest.get(url, headers=BEARER)
     assert found == [200] * 60 + [429]
-    assert (verified.status_code, asked.status_code, after.status_code) == (429, 429, 200)
+    assert (verified.status_code, asked.status_code, after.status_code) == (404, 429, 200)
+    assert without.status_code == 400  # the address has a count of its own, to which readings by address belong
     assert set(open_to_all) == {200}
 
 
