@@ -57,8 +57,8 @@ MUTANTS = (
     fault(
         "toolserver/upstream/throttle.py",
         "no gap between requests",
-        "self.next_at = now + self._gap_s",
-        "self.next_at = now",
+        "self._due = max(self._due, now) + count * self._gap_s",
+        "self._due = max(self._due, now)",
     ),
     fault(
         "toolserver/upstream/http_sender.py",

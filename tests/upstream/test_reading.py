@@ -19,11 +19,12 @@ class Recorder:
     """A reader whose answer is how it was asked."""
 
     def __init__(self, latency_ms=None, failure=None):
-        self.latency_ms, self.failure = latency_ms, failure
+        self.latency_ms, self.failure, self.fan_outs = latency_ms, failure, []
 
     async def fresh(self, source, query, **how):
         if self.failure is not None:
             raise self.failure
+        self.fan_outs.append(how.pop("fan_out"))
         return SourceAnswer(how, START, None, None, self.latency_ms)
 
     async def kept(self, source, query):
@@ -43,6 +44,16 @@ async def test_what_a_call_or_a_read_chose_is_chosen_and_only_two_that_can_wait_
     reader = CallReader(Recorder(), is_chosen=of_call, is_patient=of_call)
     answer = await reader.fresh(None, None, sla_s=5, is_chosen=of_read, is_patient=of_read)
     assert answer.value == {"sla_s": 5, "is_chosen": of_call or of_read, "is_patient": of_call and of_read}
+
+
+async def test_all_reads_of_a_call_are_one_fan_out_and_those_of_another_call_are_not_in_it():
+    recorder = Recorder()
+    first, second = (CallReader(recorder, is_chosen=False, is_patient=True) for _ in range(2))
+    for reader in (first, first, second):
+        await reader.fresh(None, None, sla_s=5)
+    one, same, other = recorder.fan_outs
+    assert one is same
+    assert one is not other
 
 
 async def test_a_read_chooses_nothing_and_can_wait_unless_it_says_otherwise():

@@ -1,7 +1,7 @@
 """Paces and budgets of hosts hold over all instances, to the last request; without Redis each takes its share."""
 
 import itertools
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, suppress
 
 import anyio
 import pytest
@@ -10,6 +10,7 @@ from tests.calls.parts import START
 from tests.redis_server import LostMemory, memory_in
 from toolserver.clock import ManualClock, SystemClock
 from toolserver.upstream import throttle as throttle_module
+from toolserver.upstream.fan_out import FanOut
 from toolserver.upstream.source import HostGroup, SourceLimited
 from toolserver.upstream.throttle import RequestWithheld, SharedLanes, Throttle
 
@@ -91,6 +92,41 @@ async def test_requests_of_different_instances_keep_their_distance(instances):
     assert (await count_let_through(three, HostGroup("g", 5, 0.05, 100, 600), each=2))[0] == 6
     times = instances.sent()
     assert min(later - earlier for earlier, later in itertools.pairwise(times)) >= 0.0499
+
+
+async def test_a_burst_is_shared_by_all_instances_and_paid_back_later(instances):
+    three = await instances.start()
+    assert (await count_let_through(three, HostGroup("g", 5, 0.05, 100, 600, burst=4), each=2))[0] == 6
+    times = instances.sent()
+    assert times[3] - times[0] < times[4] - times[0]
+    assert times[5] - times[0] >= 2 * 0.05 - 0.0001
+
+
+async def count_let_through_together(throttle, group, count):
+    """How many of so many requests of one fan-out are let through."""
+    fan_out, done = FanOut(), 0
+    parts = [fan_out.add() for _ in range(count)]
+
+    async def ask(part):
+        nonlocal done
+        with suppress(RequestWithheld):
+            async with throttle.turn(group, HOST, patience_s=1, part=part):
+                done += 1
+
+    async with anyio.create_task_group() as tasks:
+        for part in parts:
+            tasks.start_soon(ask, part)
+    return done
+
+
+async def test_a_fan_out_has_its_turns_over_all_instances_or_none(instances):
+    one, two, three = await instances.start()
+    group = HostGroup("g", 2, 0, 7, 600)
+    assert await count_let_through_together(one, group, 5) == 5
+    assert await count_let_through_together(two, group, 3) == 0
+    assert len(instances.sent()) == 5
+    assert await count_let_through_together(three, group, 2) == 2
+    assert len(instances.sent()) == 7
 
 
 async def test_a_turn_that_is_too_far_away_is_refused_and_one_of_seconds_is_made_known(instances):

@@ -8,8 +8,9 @@ from tests.calls.parts import START
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.core.shared_memory import SharedMemoryLost
+from toolserver.upstream.fan_out import FanOut
 from toolserver.upstream.source import HostGroup, SourceLimited
-from toolserver.upstream.throttle import LONGEST_QUEUE, LaneVerdict, Throttle
+from toolserver.upstream.throttle import LONGEST_QUEUE, LaneVerdict, RequestWithheld, Throttle
 
 HOST = "api.test.example"
 
@@ -78,6 +79,130 @@ async def test_requests_keep_their_distance_and_one_that_would_come_too_late_is_
     clock.advance(10)
     await take(throttle, group, patience_s=0.1)
     assert clock.monotonic() == begun + 14
+
+
+async def test_after_a_pause_a_burst_goes_at_once_and_then_the_distance_applies_again(clock):
+    throttle, group, begun = throttle_of(clock), HostGroup("g", 3, 4, 100, 60, burst=3), clock.monotonic()
+    for _ in range(3):
+        await take(throttle, group)
+    assert clock.monotonic() == begun
+    for later_s in (4, 8):
+        await take(throttle, group)
+        assert clock.monotonic() == begun + later_s
+    clock.advance(8)  # two have come back, the third has not
+    for _ in range(2):
+        await take(throttle, group)
+    assert clock.monotonic() == begun + 16
+    await take(throttle, group)
+    assert clock.monotonic() == begun + 20
+
+
+async def send_together(throttle, group, count, *, fan_out=None, patience_s=5.0, **lane):
+    """The words of so many requests of one fan-out: `sent`, or why not."""
+    fan_out, words = fan_out or FanOut(), []
+    parts = [fan_out.add() for _ in range(count)]
+
+    async def send(part):
+        try:
+            async with throttle.turn(group, HOST, patience_s=patience_s, part=part, **lane):
+                words.append("sent")
+        except RequestWithheld as refusal:
+            words.append(refusal.word)
+
+    async with anyio.create_task_group() as tasks:
+        for part in parts:
+            tasks.start_soon(send, part)
+    return words
+
+
+async def test_a_fan_out_is_sent_as_a_whole_or_not_at_all(clock):
+    throttle, group = throttle_of(clock), HostGroup("g", 2, 0, 4, 60, burst=4)
+    await take(throttle, group)
+    await take(throttle, group)
+    assert await send_together(throttle, group, 3) == ["budget"] * 3
+    assert throttle.list_budgets()[0].left == 2
+    assert await send_together(throttle, group, 2) == ["sent"] * 2
+
+
+async def test_a_fan_out_waits_until_all_of_it_may_be_sent_and_each_knows_that_it_waits_long(clock):
+    throttle, group = throttle_of(clock), HostGroup("g", 1, 2, 100, 60, burst=3)
+    for _ in range(3):
+        await take(throttle, group)
+    begun, held = clock.monotonic(), anyio.Event()
+    assert await send_together(throttle, group, 3, patience_s=5.9, held=held) == ["budget"] * 3
+    assert clock.monotonic() == begun
+    assert await send_together(throttle, group, 2, held=held) == ["sent"] * 2
+    assert (clock.monotonic(), held.is_set()) == (begun + 4, True)
+
+
+async def test_nobody_comes_between_the_requests_of_a_fan_out(clock):
+    throttle, group, order, gate = throttle_of(clock), HostGroup("g", 1, 0, 100, 60), [], anyio.Event()
+    fan_out = FanOut()
+    parts = [fan_out.add() for _ in range(2)]
+
+    async def send(name, part=None):
+        async with throttle.turn(group, HOST, patience_s=60, part=part):
+            order.append(name)
+            await gate.wait()
+
+    async with anyio.create_task_group() as tasks:
+        tasks.start_soon(send, "first")
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(send, "one", parts[0])
+        await anyio.lowlevel.checkpoint()
+        await anyio.lowlevel.checkpoint()
+        tasks.start_soon(send, "other")
+        tasks.start_soon(send, "two", parts[1])
+        await anyio.wait_all_tasks_blocked()
+        gate.set()
+    assert [name for name in order if name != "other"] == ["first", "one", "two"]
+    assert abs(order.index("one") - order.index("two")) == 1
+
+
+async def test_a_fan_out_larger_than_a_burst_goes_in_bursts(clock):
+    throttle, group, begun = throttle_of(clock), HostGroup("g", 5, 1, 100, 60, burst=2), clock.monotonic()
+    assert await send_together(throttle, group, 5, patience_s=10) == ["sent"] * 5
+    assert clock.monotonic() == begun + 3
+
+
+async def test_callers_may_ask_for_more_at_once_than_their_share_and_get_it_bit_by_bit(clock):
+    throttle, group = throttle_of(clock), HostGroup("g", 2, 0, 12, 3600)
+    assert sorted(await send_together(throttle, group, 3, is_chosen=True)) == ["budget", "budget", "sent"]
+
+
+async def test_one_turn_is_taken_from_all_instances_for_a_whole_fan_out(clock):
+    others, group = AllInstances(), HostGroup("g", 3, 0, 100, 60, each_host=True, burst=3)
+    assert await send_together(Throttle(clock=clock, keys={}, shared=others), group, 3) == ["sent"] * 3
+    assert [count for _, _, count, _ in others.asked] == [3, 0, 0]
+    refusing = AllInstances(LaneVerdict("spent", 0.0))
+    assert await send_together(Throttle(clock=clock, keys={}, shared=refusing), group, 3) == ["budget"] * 3
+    assert len(refusing.asked) == 1
+
+
+async def test_a_part_that_is_cancelled_leaves_the_others_their_turns(clock):
+    throttle, group, done = throttle_of(clock), HostGroup("g", 1, 0, 100, 60), []
+    fan_out = FanOut()
+    parts = [fan_out.add() for _ in range(3)]
+    scope = anyio.CancelScope()
+
+    async def send(part):
+        async with throttle.turn(group, HOST, patience_s=5, part=part):
+            done.append(part)
+
+    async def give_up(part):
+        with scope:
+            await send(part)
+
+    async with anyio.create_task_group() as tasks:
+        async with throttle.turn(group, HOST, patience_s=5):
+            tasks.start_soon(give_up, parts[0])
+            tasks.start_soon(send, parts[1])
+            tasks.start_soon(send, parts[2])
+            await anyio.wait_all_tasks_blocked()
+            scope.cancel()
+            await anyio.wait_all_tasks_blocked()
+    assert done == parts[1:]
+    assert throttle.list_budgets()[0].left == 97
 
 
 async def test_no_more_requests_run_at_once_than_the_group_allows(clock):
@@ -261,8 +386,8 @@ class AllInstances:
     def __init__(self, *verdicts):
         self.verdicts, self.asked, self.left, self.closed = list(verdicts), [], [], []
 
-    async def take(self, name, lane, token, *, is_chosen):
-        self.asked.append((name, token, is_chosen))
+    async def take(self, name, lane, token, *, count, is_chosen):
+        self.asked.append((name, token, count, is_chosen))
         verdict = self.verdicts.pop(0) if self.verdicts else LaneVerdict("go", 0.0)
         if verdict is None:
             raise SharedMemoryLost
@@ -278,8 +403,8 @@ class AllInstances:
 async def test_a_turn_that_all_instances_allow_is_taken_at_once_and_given_back(clock):
     others, group = AllInstances(), HostGroup("g", 1, 0, 100, 60, each_host=True)
     await take(Throttle(clock=clock, keys={}, shared=others), group, patience_s=0, is_chosen=True)
-    ((name, token, is_chosen),) = others.asked
-    assert (name, is_chosen) == (("g", HOST), True)
+    ((name, token, count, is_chosen),) = others.asked
+    assert (name, count, is_chosen) == (("g", HOST), 1, True)
     assert others.left == [(name, token)]
 
 
@@ -289,7 +414,7 @@ async def test_a_turn_that_others_have_is_asked_for_again_while_there_is_patienc
     await take(Throttle(clock=clock, keys={}, shared=others), group)
     assert anyio.current_time() - began > 0.11  # 0.02 as told, and 0.1 for a seat
     assert len(others.asked) == 3
-    assert len({token for _, token, _ in others.asked}) == len(others.left) == 1
+    assert len({token for _, token, _, _ in others.asked}) == len(others.left) == 1
     late = AllInstances(LaneVerdict("wait", 9.0))
     refusal = await refusal_of(Throttle(clock=clock, keys={}, shared=late), group, patience_s=5)
     assert (refusal.reason, late.left) == ("budget: g: next turn in 9 s", [])

@@ -38,10 +38,20 @@ def test_frozen_it_stands_still_and_can_still_be_moved(ticks):
     ticks.at += 100
     assert clock.frozen_at == T
     clock.advance(30)
-    assert (clock.now(), clock.elapsed(), clock.frozen_at) == (T + 30, 30, T + 30)
+    assert (clock.now(), clock.frozen_at) == (T + 30, T + 30)
     clock.thaw()
     ticks.at += 2
     assert (clock.now(), clock.frozen_at) == (T + 32, None)
+
+
+@pytest.mark.parametrize(("speed", "passed"), [(0.1, 100), (1, 100), (60, 6000)])
+def test_frozen_or_slow_the_time_between_requests_passes_as_fast_as_waits_do(ticks, speed, passed):
+    clock = SimClock(T, speed=speed, frozen=True, monotonic=ticks)
+    ticks.at += 100
+    assert (clock.now(), clock.elapsed()) == (T, passed)
+    clock.thaw()
+    ticks.at += 100
+    assert (clock.now(), clock.elapsed()) == (T + 100 * speed, 2 * passed)
 
 
 def test_a_speed_set_while_frozen_holds_from_the_thaw_on(ticks):

@@ -36,7 +36,7 @@ from toolserver import (
 
 NEW_DAYS, ACTIVE_DAYS = 7, 30
 TRENDING, ACTIVE, TOPICS, TOP_TOPICS = 30, 15, 10, 20
-BUDGET_S = 11.0  # without a token the two searches are sent seven seconds apart
+BUDGET_S = 11.0  # after a burst of searches the next one is seven seconds away
 RETRY_S = 60.0
 NEWEST, LIVELY = "trending_repos", "ai_ml_repos_active_30d"
 

@@ -10,7 +10,7 @@ from tools.sources import blockstream, mempool
 from tools.sources.blockchain_info import STATS
 from toolserver import Fallback, Payload, Sections, delay_second, via
 
-PATIENCE_S = 3.0  # four requests go to one host, a second apart: the last one has to wait for the others
+PATIENCE_S = 3.0  # after a burst the requests to one host are a second apart again
 
 NETWORK_SOURCES = (
     mempool.HEIGHT,

@@ -11,7 +11,7 @@ from tools.sources.launch_library import ASTRONAUTS, EXPEDITIONS, Astronaut, Exp
 from toolserver import Fallback, FallbackReader, SourceError, delay_second, via
 
 SOURCES = (ASTRONAUTS, EXPEDITIONS, PEOPLE)
-PACED_S = 6.0  # a request to Launch Library may have to wait for the one before it
+PACED_S = 6.0  # after a burst a request to Launch Library waits for its turn
 CHECK_S = 1.5  # how long the second list may delay the first one
 SHORT = {"International Space Station": "ISS"}
 

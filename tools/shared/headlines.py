@@ -2,7 +2,7 @@
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl, urlencode
@@ -20,7 +20,6 @@ from toolserver import (
     SourceDown,
     SourceError,
     SourceExcluded,
-    SourceLimited,
     SourceNote,
     SourceUnusable,
     ToolContext,
@@ -28,9 +27,6 @@ from toolserver import (
 
 DAY = timedelta(hours=24)
 PATIENCE_S = 8.0  # for all feeds together; slower feeds answer the next call
-PACED_S = 4.0  # for the board of Reddit whose turn it is
-DUE = 0.8  # of the time that a board is fresh: after that, reading it requests it again
-TURNS = "headlines.turns"
 NEWS: dict[str, tuple[Source[Any, Any], ...]] = {
     "hacker_news": (STORIES_24H,),
     "reddit": reddit.HOT,
@@ -82,60 +78,15 @@ class _Round:
         self.found: dict[tuple[str, str], tuple[Item, ...]] = {}
         self.errors: dict[Source[Any, Any], SourceError] = {}
 
-    async def ask(
-        self, publisher: str, source: Source[Any, Any], patience_s: float, query: Any = None
-    ) -> SourceError | None:
-        """Read a feed. Return the reason if it fails, otherwise None."""
-        failure: SourceError
+    async def ask(self, publisher: str, source: Source[Any, Any], query: Any = None) -> None:
+        """Read a feed, or note the reason why it failed."""
         try:
-            with anyio.fail_after(patience_s):
+            with anyio.fail_after(PATIENCE_S):
                 self.take(publisher, source, await self._reading.read(source, query))
-            return None
         except TimeoutError:
-            failure = SourceDown(f"no answer in {patience_s:g} s", word="timeout")
+            self.miss(source, SourceDown(f"no answer in {PATIENCE_S:g} s", word="timeout"))
         except SourceError as error:
-            failure = error
-        self.miss(source, failure)
-        return failure
-
-    async def boards(self) -> None:
-        """Read one board of Reddit, the next in turn that is due: requests have to be ten seconds apart.
-
-        The other boards keep their last answer as long as it is not stale.
-        """
-        cached = {board: await self._reading.read_kept(board) for board in reddit.HOT}
-        turn = self._turn(cached)
-        unasked: SourceError = SourceLimited("boards are asked in turn, ten seconds apart", word="budget")
-        if turn is not None:
-            failure = await self.ask("reddit", turn, PACED_S)
-            if failure is None:
-                del cached[turn]
-            elif isinstance(failure, SourceExcluded):
-                unasked = failure  # an exclusion of one board applies to all
-        for board, answer in cached.items():
-            if answer is not None:
-                self.errors.pop(board, None)
-                self.take("reddit", board, answer[0])
-                self._reading.notes.append(answer[1])
-            elif board is not turn:
-                self.miss(board, unasked)
-
-    def _turn(self, cached: Mapping[Source[Any, Any], tuple[Any, SourceNote] | None]) -> Source[Any, Any] | None:
-        """Return the board to read now: of those whose answer is growing old, the one read longest ago."""
-        now, history = self._ctx.now, self._ctx.history
-
-        def due(board: Source[Any, Any]) -> bool:
-            at = answer[1].fetched_at if (answer := cached[board]) else None
-            return at is None or (now - at).total_seconds() > DUE * board.fresh_s
-
-        def last_read_at(board: Source[Any, Any]) -> float:
-            last = history.last(TURNS, board.name)
-            return last.at.timestamp() if last else 0.0
-
-        turn = min(filter(due, cached), key=last_read_at, default=None)
-        if turn is not None:
-            history.note(TURNS, turn.name, 1, now, keep_s=DAY.total_seconds())
-        return turn
+            self.miss(source, error)
 
     def take(self, publisher: str, source: Source[Any, Any], value: Any) -> None:
         self.found[publisher, source.name] = items_of(publisher, value)
@@ -169,11 +120,9 @@ def headline_fallbacks(ctx: ToolContext) -> tuple[Fallback[Collected], ...]:
     async def collect(reading: FallbackReader) -> Collected:
         round_ = _Round(ctx, reading)
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(round_.boards)
             for publisher, source in pairs:
-                if source not in reddit.HOT:
-                    query = Recent(ctx.now) if source is STORIES_24H else None
-                    tasks.start_soon(round_.ask, publisher, source, PATIENCE_S, query)
+                query = Recent(ctx.now) if source is STORIES_24H else None
+                tasks.start_soon(round_.ask, publisher, source, query)
         return round_.collected(pairs)
 
     return (collect,)

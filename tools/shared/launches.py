@@ -13,7 +13,7 @@ from toolserver import Fallback, Meaning, Payload, SourceUnproved, Timestamp, de
 SOURCES = (LAUNCHES, NEXT_LAUNCHES)
 OVERDUE = timedelta(days=2)  # a launch that has not flown by then gets another date
 HELD = timedelta(hours=1)  # a count on hold stays listed after its time for so long
-PACED_S = 6.0  # a request to Launch Library may have to wait for the one before it
+PACED_S = 6.0  # after a burst a request to Launch Library waits for its turn
 FAILED = ("Failure", "Launch Failure", "Partial Failure", "Launch was a Partial Failure", "In-Flight Abort")
 FLOWN = ("Success", "Launch Successful", "Deployed", "Payload Deployed", *FAILED)
 CREWED = "Human Exploration"  # the mission type of flights with people on board

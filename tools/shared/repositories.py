@@ -11,7 +11,7 @@ from toolserver import Fallback, FallbackReader, Get, Keys, Source, TimeSeriesSt
 
 DAY, NEARLY_AN_HOUR = timedelta(days=1), timedelta(minutes=55)
 STARS, KEEP_S, WITHIN_S = "github_stars", 30 * 86400.0, 2 * 3600.0
-PATIENCE_S = 8.0  # searches are sent one after the other, seconds apart
+PATIENCE_S = 8.0  # after a burst of searches the next one is seconds away
 
 AGENTS = frozenset({"agent", "agents"})
 WORDS = AGENTS | frozenset(

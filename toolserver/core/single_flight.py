@@ -30,6 +30,10 @@ class SingleFlight:
         self._tasks = tasks
         self._runs: dict[Hashable, _Run] = {}
 
+    def is_running(self, key: Hashable) -> bool:
+        """Return True if the work for this key has begun and not ended."""
+        return key in self._runs
+
     def start(self, key: Hashable, work: Callable[[], Awaitable[T]]) -> None:
         """Start the work in the task group without waiting, unless it is already running."""
         if key not in self._runs:

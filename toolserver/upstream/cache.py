@@ -17,6 +17,7 @@ from cachetools import LRUCache
 
 from toolserver.clock import Clock
 from toolserver.core.single_flight import SingleFlight
+from toolserver.upstream.fan_out import FanOut, FanOutPart
 from toolserver.upstream.fetcher import Fetched, Fetcher
 from toolserver.upstream.freshness import StillnessGuard, judge, judge_order
 from toolserver.upstream.outlier_guard import OutlierGuard, SizeGuard
@@ -50,11 +51,12 @@ Table = LRUCache[Hashable, CachedAnswer]
 
 @dataclass(frozen=True, slots=True)
 class _Question:
-    """A query to send: its cache key, whether a caller chose it, and how long to wait for its turn."""
+    """A query to send: its cache key, the read it is for, whether a caller chose it, how long to wait for its turn."""
 
     source: Source[Any, Any]
     query: Any
     key: Hashable
+    part: FanOutPart
     is_chosen: bool
     patience_s: float | None = None
 
@@ -98,18 +100,36 @@ class SourceCache:
         self._stillness_guard, self.size_guard = StillnessGuard(), sizes or SizeGuard()
 
     async def fresh(
-        self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
+        self,
+        source: Source[Q, R],
+        query: Q,
+        *,
+        sla_s: float,
+        is_chosen: bool = False,
+        is_patient: bool = True,
+        fan_out: FanOut | None = None,
     ) -> SourceAnswer[R]:
         """Return a live or cached answer. Raise SourceError if none is recent enough and the fetch fails."""
+        part = (fan_out or FanOut()).add()
         key = self._make_key(source, query)
-        question = _Question(source, query, key, self._is_callers_own(source, key, is_chosen))
-        cached = await self._find(source, query, key)
+        question = _Question(source, query, key, part, self._is_callers_own(source, key, is_chosen))
+        try:
+            return await self._read(question, sla_s=sla_s, is_patient=is_patient)
+        except BaseException:
+            part.settle()
+            raise
+
+    async def _read(self, question: _Question, *, sla_s: float, is_patient: bool) -> SourceAnswer[Any]:
+        source, key = question.source, question.key
+        cached = await self._find(source, question.query, key)
         now = self._clock.now()
         if cached is not None:
             freshness = judge(source, cached.answer, now=now, sla_s=0)
             if not freshness.stale:
-                if freshness.age_s > REFRESH_AHEAD * source.fresh_s:
+                if freshness.age_s > REFRESH_AHEAD * source.fresh_s and not self._single_flight.is_running(key):
                     self._single_flight.start(key, lambda: self._fetch(question))
+                else:
+                    question.part.settle()
                 return cached.answer
         too_old = cached is None or judge(source, cached.answer, now=now, sla_s=sla_s).stale
         may_wait = cached is None or (is_patient and too_old) or not self._is_within_keep(source, cached.answer)
@@ -151,6 +171,8 @@ class SourceCache:
         def fetch() -> Awaitable[Fetched]:
             return self._fetch(question)
 
+        if self._single_flight.is_running(question.key):
+            question.part.settle()
         if may_wait:
             return await self._single_flight.do(question.key, fetch)
         outcome: Fetched | SourceError = RequestWithheld("its turn is some seconds away")
@@ -168,7 +190,7 @@ class SourceCache:
 
     def _fetch_later(self, question: _Question) -> None:
         """Send a request in its turn without a caller, because the turn may be too far away at every call."""
-        patient = replace(question, is_chosen=False, patience_s=LATER_S)
+        patient = replace(question, part=FanOut().add(), is_chosen=False, patience_s=LATER_S)
         self._single_flight.start(question.key, lambda: self._fetch(patient))
 
     async def _fetch(self, question: _Question) -> Fetched:
@@ -186,6 +208,7 @@ class SourceCache:
             self._fetcher.plan_requests(source, question.query)
             return await self._shared.fetch(source, _store_key(key), self._newest(source, key), held, ask, take)
         finally:
+            question.part.settle()
             self._held.pop(key, None)
 
     def _newest(self, source: Source[Any, Any], key: Hashable) -> datetime:
@@ -204,6 +227,7 @@ class SourceCache:
             is_chosen=question.is_chosen,
             held=held,
             patience_s=question.patience_s,
+            part=question.part,
         )
         answer = fetched.answer
         if cached is not None:

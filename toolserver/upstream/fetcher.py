@@ -18,6 +18,7 @@ import anyio
 from toolserver.clock import Clock
 from toolserver.core.shared_memory import SharedMemory
 from toolserver.upstream.decode import ParsedBody, read_body, read_times
+from toolserver.upstream.fan_out import FanOutPart
 from toolserver.upstream.freshness import judge_times
 from toolserver.upstream.http_sender import BodyPlace, HttpSender, LargeBodies, Raw, SendingTime, judge_status
 from toolserver.upstream.network_watch import NetworkWatch
@@ -57,7 +58,7 @@ class Fetched:
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What to fetch and how: validators and value of the cached answer, lane, longest wait, event to set."""
+    """What to fetch and how: validators and value of the cached answer, lane, event, longest wait, fan-out."""
 
     source: Source[Any, Any]
     query: Any
@@ -66,6 +67,7 @@ class _Order:
     is_chosen: bool
     held: anyio.Event | None
     patience_s: float
+    part: FanOutPart | None
 
 
 def _judge_life(source: Source[Any, Any], parsed: ParsedBody, now: datetime) -> None:
@@ -117,12 +119,14 @@ class Fetcher:
         is_chosen: bool = False,
         held: anyio.Event | None = None,
         patience_s: float | None = None,
+        part: FanOutPart | None = None,
     ) -> Fetched:
         """Fetch an answer from the source's mirrors, in order.
 
         `validators` and `cached_value` are those of the cached answer. `is_chosen` says that
         a caller decided the query. `held` is set when our own pacing makes the request wait
-        for long. It waits at most `patience_s`, by default the source's timeout.
+        for long. It waits at most `patience_s`, by default the source's timeout. `part` is the
+        read of a fan-out that the request is for.
 
         Raises:
             SourceError: no mirror returned a good answer within the source's timeout.
@@ -133,9 +137,8 @@ class Fetcher:
         started = time.perf_counter()
         failure: SourceError | None = None
         try:
-            order = _Order(
-                source, query, dict(validators), cached_value, is_chosen, held, patience_s or source.timeout_s
-            )
+            patience_s = patience_s or source.timeout_s
+            order = _Order(source, query, dict(validators), cached_value, is_chosen, held, patience_s, part)
             fetched = await self._try_mirrors(order, plan)
         except SourceError as error:
             failure = error
@@ -249,7 +252,12 @@ class Fetcher:
         source, host = order.source, urlsplit(request.url).netloc
         with self._network.wait() as end_wait:
             async with self._throttle.turn(
-                source.hosts, host, patience_s=order.patience_s, is_chosen=order.is_chosen, held=order.held
+                source.hosts,
+                host,
+                patience_s=order.patience_s,
+                is_chosen=order.is_chosen,
+                held=order.held,
+                part=order.part,
             ):
                 end_wait()
                 with place.time.spend():

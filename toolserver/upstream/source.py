@@ -21,6 +21,7 @@ from functools import cached_property
 from typing import Any, Generic, Literal, Protocol, TypeAlias, TypeVar
 
 from toolserver.errors import ToolserverError
+from toolserver.upstream.fan_out import FanOut
 
 UNREADABLE = (
     LookupError,
@@ -278,6 +279,10 @@ class KeyTerms:
 class HostGroup:
     """The request limits of a group of hosts: how many at once, how far apart, how many per period.
 
+    A host that was left alone gets up to `burst` requests without a gap; later ones are again `gap_s` apart. In any
+    time there are less than `burst` more than with gaps, and never more than `budget` in a period. `burst` is at least
+    the number of requests that a tool sends to the group together, and at most the budget.
+
     `each_host` applies the limits per host instead of to the whole group. `key` names an API key whose presence
     replaces budget and gap with `keyed_budget` and `keyed_gap_s`. `reserve` is the part of the budget that queries
     chosen by callers may not use; 0 for a group that only they use. `refusing` are the statuses, in addition to 403 and
@@ -295,6 +300,11 @@ class HostGroup:
     keyed_gap_s: float | None = None
     reserve: float = 0.5
     refusing: frozenset[int] = frozenset()
+    burst: int = 1
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.burst <= min(self.budget, self.keyed_budget or self.budget):
+            raise TypeError(f"the burst of {self.name} is at least 1 and at most its budget")
 
 
 @dataclass(frozen=True, slots=True)
@@ -446,13 +456,21 @@ class SourceReader(Protocol):
     """Reads sources. The engine implements it with its cache; tests may use their own."""
 
     async def fresh(
-        self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
+        self,
+        source: Source[Q, R],
+        query: Q,
+        *,
+        sla_s: float,
+        is_chosen: bool = False,
+        is_patient: bool = True,
+        fan_out: FanOut | None = None,
     ) -> SourceAnswer[R]:
         """Return a live or cached answer, never a stale one. Concurrent reads share one fetch.
 
         `is_chosen` says that the caller chose arguments, so the query may be the caller's.
         Without `is_patient` a read ends if our own pacing makes it wait for long and there is
-        a kept answer.
+        a kept answer. The requests of reads with the same `fan_out` are admitted to a host
+        together or not at all.
 
         Raises:
             SourceError: no answer is recent enough, and the fetch failed.
@@ -465,14 +483,22 @@ class SourceReader(Protocol):
 
 
 class CallReader:
-    """Reads sources for one call, with its settings of `is_chosen` and `is_patient`."""
+    """Reads sources for one call, with its settings of `is_chosen` and `is_patient`, as one fan-out."""
 
     def __init__(self, reader: SourceReader, *, is_chosen: bool, is_patient: bool) -> None:
         self._reader, self._is_chosen, self._is_patient = reader, is_chosen, is_patient
+        self._fan_out = FanOut()
         self.has_asked = False  # whether a read waited for a request to an upstream, or one failed
 
     async def fresh(
-        self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
+        self,
+        source: Source[Q, R],
+        query: Q,
+        *,
+        sla_s: float,
+        is_chosen: bool = False,
+        is_patient: bool = True,
+        fan_out: FanOut | None = None,
     ) -> SourceAnswer[R]:
         """Do what `SourceReader.fresh` does, with the settings of this call."""
         try:
@@ -482,6 +508,7 @@ class CallReader:
                 sla_s=sla_s,
                 is_chosen=is_chosen or self._is_chosen,
                 is_patient=is_patient and self._is_patient,
+                fan_out=fan_out or self._fan_out,
             )
         except SourceError:
             self.has_asked = True
@@ -501,7 +528,14 @@ class KeptReader:
         self._reader, self._why = reader, why
 
     async def fresh(
-        self, source: Source[Q, R], query: Q, *, sla_s: float, is_chosen: bool = False, is_patient: bool = True
+        self,
+        source: Source[Q, R],
+        query: Q,
+        *,
+        sla_s: float,
+        is_chosen: bool = False,
+        is_patient: bool = True,
+        fan_out: FanOut | None = None,
     ) -> SourceAnswer[R]:
         """Always raise SourceError."""
         raise SourceDown(self._why, word="timeout")

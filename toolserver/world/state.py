@@ -29,12 +29,14 @@ class _Anchor(NamedTuple):
     now: float  # simulated epoch seconds
     elapsed: float  # total simulated seconds that have passed
     rate: float  # simulated per real second; 0 while frozen
+    pace: float  # elapsed per real second; at least 1
 
 
 class SimClock:
     """Simulated time. Starts at `epoch` (now, if None) and runs `speed` times as fast as real time.
 
-    Wall time may be set back; `elapsed` never goes back, follows every step forward and stands still while frozen.
+    Wall time may be set back or frozen; `elapsed` never goes back, and follows every step forward. It is the time by
+    which a service waits between requests, so it is never slower than the machine's and does not stand still.
     """
 
     def __init__(
@@ -51,7 +53,8 @@ class SimClock:
         self.epoch = wall() if epoch is None else epoch
         self._speed = _in_range("speed", speed, FASTEST)
         self._frozen = frozen
-        self._anchor = _Anchor(monotonic(), _in_range("now", self.epoch, LATEST), 0.0, 0.0 if frozen else speed)
+        now = _in_range("now", self.epoch, LATEST)
+        self._anchor = _Anchor(monotonic(), now, 0.0, 0.0 if frozen else speed, max(speed, 1.0))
 
     def now(self) -> float:
         """Return simulated epoch seconds."""
@@ -61,7 +64,7 @@ class SimClock:
     def elapsed(self) -> float:
         """Return simulated seconds since the start, which never go back."""
         anchor = self._anchor
-        return anchor.elapsed + (self._monotonic() - anchor.real) * anchor.rate
+        return anchor.elapsed + (self._monotonic() - anchor.real) * anchor.pace
 
     @property
     def speed(self) -> float:
@@ -106,7 +109,8 @@ class SimClock:
 
     def _move(self, now: float) -> None:
         elapsed = self.elapsed() + max(0.0, now - self.now())
-        self._anchor = _Anchor(self._monotonic(), now, elapsed, 0.0 if self._frozen else self._speed)
+        rate = 0.0 if self._frozen else self._speed
+        self._anchor = _Anchor(self._monotonic(), now, elapsed, rate, max(self._speed, 1.0))
 
 
 class SharedSimClock:

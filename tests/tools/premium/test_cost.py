@@ -18,17 +18,14 @@ from toolserver.calls.response_cache import AnswerTable
 
 LATENCY_S = 0.4
 NEEDS_THE_HEAD = b"eth_getBlockByNumber"  # a block can only be asked for by its number
-PACES = {
-    "earthquake.usgs.gov": (2, 0.5),
-    "ll.thespacedevs.com": (1, 5.0),
-    "api.github.com": (1, 7.0),
-    "api.exchange.coinbase.com": (2, 0.3),
-    "mempool.space": (2, 1.0),
-    "ethereum-rpc.publicnode.com": (3, 0.1),
-    "home.treasury.gov": (1, 2.0),
-    "hacker-news.firebaseio.com": (5, 0.0),
+PARALLEL = {
+    "earthquake.usgs.gov": 2,
+    "api.exchange.coinbase.com": 2,
+    "mempool.space": 2,
+    "ethereum-rpc.publicnode.com": 3,
+    "hacker-news.firebaseio.com": 5,
 }
-"""Requests at once and seconds between them, of the hosts that are asked more than once, by the table of paces."""
+"""Requests at once, of the hosts that are asked more than once; all of them fit into a burst."""
 
 WHOLE = {"briefing": {"history": "24h"}, "macro": {"history": "30d"}, "crypto-deep": {"history": "30d"}}
 WARM_CALLS = {
@@ -65,7 +62,7 @@ def host(exchange: Exchange) -> str:
 
 
 def slowest_s(upstreams: Timed) -> float:
-    """How long the slowest host takes for its own questions, all asked at once, as fast as its pace allows."""
+    """How long the slowest host takes for its own questions, all asked at once, as many at a time as it allows."""
     hosts: dict[str, list[Exchange]] = {}
     for exchange in upstreams.exchanges:
         hosts.setdefault(host(exchange), []).append(exchange)
@@ -73,15 +70,12 @@ def slowest_s(upstreams: Timed) -> float:
 
 
 def last_answer_s(name: str, exchanges: list[Exchange]) -> float:
-    seats, gap_s = PACES.get(name, (1, 1.0))
     dependent = sum(NEEDS_THE_HEAD in exchange.body for exchange in exchanges)
     ready = sorted([0.0] * (len(exchanges) - dependent) + [LATENCY_S] * dependent)
-    free, next_s, ended = [0.0] * seats, 0.0, 0.0
+    free, ended = [0.0] * PARALLEL.get(name, 1), 0.0
     for asked_s in ready:
         free.sort()
-        began = max(asked_s, free[0], next_s)
-        free[0] = ended = began + LATENCY_S
-        next_s = began + gap_s
+        free[0] = ended = max(asked_s, free[0]) + LATENCY_S
     return ended
 
 
@@ -164,10 +158,6 @@ async def test_when_all_sources_hang_the_call_ends_in_time_and_is_not_sold(name)
 async def test_a_call_on_warm_sources_takes_little_work(name):
     row, arguments = PREMIUM[name], WHOLE.get(name, {})
     async with counter() as c:
-        for _ in range(4):  # one after the other the boards of Reddit have their turn
-            await c.buy(row.tool, **arguments)
-            c.engine.answers.table = AnswerTable()
-            await anyio.sleep(11)
         await c.buy(row.tool, **arguments)
         c.engine.answers.table = AnswerTable()  # it is composed anew, of what the sources said
         began = time.process_time()

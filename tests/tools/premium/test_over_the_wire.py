@@ -14,7 +14,6 @@ from tests.tools.premium import bodies, chain_bodies, crypto_bodies
 from tests.tools.premium.shapes import FRAME, SHAPES
 from tests.tools.premium.store import WORLD, Store, T, store
 from tests.tools.test_all_free import agrees
-from tools.simulated.headlines import BOARDS
 from tools.simulated.headlines import headlines as told
 from toolserver.registry.response_schema import answer_schema
 from toolserver.world.model import ROUTES, Edits
@@ -23,7 +22,6 @@ WHOLE = {"briefing": "history=24h", "macro": "history=30d", "crypto-deep": "hist
 """The parameter that adds all there is."""
 
 STRUCTURAL = {
-    "sentiment": {("trending", "partial")},  # one board of Reddit a call; see test_boards.py
     "world-deltas": {("prediction_market_update", "incomplete_window")},  # most markets say no change: no hour of ours
 }
 
@@ -199,7 +197,7 @@ async def test_repositories_are_githubs_with_stars_by_day(shop):
 async def test_sentiment_is_what_the_headlines_name(shop):
     shop.down("HackerNewsAlgolia.stories_24h")  # of its titles the world keeps no list of names
     body = await whole(shop, "sentiment")
-    day = [h for h in told(WORLD) if h.dated and h.at > T - 86400 and h.feed not in BOARDS[1:]]
+    day = [h for h in told(WORLD) if h.dated and h.at > T - 86400]
     first = {h.origin: h for h in sorted(day, key=lambda h: h.at, reverse=True)}
     mentions = Counter(symbol for h in first.values() for symbol in h.symbols)
 

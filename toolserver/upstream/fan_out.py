@@ -1,0 +1,44 @@
+"""Knows which requests belong together: those of one composition, which the throttle admits as one unit for a host."""
+
+import anyio
+
+GATHER_S = 0.1  # how long the first requests wait for reads that are still looking for a stored answer
+
+
+class FanOut:
+    """The reads of one composition. `Throttle` waits with the first request until each read has asked or needs none."""
+
+    def __init__(self) -> None:
+        self._on_their_way = 0
+        self._settled = anyio.Event()
+
+    def add(self) -> "FanOutPart":
+        """Add a read that has just begun."""
+        self._on_their_way += 1
+        return FanOutPart(self)
+
+    def settle_one(self) -> None:
+        """Count a read that has asked for its turn, or needs none."""
+        self._on_their_way -= 1
+        if self._on_their_way == 0:
+            self._settled.set()
+            self._settled = anyio.Event()
+
+    async def gather(self) -> None:
+        """Wait until no read is on its way, at most GATHER_S. Without such a read, return at once."""
+        if self._on_their_way:
+            with anyio.move_on_after(GATHER_S):
+                await self._settled.wait()
+
+
+class FanOutPart:
+    """One read of a fan-out."""
+
+    def __init__(self, fan_out: FanOut) -> None:
+        self.fan_out, self._is_settled = fan_out, False
+
+    def settle(self) -> None:
+        """Say that this read has asked for its turn, or needs none. Only the first time counts."""
+        if not self._is_settled:
+            self._is_settled = True
+            self.fan_out.settle_one()
