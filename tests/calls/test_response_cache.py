@@ -15,7 +15,7 @@ from toolserver.calls.arguments import build_cache_key
 from toolserver.calls.response_cache import POPULAR, RETRY_S, AnswerTable, SchemaFailure, StoredResponses
 from toolserver.context.context import ToolContext
 from toolserver.registry.registry import operation_of, tool
-from toolserver.upstream.throttle import RequestWithheld
+from toolserver.upstream.host_lane import RequestWithheld
 
 NUMBER, LIAR, BROKEN = REGISTRY["number"], REGISTRY["liar"], REGISTRY["broken"]
 

@@ -10,8 +10,8 @@ from tests.tools.faulty.skipping import SkippingLoop
 from toolserver.context.context import Surroundings, TimeSeriesStore, via
 from toolserver.core.caller import Caller
 from toolserver.errors import PaymentRequired
+from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.source import SourceDown, SourceExcluded, SourceUnproved, SourceUnusable
-from toolserver.upstream.throttle import RequestWithheld
 
 
 @pytest.fixture(scope="module")

@@ -49,13 +49,13 @@ MUTANTS = (
         "min(seconds or SHORTEST_CLOSURE_S, LONGEST_CLOSURE_S)",
     ),
     fault(
-        "toolserver/upstream/throttle.py",
+        "toolserver/upstream/host_lane.py",
         "one request more than the budget",
         "return self.budget - (sum(",
         "return self.budget + 1 - (sum(",
     ),
     fault(
-        "toolserver/upstream/throttle.py",
+        "toolserver/upstream/host_lane.py",
         "no gap between requests",
         "self._due = max(self._due, now) + count * self._gap_s",
         "self._due = max(self._due, now)",

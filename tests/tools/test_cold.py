@@ -21,7 +21,7 @@ from tests.tools.faulty.skipping import LoopClock, SkippingLoop
 from tests.tools.faulty.upstreams import Upstreams
 from tests.truth.stage import T1, edits_of, pages_of, simulated_time
 from toolserver.registry.registry import Operation, Tier
-from toolserver.upstream.throttle import HostLane
+from toolserver.upstream.host_lane import HostLane
 
 LATENCY_S = 0.15
 MOST_S = {Tier.FREE: 1.5, Tier.PREMIUM: 3.0}

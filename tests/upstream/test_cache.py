@@ -23,6 +23,7 @@ from toolserver.upstream.cache import (
     SourceCache,
     measure_room,
 )
+from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.outlier_guard import EVERY_S, LEAST
 from toolserver.upstream.source import (
     Gauge,
@@ -40,7 +41,6 @@ from toolserver.upstream.source import (
     SourceUnproved,
     StoredBody,
 )
-from toolserver.upstream.throttle import RequestWithheld
 
 SOURCE = number_source()
 URL = "https://test.example/Test.number"

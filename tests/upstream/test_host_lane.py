@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.upstream.throttle import BURST, LONGEST_QUEUE, ChosenShare, HostLane, RequestWithheld, Unit
+from toolserver.upstream.host_lane import BURST, LONGEST_QUEUE, ChosenShare, HostLane, RequestWithheld, Unit
 
 
 def lane_of(parallel=1, gap_s=2.0, budget=10, reserve=0.5, burst=1):

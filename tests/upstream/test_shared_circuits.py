@@ -7,9 +7,9 @@ from tests.redis_server import LostMemory, memory_in
 from toolserver.clock import ManualClock
 from toolserver.core.shared_memory import Script
 from toolserver.upstream import source_health
+from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.source import SourceDown
 from toolserver.upstream.source_health import CircuitOpen, SharedCircuits, SourceHealth
-from toolserver.upstream.throttle import RequestWithheld
 
 DOWN = SourceDown("no route")
 NOTHING = Script("return 1")

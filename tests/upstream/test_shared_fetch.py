@@ -16,6 +16,7 @@ from tests.calls.parts import START, number_source
 from toolserver.core.shared_memory import hash_name
 from toolserver.settings import ScalingSettings, SourceSettings
 from toolserver.upstream import shared_fetch
+from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.shared_fetch import (
     SHARED_BYTES,
@@ -27,7 +28,6 @@ from toolserver.upstream.shared_fetch import (
     write_time,
 )
 from toolserver.upstream.source import HostGroup, HostRefused, SourceDown, SourceEmpty, SourceError, SourceLimited
-from toolserver.upstream.throttle import RequestWithheld
 
 SOURCE = number_source(conditional=True)
 URL = "https://test.example/Test.number"

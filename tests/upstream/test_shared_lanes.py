@@ -9,10 +9,12 @@ import pytest
 from tests.calls.parts import START
 from tests.redis_server import LostMemory, memory_in
 from toolserver.clock import ManualClock, SystemClock
-from toolserver.upstream import throttle as throttle_module
+from toolserver.upstream import shared_lanes as lanes_module
 from toolserver.upstream.fan_out import FanOut
+from toolserver.upstream.host_lane import RequestWithheld
+from toolserver.upstream.shared_lanes import SharedLanes
 from toolserver.upstream.source import HostGroup, SourceLimited
-from toolserver.upstream.throttle import RequestWithheld, SharedLanes, Throttle
+from toolserver.upstream.throttle import Throttle
 
 HOST = "api.test.example"
 
@@ -147,7 +149,7 @@ async def test_so_many_are_under_way_at_a_time_over_all_instances(instances):
 
 
 async def test_the_seat_of_an_instance_that_died_is_free_after_a_while(instances, monkeypatch):
-    monkeypatch.setattr(throttle_module, "SEAT_S", 0.3)
+    monkeypatch.setattr(lanes_module, "SEAT_S", 0.3)
     one, two, _ = await instances.start()
     monkeypatch.setattr(SharedLanes, "leave", lambda *given: None)
     group = HostGroup("g", 1, 0, 100, 600)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.calls.parts import number_source
 from toolserver.upstream import source as source_module
+from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.source import (
     Gauge,
     Get,
@@ -23,7 +24,6 @@ from toolserver.upstream.source import (
     is_empty,
 )
 from toolserver.upstream.source_health import CircuitOpen
-from toolserver.upstream.throttle import RequestWithheld
 
 ONE, OTHER = Get("https://one.example/a"), Get("https://other.example/a")
 TIDE = Source(

@@ -5,6 +5,7 @@ from msgspec import msgpack
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
+from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.source import (
     HostRefused,
     SourceChanged,
@@ -15,7 +16,6 @@ from toolserver.upstream.source import (
     SourceLimited,
 )
 from toolserver.upstream.source_health import POLICY, POLICY_FOR_CALLERS, CircuitOpen, SourceHealth, SourceHistory
-from toolserver.upstream.throttle import RequestWithheld
 
 DOWN = SourceDown("no route")
 NOT_A_FAILURE = {

@@ -9,8 +9,10 @@ from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.core.shared_memory import SharedMemoryLost
 from toolserver.upstream.fan_out import FanOut
+from toolserver.upstream.host_lane import LONGEST_QUEUE, RequestWithheld
+from toolserver.upstream.shared_lanes import LaneVerdict
 from toolserver.upstream.source import HostGroup, SourceLimited
-from toolserver.upstream.throttle import LONGEST_QUEUE, LaneVerdict, RequestWithheld, Throttle
+from toolserver.upstream.throttle import Throttle
 
 HOST = "api.test.example"
 

@@ -32,8 +32,8 @@ from toolserver.context.provenance import Code, Provenance, SourceNote
 from toolserver.core.caller import Caller
 from toolserver.core.models import DataPoint, iso
 from toolserver.errors import InvalidArguments, MissingToken
+from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.source import Source, SourceError, SourceReader, SourceUnproved
-from toolserver.upstream.throttle import RequestWithheld
 
 Row = TypeVar("Row")
 

@@ -6,9 +6,9 @@ from datetime import datetime
 from typing import Any, Literal
 
 from toolserver.core.models import iso_or_none
+from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.network_watch import NoNetwork
 from toolserver.upstream.source import Source, SourceExcluded
-from toolserver.upstream.throttle import RequestWithheld
 
 Status = Literal["live", "cached", "fallback", "stale", "error"]
 Code = Literal[

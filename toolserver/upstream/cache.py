@@ -20,10 +20,10 @@ from toolserver.core.single_flight import SingleFlight
 from toolserver.upstream.fan_out import FanOut, FanOutPart
 from toolserver.upstream.fetcher import Fetched, Fetcher
 from toolserver.upstream.freshness import StillnessGuard, judge, judge_order
+from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.outlier_guard import OutlierGuard, SizeGuard
 from toolserver.upstream.shared_fetch import Ask, SharedFetch, Take
 from toolserver.upstream.source import BodyStore, NoStore, Source, SourceAnswer, SourceError, StoredBody
-from toolserver.upstream.throttle import RequestWithheld
 
 log = logging.getLogger(__name__)
 

@@ -23,6 +23,7 @@ from toolserver.upstream.freshness import judge_times
 from toolserver.upstream.http_sender import BodyPlace, HttpSender, LargeBodies, Raw, SendingTime, judge_status
 from toolserver.upstream.network_watch import NetworkWatch
 from toolserver.upstream.rights import EVERYTHING, Rights
+from toolserver.upstream.shared_lanes import SharedLanes
 from toolserver.upstream.source import (
     Connect,
     Get,
@@ -39,7 +40,7 @@ from toolserver.upstream.source import (
     SourceUnusable,
 )
 from toolserver.upstream.source_health import HostRefusals, SourceHealth, SourceHistory
-from toolserver.upstream.throttle import Budget, SharedLanes, Throttle
+from toolserver.upstream.throttle import Budget, Throttle
 
 log = logging.getLogger(__name__)
 

@@ -21,9 +21,9 @@ from toolserver.core.packing import PackingDamaged, pack, run_apart, unpack
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
 from toolserver.upstream import source as source_module
 from toolserver.upstream.fetcher import Fetched
+from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.source import MIB, HostRefused, Source, SourceDown, SourceError, StoredBody
-from toolserver.upstream.throttle import RequestWithheld
 
 log = logging.getLogger(__name__)
 
