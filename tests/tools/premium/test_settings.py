@@ -35,7 +35,7 @@ async def test_the_news_search_is_asked_where_it_is_switched_on(tmp_path):
         body = (await s.buy("sentiment")).json()
 
     assert any(url.startswith("news.google.com") for url, _, _ in s.upstreams.bodies)
-    assert body["sample_size"]["sources_ok"] == 11
+    assert body["sample_size"]["sources_ok"] == 14
 
 
 @given(st.lists(st.sampled_from(WORDS), max_size=6), st.sampled_from([" ", "", ", ", "$"]), st.booleans())
