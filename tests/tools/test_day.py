@@ -2,7 +2,6 @@
 
 import gc
 from collections import defaultdict
-from datetime import UTC, datetime
 from urllib.parse import urlsplit
 
 import anyio
@@ -11,9 +10,9 @@ import pytest
 from tests.calls.parts import START, engine
 from tests.internet import Internet
 from tests.size import sized
+from tests.tools.paces import list_sent
 from toolserver.clock import ManualClock
 from toolserver.registry.registry import Registry, Tier
-from toolserver.upstream.source import HostGroup
 from toolserver.world.model import World
 from toolserver.world.providers import load_providers
 
@@ -53,25 +52,5 @@ async def test_a_day_of_calls_leaks_nothing_and_keeps_every_budget():
     calls = sum(map(len, asked.values()))
     print(f"{calls} requests to {len(asked)} hosts in {HOURS} h; objects held {held[0]:,} .. {held[-1]:,}")
     assert held[-1] < 1.1 * held[0] + 20_000
-    for group, hosts in groups(registry).items():
-        for host in hosts:
-            assert most_in_a_period(asked.get(host, []), group) <= group.budget, (group.name, host)
-
-
-def groups(registry: Registry) -> dict[HostGroup, set[str]]:
-    """The hosts of each group, by what the sources' probe queries would ask."""
-    found: dict[HostGroup, set[str]] = defaultdict(set)
-    for source in registry.sources:
-        try:
-            plan = source.plan(source.make_probe(datetime.now(UTC)), {})
-        except (AttributeError, TypeError, LookupError, ValueError):
-            continue
-        for request in plan if isinstance(plan, list | tuple) else [plan]:
-            if request is not None:
-                found[source.hosts].add(urlsplit(request.url).netloc)
-    return found
-
-
-def most_in_a_period(times: list[float], group: HostGroup) -> int:
-    """The most requests within one period, counted from each request."""
-    return max((sum(t <= u < t + max(group.period_s, 1) for u in times) for t in set(times)), default=0)
+    for sent in list_sent(registry, asked):
+        assert sent.most_in_a_period <= sent.group.budget, sent

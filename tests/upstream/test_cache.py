@@ -23,6 +23,7 @@ from toolserver.upstream.cache import (
     SourceCache,
     measure_room,
 )
+from toolserver.upstream.fan_out import FanOut
 from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.outlier_guard import EVERY_S, LEAST
 from toolserver.upstream.source import (
@@ -650,3 +651,53 @@ def test_a_body_takes_the_room_of_an_average_one_at_least_and_of_all_at_most():
 
 def test_the_room_is_for_512_answers_of_eight_kibibytes():
     assert (ENTRIES, ENTRIES_FROM_USERS, ROOM_FROM_USERS) == (4096, 512, 8192)
+
+
+async def test_requests_of_one_fan_out_are_sent_together_or_not_at_all():
+    hosts = HostGroup("together", 5, 0, 3, 60)
+    one, two, three, four = (number_source(f"Test.{name}", hosts=hosts) for name in ("one", "two", "three", "four"))
+    words = []
+    async with engine() as e:
+        for each in (one, two, three, four):
+            e.internet.serves(f"https://test.example/{each.name}", {"value": 1})
+        await e.cache.fresh(one, None, sla_s=30)
+
+        async def read(source, fan_out):
+            try:
+                words.append((await e.cache.fresh(source, None, sla_s=30, fan_out=fan_out)).value.value)
+            except RequestWithheld as refusal:
+                words.append(refusal.word)
+
+        async def read_together(*sources):
+            fan_out = FanOut()
+            async with anyio.create_task_group() as tasks:
+                for each in sources:
+                    tasks.start_soon(read, each, fan_out)
+
+        await read_together(one, two, three, four)  # three requests, and two are left
+        assert sorted(map(str, words)) == ["1.0", "budget", "budget", "budget"]
+
+
+@own_time
+async def test_a_read_that_sends_no_request_delays_no_fan_out():
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1})
+        gate, fan_out = anyio.Event(), FanOut()
+        await e.cache.fresh(SOURCE, None, sla_s=30, fan_out=fan_out)
+        assert fan_out.is_settled
+        await e.cache.fresh(SOURCE, None, sla_s=30, fan_out=fan_out)
+        assert fan_out.is_settled
+
+        async def slow(request):
+            await gate.wait()
+            return httpx.Response(200, json={"value": 2})
+
+        e.clock.advance(31)
+        e.internet.serves(URL, slow)
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(lambda: e.cache.fresh(SOURCE, None, sla_s=0))
+            await anyio.wait_all_tasks_blocked()
+            tasks.start_soon(lambda: e.cache.fresh(SOURCE, None, sla_s=0, fan_out=fan_out))
+            await anyio.wait_all_tasks_blocked()
+            assert (len(e.internet.asked), fan_out.is_settled) == (2, True)
+            gate.set()

@@ -13,6 +13,7 @@ from toolserver.upstream.host_lane import LONGEST_QUEUE, RequestWithheld
 from toolserver.upstream.shared_lanes import LaneVerdict
 from toolserver.upstream.source import HostGroup, SourceLimited
 from toolserver.upstream.throttle import Throttle
+from toolserver.world.state import SharedSimClock, SimClock
 
 HOST = "api.test.example"
 
@@ -135,6 +136,15 @@ async def test_a_fan_out_waits_until_all_of_it_may_be_sent_and_each_knows_that_i
     assert clock.monotonic() == begun
     assert await send_together(throttle, group, 2, held=held) == ["sent"] * 2
     assert (clock.monotonic(), held.is_set()) == (begun + 4, True)
+
+
+async def test_a_simulated_clock_that_is_frozen_keeps_no_request_waiting():
+    clock = SharedSimClock(SimClock(START.timestamp(), frozen=True))
+    throttle, group = throttle_of(clock), HostGroup("g", 1, 0.02, 100, 60)
+    with anyio.fail_after(5):
+        for _ in range(3):
+            await take(throttle, group)
+    assert clock.now() == START
 
 
 async def test_nobody_comes_between_the_requests_of_a_fan_out(clock):

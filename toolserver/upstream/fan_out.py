@@ -20,13 +20,18 @@ class FanOut:
     def settle_one(self) -> None:
         """Count a read that has asked for its turn, or needs none."""
         self._on_their_way -= 1
-        if self._on_their_way == 0:
+        if self.is_settled:
             self._settled.set()
             self._settled = anyio.Event()
 
+    @property
+    def is_settled(self) -> bool:
+        """True if no read is on its way."""
+        return self._on_their_way == 0
+
     async def gather(self) -> None:
         """Wait until no read is on its way, at most GATHER_S. Without such a read, return at once."""
-        if self._on_their_way:
+        if not self.is_settled:
             with anyio.move_on_after(GATHER_S):
                 await self._settled.wait()
 
