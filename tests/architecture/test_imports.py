@@ -73,7 +73,9 @@ def allowed_importers() -> dict[str, set[str]]:
     return {library: set(re.findall(r"`([\w.]+)`", modules)) for library, modules in rows}
 
 
-@pytest.mark.parametrize("library", ["httpx", "mcp", "web3", "nacl", "aiosqlite", "asyncpg"])
+@pytest.mark.parametrize(
+    "library", ["httpx", "httptools", "aiohappyeyeballs", "mcp", "web3", "nacl", "aiosqlite", "asyncpg"]
+)
 def test_a_library_is_imported_only_where_the_architecture_says(library):
     importers = {name for name, m in modules().items() if library in {each.split(".")[0] for each in m.imports}}
 

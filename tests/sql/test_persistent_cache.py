@@ -2,13 +2,15 @@
 
 import logging
 import random
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
 from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer, open_database
+from toolserver.upstream.source import StoredBody
 from toolserver.upstream.source_health import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
 NOW = datetime(2027, 1, 15, 8, tzinfo=UTC)
@@ -148,3 +150,54 @@ async def test_what_sources_did_is_kept_for_a_day_and_the_changes_to_a_number(tm
         for table, count in (("source_quarter", QUARTERS), ("source_change", CHANGES)):
             async with db.execute(f"SELECT count(*) FROM {table}") as cursor:
                 assert (await cursor.fetchall())[0][0] == count
+
+
+class Counted:
+    """A connection that counts the trips to its thread."""
+
+    def __init__(self, db):
+        self._db, self.trips = db, 0
+
+    def __getattr__(self, name):
+        method = getattr(self._db, name)
+        if name in ("execute", "executemany", "execute_fetchall"):
+            self.trips += 1
+        return method
+
+
+async def write_bodies(path, count):
+    """The trips to write this many bodies with the results of their sources, and those to read one of the bodies."""
+    async with open_database(path, MIGRATIONS) as db:
+        store = PersistentCache(connection := Counted(db), now=lambda: NOW)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(store.run)
+            for number in range(count):
+                store.save("A", str(number), StoredBody(b"%d" % number, NOW, {"etag": "x"}), keep_s=60)
+                store.save_quarter(f"A{number}", SourceQuarter(1, 1, 0, 0, None, 1.0, "ok"))
+            tasks.cancel_scope.cancel()
+        written = connection.trips
+        assert (await store.load("A", str(count - 1))).body == b"%d" % (count - 1)
+    return written, connection.trips - written
+
+
+async def test_many_writes_take_as_many_trips_as_few(tmp_path):
+    few = await write_bodies(tmp_path / "few.sqlite3", 2)
+    assert await write_bodies(tmp_path / "many.sqlite3", 50) == few
+    assert few[1] == 1
+
+
+async def test_of_a_body_that_was_renewed_and_saved_the_last_is_kept(tmp_path):
+    old, new = (StoredBody(body, NOW, {}) for body in (b"old", b"new"))
+    later = [NOW + timedelta(seconds=seconds) for seconds in (10, 20, 30)]
+    async with open_database(tmp_path / "answers.sqlite3", MIGRATIONS) as db:
+        store = PersistentCache(db, now=lambda: NOW)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(store.run)
+            store.save("A", "renewed last", old, keep_s=60)
+            store.renew("A", "renewed last", later[0])
+            store.save("A", "saved last", old, keep_s=60)
+            store.renew("A", "saved last", later[2])
+            store.save("A", "saved last", replace(new, fetched_at=later[1]), keep_s=60)
+            tasks.cancel_scope.cancel()
+        assert await store.load("A", "renewed last") == replace(old, fetched_at=later[0])
+        assert await store.load("A", "saved last") == replace(new, fetched_at=later[1])

@@ -199,11 +199,10 @@ def make_client(
     import httpx
 
     tls = make_tls_context() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-    limits = httpx.Limits(max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=kept_s)
     return httpx.AsyncClient(
         base_url=url,
         headers=headers,
-        transport=transport or make_transport(url, proxies, tls, limits=limits),
+        transport=transport or make_transport(url, proxies, tls, connections=connections, kept_s=kept_s),
         follow_redirects=False,
         timeout=None,
         trust_env=False,
@@ -211,23 +210,42 @@ def make_client(
 
 
 def make_transport(
-    url: str, proxies: Proxies, tls: ssl.SSLContext, *, limits: "httpx.Limits", http2: bool = False
+    url: str,
+    proxies: Proxies,
+    tls: ssl.SSLContext,
+    *,
+    connections: int,
+    kept_s: float,
+    http2: bool = False,
+    http2_hosts: set[str] | None = None,
 ) -> "httpx.AsyncBaseTransport":
     """Return a pool of connections to the host of a URL, through its proxy if it has one.
 
     Every request to a source, the facilitator or a bridged service goes through such a pool, so the library of HTTP
-    clients can be exchanged here.
+    clients can be exchanged here. At most `connections` are open at once, and an idle one is kept for `kept_s`. With
+    `http2`, hosts may choose HTTP/2; `http2_hosts` remembers those that did.
     """
     import httpx
 
+    from toolserver.core.direct_pool import DirectPool
+
     proxy = proxies.find(url)
-    return httpx.AsyncHTTPTransport(
-        verify=tls,
-        http2=http2,
-        limits=limits,
-        trust_env=False,
-        proxy=None if proxy is None else httpx.Proxy(proxy.address, ssl_context=_tls_of(proxy)),
-    )
+
+    def make_pool() -> httpx.AsyncHTTPTransport:
+        return httpx.AsyncHTTPTransport(
+            verify=tls,
+            http2=http2,
+            limits=httpx.Limits(
+                max_connections=connections, max_keepalive_connections=connections, keepalive_expiry=kept_s
+            ),
+            trust_env=False,
+            proxy=None if proxy is None else httpx.Proxy(proxy.address, ssl_context=_tls_of(proxy)),
+        )
+
+    if proxy is not None:
+        return make_pool()
+    make_http2 = make_pool if http2 else None
+    return DirectPool(url, tls, most=connections, kept_s=kept_s, make_http2=make_http2, http2_hosts=http2_hosts)
 
 
 def _tls_of(proxy: Proxy) -> ssl.SSLContext | None:

@@ -76,6 +76,9 @@ MIGRATIONS = (
     ),
 )
 WAITING = 2000  # maximum writes in the queue; beyond that, the oldest is dropped and counted
+GATHER_S = (
+    0.05  # each statement is a trip to the connection's thread, so that what arrives together is written together
+)
 SWEEP_S = 600.0
 MOST_BYTES = 256_000_000  # maximum file size; beyond that, the oldest answers are removed, a tenth at a time
 MEASURE_EVERY = 200  # writes
@@ -86,6 +89,8 @@ _REMOVE_OLDEST = tuple(
       SELECT {order} FROM {table} ORDER BY {order} LIMIT 1 OFFSET (SELECT count(*) / 10 FROM {table}))"""
     for table, order in (("body", "fetched_at"), ("answer", "expires_at"))
 )
+
+_RENEW = "UPDATE body SET drop_at=drop_at+(?1-fetched_at), fetched_at=?1 WHERE source=?2 AND key=?3"
 
 _Write = tuple[str, tuple[Any, ...]]
 
@@ -129,11 +134,11 @@ class PersistentCache:
         at = stored.fetched_at.timestamp()
         validators = msgspec.json.encode(stored.validators).decode()
         sql = "INSERT OR REPLACE INTO body VALUES(?,?,?,?,?,?)"
+        self._waiting.pop(("renew", source, key), None)  # renewals are written after all bodies
         self._soon(("body", source, key), (sql, (source, key, at, at + keep_s, validators, stored.body)))
 
     def renew(self, source: str, key: str, fetched_at: datetime) -> None:
-        sql = "UPDATE body SET drop_at=drop_at+(?1-fetched_at), fetched_at=?1 WHERE source=?2 AND key=?3"
-        self._soon(("renew", source, key), (sql, (fetched_at.timestamp(), source, key)))
+        self._soon(("renew", source, key), (_RENEW, (fetched_at.timestamp(), source, key)))
 
     async def load_answer(self, key: str) -> StoredAnswer | None:
         """Return a rendered answer that has not expired."""
@@ -200,6 +205,7 @@ class PersistentCache:
             while True:
                 with anyio.move_on_after(SWEEP_S):
                     await self._wake.wait()
+                    await anyio.sleep(GATHER_S)
                 self._wake = anyio.Event()
                 with anyio.CancelScope(shield=True):  # a cancellation inside would leave a transaction open
                     await self._flush()
@@ -214,8 +220,7 @@ class PersistentCache:
     async def _read(self, sql: str, values: tuple[Any, ...]) -> list[Any]:
         """Return the rows. If the file is damaged, log that and return none: the data will be fetched again."""
         try:
-            async with self._db.execute(sql, values) as cursor:
-                return list(await cursor.fetchall())
+            return list(await self._db.execute_fetchall(sql, values))
         except aiosqlite.DatabaseError as error:
             log.warning("stored answers could not be read", extra={"error": str(error)})
             return []
@@ -233,11 +238,11 @@ class PersistentCache:
             return
         batch, self._waiting = list(self._waiting.values()), {}
         self._unmeasured += len(batch)
-        packed = await anyio.to_thread.run_sync(lambda: [_packed(write) for write in batch])
+        packed = await anyio.to_thread.run_sync(_pack_by_statement, batch)
         try:
             await self._db.execute("BEGIN IMMEDIATE")
-            for sql, values in packed:
-                await self._db.execute(sql, values)
+            for sql, rows in packed.items():
+                await self._db.executemany(sql, rows)
             await self._db.execute("COMMIT")
         except aiosqlite.DatabaseError as error:
             log.warning("answers could not be stored", extra={"error": str(error), "count": len(batch)})
@@ -281,10 +286,13 @@ class PersistentCache:
             log.warning("old answers could not be removed", extra={"error": str(error)})
 
 
-def _packed(write: _Write) -> _Write:
-    """Return the write with its last value compressed, if that is bytes."""
-    sql, values = write
-    return (sql, (*values[:-1], zlib.compress(values[-1], 1))) if isinstance(values[-1], bytes) else write
+def _pack_by_statement(batch: list[_Write]) -> dict[str, list[tuple[Any, ...]]]:
+    """Return the rows of each statement, renewals last. A row's last value is compressed if that is bytes."""
+    rows: dict[str, list[tuple[Any, ...]]] = {}
+    for sql, values in sorted(batch, key=lambda write: write[0] == _RENEW):
+        packed = (*values[:-1], zlib.compress(values[-1], 1)) if isinstance(values[-1], bytes) else values
+        rows.setdefault(sql, []).append(packed)
+    return rows
 
 
 @asynccontextmanager

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     import httpx
 
 MOST_POOLS = 512  # hosts with a pool of their own; redirects can name any number of hosts
-MOST_TO_HOST, MOST_KEPT, KEPT_S = 32, 8, 20.0  # connections of one pool, idle ones of it, and their seconds
+MOST_TO_HOST, KEPT_S = 32, 20.0  # connections of one pool, and how long an idle one is kept
 
 
 class _HostPool:
@@ -25,19 +25,13 @@ class _HostPool:
 class HostPools:
     """A pool of connections for each upstream host.
 
-    A pool looks at each of its idle connections with every request. In one pool for all hosts,
-    that took half of the time of composing an answer from ten sources. A pool that was not
-    used for `KEPT_S` is closed with a later request to any host.
+    One that was not used for `KEPT_S` is closed with a later request to any host.
     """
 
     def __init__(self, proxies: Proxies, *, via: str | None = None) -> None:
-        import httpx
-
         self._proxies, self._via = proxies, via
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if via else make_tls_context()
-        self._limits = httpx.Limits(
-            max_connections=MOST_TO_HOST, max_keepalive_connections=MOST_KEPT, keepalive_expiry=KEPT_S
-        )
+        self._http2_hosts: set[str] = set()  # there are as many as hosts that sources are on
         self._pools: dict[str, _HostPool] = {}
         self._swept_at = time.monotonic()
 
@@ -61,7 +55,15 @@ class HostPools:
         pool = self._pools.get(name)
         if pool is None:
             target = self._via or str(url)
-            transport = make_transport(target, self._proxies, self._tls, limits=self._limits, http2=self._via is None)
+            transport = make_transport(
+                target,
+                self._proxies,
+                self._tls,
+                connections=MOST_TO_HOST,
+                kept_s=KEPT_S,
+                http2=self._via is None,
+                http2_hosts=self._http2_hosts,
+            )
             pool = self._pools[name] = _HostPool(transport)
         return pool
 
