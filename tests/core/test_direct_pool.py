@@ -73,14 +73,14 @@ async def pooling(host, *, most=4, kept_s=20.0):
         await pool.aclose()
 
 
-async def ask(pool, url, method="GET", **more):
+async def ask(pool, url, method="GET", headers=None, content=b""):
     """Status, body and headers of one request."""
-    response = await pool.handle_async_request(httpx.Request(method, url, **more))
+    received = await pool.send(method, url, headers or {}, content)
     try:
-        body = b"".join([piece async for piece in response.stream])
+        body = b"".join([piece async for piece in received.pieces])
     finally:
-        await response.aclose()
-    return response.status_code, body, response.headers
+        await received.release()
+    return received.status, body, received.headers
 
 
 async def answered(*answers, **more):
@@ -92,12 +92,21 @@ async def answered(*answers, **more):
 async def test_a_connection_is_kept_and_each_request_is_written_as_it_is():
     async with listening(Host((OK, OK))) as host, pooling(host) as pool:
         assert (await ask(pool, host.url("/a?b=c%20d"), headers={"X-Key": "k"}))[:2] == (200, b"ok")
-        assert (await ask(pool, host.url(), "POST", json={"a": 1}))[:2] == (200, b"ok")
+        assert (await ask(pool, host.url(), "POST", content=b"[1,2,3]"))[:2] == (200, b"ok")
     first, second = (each.decode().split("\r\n") for each in host.requests)
     assert (first[0], second[0]) == ("GET /a?b=c%20d HTTP/1.1", "POST /v1 HTTP/1.1")
-    assert {f"Host: 127.0.0.1:{host.port}", "X-Key: k"} <= set(first)
-    assert "Content-Length: 7" in second
+    assert {f"host: 127.0.0.1:{host.port}", "X-Key: k"} <= set(first)
+    assert "content-length: 7" in second
     assert host.connections == 1
+
+
+async def test_a_client_of_httpx_has_the_same():
+    async with listening(Host((b"HTTP/1.1 201 Made\r\nContent-Length: 2\r\nA: 1\r\na: 2\r\n\r\nok",))) as host:
+        async with httpx.AsyncClient(transport=DirectPool(host.url(), PLAIN, most=1, kept_s=1)) as client:
+            response = await client.post(host.url("/a b?c#d"), json={"a": 1})
+    assert (response.status_code, response.text, response.headers["a"]) == (201, "ok", "1, 2")
+    assert host.requests[0].startswith(b"POST /a%20b?c HTTP/1.1\r\n")
+    assert b"Content-Type: application/json\r\n" in host.requests[0]
 
 
 @pytest.mark.parametrize(
@@ -209,8 +218,7 @@ async def test_an_abandoned_request_and_an_unread_body_end_their_connection_and_
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
-        response = await pool.handle_async_request(httpx.Request("GET", host.url()))
-        await response.aclose()
+        await (await pool.send("GET", host.url(), {}, b"")).release()
         assert (await ask(pool, host.url()))[1] == b"ok"
         assert host.connections == 3
 
@@ -219,19 +227,19 @@ async def test_no_more_of_a_body_is_received_than_the_reader_takes():
     size = 16 * BUFFERED
     answer = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % size + bytes(size)
     async with listening(Host((answer,))) as host, pooling(host) as pool:
-        response = await pool.handle_async_request(httpx.Request("GET", host.url()))
-        connection = response.stream._connection
+        received = await pool.send("GET", host.url(), {}, b"")
+        connection = received.pieces._connection
         await until(lambda: connection._is_paused)
         assert connection._waiting_size < 4 * BUFFERED
-        assert sum([len(piece) async for piece in response.stream]) == size
-        await response.aclose()
+        assert sum([len(piece) async for piece in received.pieces]) == size
+        await received.release()
 
 
 @pytest.mark.parametrize("value", ["a\r\nX-Other: b", "a\nb", "a\0b"])
 async def test_a_header_cannot_bring_another(value):
     async with listening(Host()) as host, pooling(host) as pool:
         with pytest.raises(httpx.LocalProtocolError):
-            await ask(pool, host.url(), headers=[(b"X-Key", value.encode())])
+            await ask(pool, host.url(), headers={"X-Key": value})
     assert host.connections == 0
 
 

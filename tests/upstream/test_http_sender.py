@@ -15,6 +15,7 @@ from tests.calls.parts import FREELY, START, number_source
 from tests.tools.premium.store import store
 from tests.upstream.test_fetcher import URL, Rig, redirect_to, source_of
 from toolserver.clock import ManualClock
+from toolserver.core.exchange import Received
 from toolserver.upstream import http_sender
 from toolserver.upstream.http_sender import (
     GAP_S,
@@ -115,7 +116,7 @@ async def test_tcp_connections_are_recorded_with_what_the_source_parses(recorded
     rig, kept = recorded
 
     async def connect(request):
-        return http_sender.Raw(200, httpx.Headers(), b'{"value": 9}', False, "api.test.example", 9)
+        return http_sender.Raw(200, {}, b'{"value": 9}', False, "api.test.example", 9)
 
     monkeypatch.setattr(http_sender, "connect", connect)
     await rig.fetch(source_of(Connect("tcp://api.test.example:443")))
@@ -267,12 +268,13 @@ def answer(content, encoding="identity"):
 
 
 async def read(response, source):
-    async with LargeBodies().reserve(SendingTime(1)) as place:
-        return await read_source_body(response, source, place)
+    received = Received(200, response.headers.multi_items(), response.stream, response.aclose)
+    with LargeBodies().reserve(SendingTime(1)) as place:
+        return await read_source_body(received, source, place)
 
 
 def judge(status, headers=None, **declared):
-    raw = Raw(status, httpx.Headers(headers or {}), b"", False, "api.test.example", 1)
+    raw = Raw(status, headers or {}, b"", False, "api.test.example", 1)
     return judge_status(number_source(**declared), raw, START)
 
 
@@ -344,7 +346,7 @@ async def test_a_connection_is_told_as_an_answer_with_the_time_it_took(latency_m
         return latency_ms
 
     raw = await connect(Connect(url), measure=connect_ms)
-    assert raw == Raw(200, httpx.Headers(), body, False, "host.example", latency_ms or 0)
+    assert raw == Raw(200, {}, body, False, "host.example", latency_ms or 0)
     assert tried == [asked]
 
 

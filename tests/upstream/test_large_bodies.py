@@ -23,7 +23,7 @@ class Holder:
         self.is_read, self.released, self.spending = False, anyio.Event(), SendingTime(60)
 
     async def run(self):
-        async with self._bodies.reserve(self.spending) as place:
+        with self._bodies.reserve(self.spending) as place:
             with self.spending.spend():
                 async for _ in place.admit(pieces(*self._sizes)):
                     pass

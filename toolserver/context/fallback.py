@@ -187,24 +187,35 @@ class FallbackChain(Generic[T]):
         return self._result
 
     async def _start_all(self) -> None:
+        last = len(self._fallbacks) - 1
+        if last == 0:  # which is the case of most sections, and costs no task
+            await self._run_one(0)
+            return
         async with anyio.create_task_group() as tasks:
 
             async def run_one(index: int, failed: anyio.Event) -> None:
-                try:
-                    value = await attempt(self._fallbacks[index], self.readings[index])
-                except SourceError as error:
-                    self.errors[index] = error
+                if not await self._run_one(index):
                     failed.set()
-                    return
-                if self._result is None:
-                    self._result = FallbackResult(index, value)
+                else:
                     tasks.cancel_scope.cancel()
 
             for index in range(len(self._fallbacks)):
                 failed = anyio.Event()
                 tasks.start_soon(run_one, index, failed)
-                with anyio.move_on_after(self._hedge_after_s):
-                    await failed.wait()
+                if index < last:
+                    with anyio.move_on_after(self._hedge_after_s):
+                        await failed.wait()
+
+    async def _run_one(self, index: int) -> bool:
+        """Run a fallback and keep its value, unless another was faster, or its error. Return True for a value."""
+        try:
+            value = await attempt(self._fallbacks[index], self.readings[index])
+        except SourceError as error:
+            self.errors[index] = error
+            return False
+        if self._result is None:
+            self._result = FallbackResult(index, value)
+        return True
 
     def list_failures(self) -> list[SourceNote]:
         """Return error notes of the fallbacks that failed or were overtaken, except those without an API key."""

@@ -13,12 +13,14 @@ import socket
 import ssl
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 import httptools
 import httpx
 from aiohappyeyeballs import start_connection
+
+from toolserver.core.exchange import Received, ThroughHttpx
 
 BUFFERED = 256 * 1024  # bytes of a body that wait for the reader, after which no more are received
 LONGEST_HEAD = 100 * 1024  # bytes, of a response's status and headers
@@ -54,7 +56,7 @@ class DirectPool(httpx.AsyncBaseTransport):
         self._make_http2 = make_http2 if is_tls else None
         if is_tls:
             tls.set_alpn_protocols(["http/1.1", HTTP2] if make_http2 else ["http/1.1"])
-        self._http2: httpx.AsyncBaseTransport | None = None
+        self._http2: ThroughHttpx | None = None
         self._http2_hosts = set[str]() if http2_hosts is None else http2_hosts
         self._kept_s, self._seats = kept_s, asyncio.Semaphore(most)
         self._idle: deque[_Connection] = deque()
@@ -65,36 +67,60 @@ class DirectPool(httpx.AsyncBaseTransport):
         Raises:
             httpx.TransportError: no response arrived, or none that is HTTP/1.1.
         """
-        if self._place in self._http2_hosts:
-            return await self._send_http2(request)
-        await self._seats.acquire()
-        try:
-            connection = await self._begin(request)
-        except _PrefersHttp2:
-            self._seats.release()
-            return await self._send_http2(request)
-        except BaseException:
-            self._seats.release()
-            raise
+        sent = write_request(request.method, request.url.raw_path, request.headers.raw, request.content)
+        connection = await self._begin(request.method, sent)
+        if connection is None:
+            return await self._reach_http2().transport.handle_async_request(request)
         body = _Body(connection, self._take_back)
         return httpx.Response(connection.status, headers=connection.headers, stream=body, request=request)
 
-    async def _begin(self, request: httpx.Request) -> "_Connection":
-        """Send a request and return its connection when the head of the response has arrived."""
-        sent, kept = write_request(request), self._take_idle()
+    async def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> Received:
+        """Do what `handle_async_request` does, without the objects of httpx. `url` is absolute and encoded."""
+        host, _, target = url.partition("://")[2].partition("/")
+        fields = [(b"host", host.encode("ascii"))]
+        fields += [(name.encode("ascii"), value.encode("latin-1")) for name, value in headers.items()]
+        if content:
+            fields.append((b"content-length", b"%d" % len(content)))
+        sent = write_request(method, b"/" + target.partition("#")[0].encode("ascii"), fields, content)
+        connection = await self._begin(method, sent)
+        if connection is None:
+            return await self._reach_http2().send(method, url, headers, content)
+        body = _Body(connection, self._take_back)
+        received = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in connection.headers]
+        return Received(connection.status, received, body, body.aclose)
+
+    async def _begin(self, method: str, sent: bytes) -> "_Connection | None":
+        """Send a request and return its connection when the head of the response has arrived.
+
+        Return None if the host prefers HTTP/2: then nothing was sent.
+        """
+        if self._place in self._http2_hosts:
+            return None
+        await self._seats.acquire()
+        try:
+            return await self._send_and_repeat(method, sent)
+        except _PrefersHttp2:
+            self._seats.release()
+            return None
+        except BaseException:
+            self._seats.release()
+            raise
+
+    async def _send_and_repeat(self, method: str, sent: bytes) -> "_Connection":
+        kept = self._take_idle()
         if kept is not None:
             try:
                 return await _send(kept, sent)
             except _EndedEarly:
-                if request.method != "GET":
+                if method != "GET":
                     raise
         return await _send(await self._open(), sent)
 
-    async def _send_http2(self, request: httpx.Request) -> httpx.Response:
+    def _reach_http2(self) -> ThroughHttpx:
         if self._http2 is None:
             assert self._make_http2 is not None
-            self._http2 = self._make_http2()
-        return await self._http2.handle_async_request(request)
+            self._http2 = ThroughHttpx(self._make_http2())
+        return self._http2
 
     async def aclose(self) -> None:
         """Close the idle connections, and each other one when its response was read."""
@@ -152,14 +178,14 @@ async def _send(connection: "_Connection", sent: bytes) -> "_Connection":
     return connection
 
 
-def write_request(request: httpx.Request) -> bytes:
+def write_request(method: str, target: bytes, fields: Iterable[tuple[bytes, bytes]], content: bytes) -> bytes:
     """Return the bytes of a request. Raise httpx.LocalProtocolError if a header has a line of its own."""
-    lines = [b"%s %s HTTP/1.1" % (request.method.encode("ascii"), request.url.raw_path)]
-    lines += [b"%s: %s" % header for header in request.headers.raw]
+    lines = [b"%s %s HTTP/1.1" % (method.encode("ascii"), target)]
+    lines += [b"%s: %s" % field for field in fields]
     head = b"\r\n".join(lines)
     if not head.count(b"\r") == head.count(b"\n") == len(lines) - 1 or b"\0" in head:
         raise httpx.LocalProtocolError("a header has a control character")
-    return head + b"\r\n\r\n" + request.content
+    return head + b"\r\n\r\n" + content
 
 
 class _PrefersHttp2(Exception):

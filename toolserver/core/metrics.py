@@ -165,6 +165,8 @@ class Metrics:
         self._messages = self._count_messages()
         self.mcp_messages = MessageCounts()
         self._counted: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
+        self._fetched: dict[tuple[str, str], Counter] = {}
+        self._sent: dict[str, tuple[Histogram, Gauge]] = {}
         self._hits: dict[tuple[str, str], int] = {}
         self._charged: dict[str, int] = {}
 
@@ -236,10 +238,16 @@ class Metrics:
 
     def fetched(self, source: str, outcome: str, seconds: float, was_sent: bool) -> None:
         """Count an exchange. If no request was sent to the source, neither its time nor `up` changes."""
-        self._fetches.labels(source, outcome).inc()
+        fetches = self._fetched.get((source, outcome))
+        if fetches is None:
+            fetches = self._fetched[source, outcome] = self._fetches.labels(source, outcome)
+        fetches.inc()
         if was_sent:
-            self._fetch_seconds.labels(source).observe(seconds)
-            self._up.labels(source).set(outcome == "ok")
+            children = self._sent.get(source)
+            if children is None:
+                children = self._sent[source] = self._fetch_seconds.labels(source), self._up.labels(source)
+            children[0].observe(seconds)
+            children[1].set(outcome == "ok")
 
     def dropped_argument(self, name: str) -> None:
         """Count an argument that a host added automatically; `name` is one of a fixed list."""

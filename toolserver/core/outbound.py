@@ -16,6 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 from urllib.parse import urlsplit
 
+from toolserver.core.exchange import Outlet, ThroughHttpx
 from toolserver.core.public_address import is_local_host
 from toolserver.errors import ToolserverError
 
@@ -246,6 +247,25 @@ def make_transport(
         return make_pool()
     make_http2 = make_pool if http2 else None
     return DirectPool(url, tls, most=connections, kept_s=kept_s, make_http2=make_http2, http2_hosts=http2_hosts)
+
+
+def make_outlet(
+    url: str,
+    proxies: Proxies,
+    tls: ssl.SSLContext,
+    *,
+    connections: int,
+    kept_s: float,
+    http2: bool = False,
+    http2_hosts: set[str] | None = None,
+) -> Outlet:
+    """Return the same pool as `make_transport`, for requests that need nothing else of httpx."""
+    from toolserver.core.direct_pool import DirectPool
+
+    transport = make_transport(
+        url, proxies, tls, connections=connections, kept_s=kept_s, http2=http2, http2_hosts=http2_hosts
+    )
+    return transport if isinstance(transport, DirectPool) else ThroughHttpx(transport)
 
 
 def _tls_of(proxy: Proxy) -> ssl.SSLContext | None:

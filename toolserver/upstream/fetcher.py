@@ -187,7 +187,7 @@ class Fetcher:
         share_s = source.timeout_s / min(len(plan), 3)
         for request in plan:
             try:
-                async with self._large.reserve(SendingTime(share_s)) as place:
+                with self._large.reserve(SendingTime(share_s)) as place:
                     return await self._exchange(order, request, place)
             except SourceError as error:
                 if failure is None or error.was_sent:  # the failure of a mirror says more than an unsent request

@@ -6,7 +6,8 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from toolserver.core.outbound import Proxies, make_tls_context, make_transport
+from toolserver.core.exchange import Outlet, ThroughHttpx
+from toolserver.core.outbound import Proxies, make_outlet, make_tls_context
 
 if TYPE_CHECKING:
     import httpx
@@ -18,8 +19,8 @@ MOST_TO_HOST, KEPT_S = 32, 20.0  # connections of one pool, and how long an idle
 class _HostPool:
     """The connections to one host, how many requests use them, and when the last one ended."""
 
-    def __init__(self, transport: "httpx.AsyncBaseTransport") -> None:
-        self.transport, self.users, self.used_at = transport, 0, time.monotonic()
+    def __init__(self, outlet: Outlet) -> None:
+        self.outlet, self.users, self.used_at = outlet, 0, time.monotonic()
 
 
 class HostPools:
@@ -36,12 +37,12 @@ class HostPools:
         self._swept_at = time.monotonic()
 
     @asynccontextmanager
-    async def use(self, url: "httpx.URL") -> AsyncIterator["httpx.AsyncBaseTransport"]:
+    async def use(self, url: "httpx.URL") -> AsyncIterator[Outlet]:
         """Yield the pool of the URL's host, which stays open while the block runs."""
         pool = self._find(url)
         pool.users += 1
         try:
-            yield pool.transport
+            yield pool.outlet
         finally:
             pool.users -= 1
             pool.used_at = time.monotonic()
@@ -55,7 +56,7 @@ class HostPools:
         pool = self._pools.get(name)
         if pool is None:
             target = self._via or str(url)
-            transport = make_transport(
+            outlet = make_outlet(
                 target,
                 self._proxies,
                 self._tls,
@@ -64,29 +65,29 @@ class HostPools:
                 http2=self._via is None,
                 http2_hosts=self._http2_hosts,
             )
-            pool = self._pools[name] = _HostPool(transport)
+            pool = self._pools[name] = _HostPool(outlet)
         return pool
 
     async def _sweep(self, now: float) -> None:
         self._swept_at = now
         idle = [name for name, pool in self._pools.items() if not pool.users and now - pool.used_at > KEPT_S]
         for pool in [self._pools.pop(name) for name in idle]:
-            await pool.transport.aclose()
+            await pool.outlet.aclose()
 
     async def aclose(self) -> None:
         for pool in self._pools.values():
-            await pool.transport.aclose()
+            await pool.outlet.aclose()
 
 
 class OnePool:
     """A transport that a test or a tool passes, for all hosts."""
 
     def __init__(self, transport: "httpx.AsyncBaseTransport") -> None:
-        self._transport = transport
+        self._outlet = ThroughHttpx(transport)
 
     @asynccontextmanager
-    async def use(self, url: "httpx.URL") -> AsyncIterator["httpx.AsyncBaseTransport"]:
-        yield self._transport
+    async def use(self, url: "httpx.URL") -> AsyncIterator[Outlet]:
+        yield self._outlet
 
     async def aclose(self) -> None:
-        await self._transport.aclose()
+        await self._outlet.aclose()

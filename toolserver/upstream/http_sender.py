@@ -29,7 +29,8 @@ import anyio
 import anyio.to_thread
 
 from toolserver.clock import Clock
-from toolserver.core.http import BodyUnreadable, read_prefix
+from toolserver.core.exchange import Received
+from toolserver.core.http import BodyUnreadable, decode_pieces, read_prefix
 from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.core.recorded_exchange import RecordedExchange
 from toolserver.upstream.host_pools import HostPools, OnePool
@@ -77,16 +78,14 @@ class SendingTime:
     @contextmanager
     def spend(self) -> Iterator[None]:
         """Let the time run while the block runs. Raise SourceDown (`timeout`) when it has run out."""
-        try:
-            with anyio.fail_after(self.left_s) as self._scope:
-                try:
-                    yield
-                finally:
-                    self.left_s = max(0.0, self._scope.deadline - anyio.current_time())
-        except TimeoutError:
-            raise SourceDown(f"no answer within {self._seconds:g} s", word="timeout") from None
-        finally:
-            self._scope = None
+        with anyio.CancelScope(deadline=anyio.current_time() + self.left_s) as scope:
+            self._scope = scope
+            try:
+                yield
+            finally:
+                self.left_s, self._scope = max(0.0, scope.deadline - anyio.current_time()), None
+        if scope.cancelled_caught:
+            raise SourceDown(f"no answer within {self._seconds:g} s", word="timeout")
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -116,8 +115,8 @@ class LargeBodies:
         self._places = tuple((size, anyio.CapacityLimiter(places)) for size, places in STEPS)
         self._parsed = anyio.CapacityLimiter(MOST_PARSED)
 
-    @asynccontextmanager
-    async def reserve(self, time: SendingTime) -> AsyncIterator["BodyPlace"]:
+    @contextmanager
+    def reserve(self, time: SendingTime) -> Iterator["BodyPlace"]:
         """Yield a place for one body, which is released when the block ends."""
         place = BodyPlace(self._places, time)
         try:
@@ -244,7 +243,7 @@ class Raw:
     """A response before its status and body are checked. `latency_ms` covers redirects and the body."""
 
     status: int
-    headers: "httpx.Headers"
+    headers: Mapping[str, str]
     body: bytes
     cut: bool
     host: str
@@ -315,16 +314,16 @@ class HttpSender:
         for _ in range(REDIRECTS + 1):
             headers = self._headers(request, url, validators)
             with self._watch(source, request, str(url), headers) as exchange:
-                async with self._stream(pools, request, url, headers) as response:
-                    exchange.status, exchange.headers = response.status_code, response.headers.multi_items()
-                    self.announcements.record(source.name, str(url), response.status_code, response.headers)
-                    if response.has_redirect_location:
-                        url = redirect_target(url, response.headers.get("location", ""), request, self._keys)
+                async with self._stream(pools, request, url, headers) as received:
+                    exchange.status, exchange.headers = received.status, received.fields
+                    self.announcements.record(source.name, str(url), received.status, received.headers)
+                    if received.is_redirect:
+                        url = redirect_target(url, received.headers["location"], request, self._keys)
                         continue
-                    exchange.body, exchange.is_cut = await read_source_body(response, source, place)
+                    exchange.body, exchange.is_cut = await read_source_body(received, source, place)
                     latency = round((time.perf_counter() - started) * 1000)
                     host = url.netloc.decode()
-                    return Raw(response.status_code, response.headers, exchange.body, exchange.is_cut, host, latency)
+                    return Raw(received.status, received.headers, exchange.body, exchange.is_cut, host, latency)
         raise SourceChanged("too many redirects")
 
     def _headers(self, request: Request, url: "httpx.URL", validators: dict[str, str]) -> dict[str, str]:
@@ -340,28 +339,27 @@ class HttpSender:
     @asynccontextmanager
     async def _stream(
         self, pools: HostPools | OnePool, request: Request, url: "httpx.URL", headers: dict[str, str]
-    ) -> AsyncIterator["httpx.Response"]:
+    ) -> AsyncIterator[Received]:
         """Send one request and yield its response, whose body is still to be read.
 
         It goes to the pool itself: a client around it would add cookies, authentication and redirects, which no source
         may use, and a third of the time of a request.
         """
-        import httpx
-
-        target: httpx.URL | str = url
+        target, method, content = str(url), "GET", b""
         if isinstance(request, Connect):
             target = f"{self._via}/probe/{url.host}"
         elif self._via:
             target = f"{self._via}/u/{url.netloc.decode()}{url.raw_path.decode()}"
-        sent_json = request.json if isinstance(request, Post) else None
-        method = "POST" if isinstance(request, Post) else "GET"
-        sent = httpx.Request(method, target, headers=headers, json=sent_json)
-        async with pools.use(url) as transport:
-            response = await transport.handle_async_request(sent)
+        if isinstance(request, Post):
+            method = "POST"
+            content = json.dumps(request.json, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
+            headers = {"Content-Type": "application/json", **headers}
+        async with pools.use(url) as outlet:
+            received = await outlet.send(method, target, headers, content)
             try:
-                yield response
+                yield received
             finally:
-                await response.aclose()
+                await received.release()
 
     @contextmanager
     def _watch(
@@ -434,18 +432,14 @@ async def connect_ms(
 
 async def connect(request: Connect, measure: Callable[[str, int], Awaitable[int | None]] = connect_ms) -> Raw:
     """Open TCP connections and return the time that `measure` says, as an HTTP response with a JSON body."""
-    import httpx
-
     parts = urlsplit(request.url)
     host = parts.hostname or ""
     latency = await measure(host, parts.port or 443)
     result = {"unreachable": True} if latency is None else {"latency_ms": latency}
-    return Raw(200, httpx.Headers(), json.dumps(result).encode(), False, host, latency or 0)
+    return Raw(200, {}, json.dumps(result).encode(), False, host, latency or 0)
 
 
-async def read_source_body(
-    response: "httpx.Response", source: Source[Any, Any], place: BodyPlace
-) -> tuple[bytes, bool]:
+async def read_source_body(received: Received, source: Source[Any, Any], place: BodyPlace) -> tuple[bytes, bool]:
     """Return the decoded body and whether it was cut at `max_bytes`, which only a prefix source permits.
 
     Raises:
@@ -453,10 +447,9 @@ async def read_source_body(
         SourceChanged: the body is damaged gzip, or has another encoding.
         TooManyBodies: the body is large, and no place for a large body became free in time.
     """
-    from toolserver.core.http import iter_response
-
     try:
-        body, is_cut = await read_prefix(place.admit(iter_response(response)), source.max_bytes)
+        pieces = decode_pieces(received.pieces, received.headers.get("content-encoding"))
+        body, is_cut = await read_prefix(place.admit(pieces), source.max_bytes)
     except BodyUnreadable as error:
         raise SourceChanged(str(error)) from error
     if is_cut and not source.prefix:
@@ -512,7 +505,7 @@ def judge_status(source: Source[Any, Any], raw: Raw, now: datetime) -> None:
     raise SourceDown(word=f"http_{status}") if status >= 500 else SourceChanged(word=f"http_{status}")
 
 
-def retry_after(headers: "httpx.Headers", now: datetime) -> float | None:
+def retry_after(headers: Mapping[str, str], now: datetime) -> float | None:
     """Return the seconds given by Retry-After (a number or a date) or x-ratelimit-reset (epoch seconds), or None."""
     value = headers.get("retry-after", "")
     try:
