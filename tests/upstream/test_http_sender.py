@@ -15,7 +15,7 @@ from tests.calls.parts import FREELY, START, number_source
 from tests.tools.premium.store import store
 from tests.upstream.test_fetcher import URL, Rig, redirect_to, source_of
 from toolserver.clock import ManualClock
-from toolserver.core.exchange import Received
+from toolserver.core.exchange import UnreadResponse
 from toolserver.upstream import http_sender
 from toolserver.upstream.http_sender import (
     GAP_S,
@@ -268,7 +268,7 @@ def answer(content, encoding="identity"):
 
 
 async def read(response, source):
-    received = Received(200, response.headers.multi_items(), response.stream, response.aclose)
+    received = UnreadResponse(200, response.headers.multi_items(), response.stream, response.aclose)
     with LargeBodies().reserve(SendingTime(1)) as place:
         return await read_source_body(received, source, place)
 

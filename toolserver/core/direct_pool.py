@@ -20,7 +20,7 @@ import httptools
 import httpx
 from aiohappyeyeballs import start_connection
 
-from toolserver.core.exchange import Received, ThroughHttpx
+from toolserver.core.exchange import ThroughHttpx, UnreadResponse
 
 BUFFERED = 256 * 1024  # bytes of a body that wait for the reader, after which no more are received
 LONGEST_HEAD = 100 * 1024  # bytes, of a response's status and headers
@@ -74,7 +74,7 @@ class DirectPool(httpx.AsyncBaseTransport):
         body = _Body(connection, self._take_back)
         return httpx.Response(connection.status, headers=connection.headers, stream=body, request=request)
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> Received:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> UnreadResponse:
         """Do what `handle_async_request` does, without the objects of httpx. `url` is absolute and encoded."""
         host, _, target = url.partition("://")[2].partition("/")
         fields = [(b"host", host.encode("ascii"))]
@@ -87,7 +87,7 @@ class DirectPool(httpx.AsyncBaseTransport):
             return await self._reach_http2().send(method, url, headers, content)
         body = _Body(connection, self._take_back)
         received = [(name.decode("latin-1").lower(), value.decode("latin-1")) for name, value in connection.headers]
-        return Received(connection.status, received, body, body.aclose)
+        return UnreadResponse(connection.status, received, body, body.aclose)
 
     async def _begin(self, method: str, sent: bytes) -> "_Connection | None":
         """Send a request and return its connection when the head of the response has arrived.

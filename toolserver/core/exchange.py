@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 REDIRECTS = (301, 302, 303, 307, 308)
 
 
-class Received:
+class UnreadResponse:
     """A response whose body is still to be read. `fields` are its headers as they came, with names in lower case.
 
     `pieces` are those of the body, not decoded. `release` is called when no more are read, even if some are left.
@@ -41,7 +41,7 @@ class Received:
 class Outlet(Protocol):
     """Sends requests to one host, or to any."""
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> Received:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> UnreadResponse:
         """Send a request and return the response. Raise httpx.TransportError."""
         ...
 
@@ -54,7 +54,7 @@ class ThroughHttpx:
     def __init__(self, transport: "httpx.AsyncBaseTransport") -> None:
         self.transport = transport
 
-    async def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> Received:
+    async def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> UnreadResponse:
         """Send a request and return the response. Raise httpx.TransportError."""
         import httpx
 
@@ -62,7 +62,7 @@ class ThroughHttpx:
         response = await self.transport.handle_async_request(sent)
         if not isinstance(response.stream, httpx.AsyncByteStream):
             raise TypeError("not a response of an asynchronous transport")
-        return Received(response.status_code, response.headers.multi_items(), response.stream, response.aclose)
+        return UnreadResponse(response.status_code, response.headers.multi_items(), response.stream, response.aclose)
 
     async def aclose(self) -> None:
         await self.transport.aclose()

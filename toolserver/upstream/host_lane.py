@@ -112,7 +112,7 @@ class HostLane:
         self._own_period_s = period_s if budget >= instances else period_s * instances / budget
         self._due = 0.0
         self._gathering: dict[tuple[FanOut, bool], Unit] = {}
-        self.changed = anyio.Event()
+        self._changed: anyio.Event | None = None
         self._seats = {False: parallel, True: parallel if reserve == 0 else max(1, parallel - 1)}
         self._under_way: list[Ticket] = []
         self._queues: dict[bool, deque[Unit]] = {False: deque(), True: deque()}
@@ -120,6 +120,13 @@ class HostLane:
         self._chosen = None if reserve == 0 else ChosenShare(int(budget * (1 - reserve)), period_s)
         self._own_chosen = ChosenShare(int(self._own_budget * (1 - reserve)), self._own_period_s)
         self._closed_until = {False: 0.0, True: 0.0}
+
+    @property
+    def changed(self) -> anyio.Event:
+        """The event that is set with the next change. It is made for those who wait: most requests never do."""
+        if self._changed is None:
+            self._changed = anyio.Event()
+        return self._changed
 
     @property
     def terms(self) -> dict[str, object]:
@@ -283,5 +290,6 @@ class HostLane:
             del self._gathering[unit.fan_out, unit.is_chosen]
 
     def _tell(self) -> None:
-        self.changed.set()
-        self.changed = anyio.Event()
+        if self._changed is not None:
+            self._changed.set()
+            self._changed = None

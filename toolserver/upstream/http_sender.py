@@ -29,7 +29,7 @@ import anyio
 import anyio.to_thread
 
 from toolserver.clock import Clock
-from toolserver.core.exchange import Received
+from toolserver.core.exchange import UnreadResponse
 from toolserver.core.http import BodyUnreadable, decode_pieces, read_prefix
 from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.core.recorded_exchange import RecordedExchange
@@ -339,7 +339,7 @@ class HttpSender:
     @asynccontextmanager
     async def _stream(
         self, pools: HostPools | OnePool, request: Request, url: "httpx.URL", headers: dict[str, str]
-    ) -> AsyncIterator[Received]:
+    ) -> AsyncIterator[UnreadResponse]:
         """Send one request and yield its response, whose body is still to be read.
 
         It goes to the pool itself: a client around it would add cookies, authentication and redirects, which no source
@@ -439,7 +439,7 @@ async def connect(request: Connect, measure: Callable[[str, int], Awaitable[int 
     return Raw(200, {}, json.dumps(result).encode(), False, host, latency or 0)
 
 
-async def read_source_body(received: Received, source: Source[Any, Any], place: BodyPlace) -> tuple[bytes, bool]:
+async def read_source_body(received: UnreadResponse, source: Source[Any, Any], place: BodyPlace) -> tuple[bytes, bool]:
     """Return the decoded body and whether it was cut at `max_bytes`, which only a prefix source permits.
 
     Raises:
