@@ -1493,7 +1493,7 @@ export interface PremiumCryptoDeepSeriesBtc30d {
   /** Highest price of the day, USD */ high: number;
   /** First price of the day, USD */ open: number;
   /** Last price of the day, USD */ close: number;
-  /** Traded on that day, BTC */ volume: number;
+  /** Traded on that day, BTC; null: prices of an oracle, which have none */ volume: number | null;
 }
 
 export interface PremiumCryptoDeepSeries {

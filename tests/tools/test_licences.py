@@ -70,7 +70,7 @@ MADE_OF: dict[str, dict[str, set[str]]] = {
         },
     },
     "commercial": {
-        "btc-price": {"Chainlink.price_feed"},
+        "btc-price": {"Chainlink.price_feed", "Chainlink.round_history"},
         "disaster-alerts": {"NASA.eonet_events"},
         "humans-in-space": {"Corquaid.people_in_space"},
         "weather": {"METNorway.locationforecast"},
@@ -84,7 +84,12 @@ MADE_OF: dict[str, dict[str, set[str]]] = {
             "DBnomics.us_real_gdp_growth",
             "Treasury.par_yield_curve",
         },
-        "briefing": {"Chainlink.price_feed", "AlternativeMe.fear_greed", "USGS.earthquakes_feed"},
+        "briefing": {
+            "Chainlink.price_feed",
+            "Chainlink.round_history",
+            "AlternativeMe.fear_greed",
+            "USGS.earthquakes_feed",
+        },
     },
 }
 """Free endpoints that are made of less, and what they are made of then. What is in neither table is as ever."""
@@ -214,9 +219,9 @@ async def test_a_premium_payload_lacks_the_sections_that_are_barred_and_no_other
 
 async def test_without_coinlore_the_price_is_the_chains_where_exchanges_are_barred(pages):
     made = await answer(pages, TOOLS["btc_price"], "no_forbidden", ("Coinlore.tickers",))
-    assert made.used == {"Chainlink.price_feed"}
+    assert made.used == {"Chainlink.price_feed", "Chainlink.round_history"}
     known = {name for name, value in made.answer["data"].items() if value is not None}
-    assert known == {"symbol", "name", "price_usd", "venue", "quote"}
+    assert set(made.answer["data"]) - known == {"volume_24h_usd"}
 
 
 async def test_where_kalshi_is_barred_nobody_stands_in_for_polymarket(pages):

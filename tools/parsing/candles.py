@@ -13,14 +13,14 @@ LEEWAY = 1.001  # the day's high and low may lag behind the last trade
 
 
 class Candle(NamedTuple):
-    """One period of trading, which begins at `start`. `volume` is in the asset, not in money."""
+    """One period of trading, which begins at `start`. `volume` is in the asset, not in money; None: not known."""
 
     start: datetime
     open: float
     high: float
     low: float
     close: float
-    volume: float
+    volume: float | None
 
 
 def candle(start: datetime, opened: Any, high: Any, low: Any, close: Any, volume: Any) -> Candle:

@@ -193,7 +193,7 @@ async def premium_briefing(
     Chart: `series.btc_24h`, with history=24h, as a line: x `ts` (Unix ms), y `price` (USD), an hour apart;
     `sections.predictions.top` as bars of `volume_24hr` by `question`.
     Source: those of btc_price, fear_greed, earthquakes, tech_news, humans_in_space and predictions; candles of
-    Coinbase, Kraken or Binance. Only the sources of the sections asked for are asked.
+    Coinbase, Kraken or Binance, or the rounds of Chainlink. Only the sources of the sections asked for are asked.
     Errors: 400 for an unknown section; 503 when no source of any section answers. Neither is charged.
     """
     fields = include.replace("-", "_").split(",")

@@ -99,7 +99,7 @@ class DayCandle(Payload):
     high: float = Field(description="Highest price of the day, USD")
     open: float = Field(description="First price of the day, USD")
     close: float = Field(description="Last price of the day, USD")
-    volume: float = Field(description="Traded on that day, BTC")
+    volume: float | None = Field(description="Traded on that day, BTC; null: prices of an oracle, which have none")
 
 
 class DaySeries(Payload):
@@ -305,6 +305,8 @@ def _days(ctx: ToolContext) -> Callable[[tuple[Candle, ...]], list[DayCandle]]:
     def shown(past: tuple[Candle, ...]) -> list[DayCandle]:
         if len(past) < DAYS:
             ctx.warn("series.btc_30d", "incomplete_window", f"{DAYS - len(past)} of {DAYS} days have no candle.")
+        if any(candle.volume is None for candle in past):
+            ctx.warn("series.btc_30d", "field_missing", "volume: not known from chainlink.")
         return [day_candle(candle) for candle in past]
 
     return shown
@@ -317,7 +319,7 @@ def day_candle(candle: Candle) -> DayCandle:
         high=price(candle.high),
         open=price(candle.open),
         close=price(candle.close),
-        volume=round(candle.volume, 4),
+        volume=None if candle.volume is None else round(candle.volume, 4),
     )
 
 

@@ -4,17 +4,31 @@ from collections.abc import Callable, Sequence
 from datetime import datetime, timedelta
 from typing import Literal, NamedTuple
 
+import anyio
+
 from tools.parsing.candles import Candle
 from tools.parsing.coins import LARGEST, Coin, CoinUnknown, by_symbol, find_coin
 from tools.parsing.fields import change_percent
+from tools.shared import oracle
 from tools.sources import binance, coinbase, kraken, okx
-from tools.sources.chainlink import PRICE_FEED, Round
+from tools.sources.chainlink import Pair
 from tools.sources.coingecko import COINS_MARKETS
 from tools.sources.coinlore import TICKERS
 from tools.sources.coinpaprika import TICKERS as COINPAPRIKA
-from toolserver import Fallback, FallbackReader, Meaning, SourceError, SourceFrozen, SourceUnproved, read_beside, via
+from toolserver import (
+    Fallback,
+    FallbackReader,
+    Meaning,
+    SourceDown,
+    SourceError,
+    SourceFrozen,
+    SourceUnproved,
+    read_beside,
+    via,
+)
 
 DAY, HOUR = timedelta(days=1), timedelta(hours=1)
+ROUNDS_WITHIN_S = 4.0  # the price is known by then; its day is not worth more time
 NEAR, NEAR_VOLUME = 0.02, 0.025  # candles are a quarter of an hour old at most, and begin with the hour
 
 
@@ -49,7 +63,7 @@ def btc_spot_fallbacks() -> tuple[Fallback[Spot], ...]:
         via(okx.SPOT_TICKERS, None, from_okx("BTC")),
         via(COINS_MARKETS, None, from_coins("BTC", "coingecko")),
         via(TICKERS, None, from_coins("BTC", "coinlore")),
-        via(PRICE_FEED, "BTC-USD", from_round),
+        from_oracle("BTC-USD"),
     )
 
 
@@ -65,7 +79,7 @@ def spot_fallbacks(written: str, now: datetime) -> tuple[Fallback[Spot | CoinUnk
         via(TICKERS, None, from_short_list(written, "coinlore", now)),
     )
     if written.casefold() in ETHER:
-        return (*lists, via(PRICE_FEED, "ETH-USD", lambda answer: from_round(answer, *ETHER_NAMES)))
+        return (*lists, from_oracle("ETH-USD", *ETHER_NAMES))
     return lists
 
 
@@ -126,7 +140,7 @@ BTC_SPOT_SOURCES = (
     okx.SPOT_TICKERS,
     COINS_MARKETS,
     TICKERS,
-    PRICE_FEED,
+    *oracle.SOURCES,
 )
 SPOT_SOURCES = (*BTC_SPOT_SOURCES, COINPAPRIKA)
 """The sources of the price of any coin."""
@@ -158,8 +172,8 @@ def is_of_today(price: float, volume: float, candles: Sequence[Candle]) -> bool:
     """Return True if a ticker matches the price of the candles and their volume of 24 hours, give or take an hour."""
     start = candles[-1].start - DAY
     near_price = abs(price - candles[-1].close) <= NEAR * price
-    least = sum(candle.volume for candle in candles if candle.start > start)
-    most = sum(candle.volume for candle in candles if candle.start >= start)
+    least = sum(candle.volume or 0 for candle in candles if candle.start > start)
+    most = sum(candle.volume or 0 for candle in candles if candle.start >= start)
     return near_price and (1 - NEAR_VOLUME) * least <= volume <= (1 + NEAR_VOLUME) * most
 
 
@@ -193,7 +207,8 @@ def price_a_day_ago(candles: Sequence[Candle], now: datetime) -> float | None:
 CHANGE_24H = Meaning(
     "btc-price.change_24h_percent",
     "Coinbase, Binance and OKX publish rolling 24 hours. Kraken publishes none: ours is against the price 24 hours "
-    "before, on a line through the hour's candle. Volume in USD of Coinbase is that in coins at the last price",
+    "before, on a line through the hour's candle. Volume in USD of Coinbase is that in coins at the last price. Of "
+    "Chainlink change, high and low are of the oracle's rounds, and there is no volume",
 )
 
 
@@ -261,6 +276,24 @@ def from_coins(symbol: str, venue: str) -> Callable[[Sequence[Coin]], Spot]:
     return pick
 
 
-def from_round(answer: Round, symbol: str = "BTC", name: str = "Bitcoin") -> Spot:
-    """Return a spot price without any other figure."""
-    return Spot(answer.price, None, None, None, None, "chainlink", symbol=symbol, name=name)
+def from_oracle(pair: Pair, symbol: str = "BTC", name: str = "Bitcoin") -> Fallback[Spot]:
+    """Return the fallback for a price on the chain, with its day, of oracle rounds, as far as they can be read."""
+
+    async def fallback(reading: FallbackReader) -> Spot:
+        latest, at = await oracle.read_latest(reading, pair)
+        price_only = Spot(latest.price, None, None, None, None, "chainlink", symbol=symbol, name=name)
+        try:
+            with anyio.fail_after(ROUNDS_WITHIN_S):
+                rounds = await oracle.read_rounds(reading, latest, pair, at - DAY)
+        except TimeoutError:
+            reading.note_failure(SourceDown(f"no answer within {ROUNDS_WITHIN_S:g} s", word="timeout"))
+            return price_only
+        except SourceError as error:
+            reading.note_failure(error)
+            return price_only
+        day = oracle.summarize_day(rounds, at)
+        if day is None:
+            return price_only
+        return price_only._replace(change_24h_percent=day.change_percent, high_24h=day.high, low_24h=day.low)
+
+    return fallback

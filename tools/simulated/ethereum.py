@@ -25,6 +25,9 @@ FEEDS = {
     "0x214ed9da11d2fbe465a6fc601a91e62ebec1a0d6": ("XAU", 21600),
 }  # contract -> asset, and how often it is updated
 
+LATEST, ROUND, AGGREGATE = (bytes.fromhex(text) for text in ("feaf968c", "9a6fc8f5", "82ad56cb"))
+MULTICALL, PHASE = "0xca11bde05977b3631167028862be2a173976ca11", 7
+
 
 def block(world: World, number: int) -> dict[str, Any]:
     """Return a block with its transactions, in the form of nodes."""
@@ -149,13 +152,58 @@ def _fee_history(world: World, params: list[Any]) -> dict[str, Any]:
 
 def _call(world: World, params: list[Any]) -> str:
     call = params[0]
-    if call["to"].lower() not in FEEDS or call.get("data", call.get("input")) != "0xfeaf968c":
+    data = bytes.fromhex(call.get("data", call.get("input")).removeprefix("0x"))
+    made = _aggregate(world, data) if call["to"].lower() == MULTICALL else _read_feed(world, call["to"].lower(), data)
+    if made is None:
         raise EthereumRpcError(3, "execution reverted")
-    asset, every_s = FEEDS[call["to"].lower()]
-    written = int(world.now - world.now % every_s)
-    round_id = (7 << 64) + written // every_s
+    return "0x" + made.hex()
+
+
+def _read_feed(world: World, contract: str, data: bytes) -> bytes | None:
+    """Return a feed's round, the latest or that of a number; None for a round or a call that it does not know."""
+    if contract not in FEEDS:
+        return None
+    asset, every_s = FEEDS[contract]
+    latest = int(world.now // every_s)
+    if data == LATEST:
+        number = latest
+    elif data[:4] == ROUND:
+        phase, number = divmod(_word_at(data, 4), 1 << 64)
+        if phase != PHASE or not 0 < number <= latest:
+            return None
+    else:
+        return None
+    written, round_id = number * every_s, (PHASE << 64) + number
     words = (round_id, int(market.price(world, asset, written) * 10**8), written, written, round_id)
-    return "0x" + "".join(word.to_bytes(32).hex() for word in words)
+    return _pack(*words)
+
+
+def _aggregate(world: World, data: bytes) -> bytes | None:
+    """Return what Multicall3 does for aggregate3: success and bytes of each call; those here may all fail."""
+    if data[:4] != AGGREGATE:
+        return None
+    body = data[4 + _word_at(data, 4) :]
+    elements = body[32:]
+    results = []
+    for index in range(_word_at(body, 0)):
+        call = elements[_word_at(elements, 32 * index) :]
+        at = _word_at(call, 64)
+        inner = call[at + 32 : at + 32 + _word_at(call, at)]
+        made = _read_feed(world, "0x" + call[12:32].hex(), inner)
+        results.append(_pack(made is not None, 64, len(made or b"")) + (made or b""))
+    heads, offset = [], 32 * len(results)
+    for result in results:
+        heads.append(offset)
+        offset += len(result)
+    return _pack(32, len(results), *heads) + b"".join(results)
+
+
+def _word_at(data: bytes, at: int) -> int:
+    return int.from_bytes(data[at : at + 32])
+
+
+def _pack(*words: int) -> bytes:
+    return b"".join(int(word).to_bytes(32) for word in words)
 
 
 METHODS: dict[str, Callable[[World, list[Any]], Any]] = {
@@ -237,6 +285,7 @@ ASKED_BY = {
     "Ethereum.full_block": "eth_getBlockByNumber",
     "Ethereum.fee_history": "eth_feeHistory",
     "Chainlink.price_feed": "eth_call",
+    "Chainlink.round_history": "eth_call aggregate3",
 }
 
 
@@ -246,6 +295,8 @@ def asks(method: str | None) -> Callable[[Ask], bool]:
     def when(ask: Ask) -> bool:
         try:
             called = ask.json["method"]
+            if called == "eth_call" and ask.json["params"][0]["to"].lower() == MULTICALL:
+                called = "eth_call aggregate3"
         except (ValueError, TypeError, KeyError):
             called = None
         return called == method if method else called not in ASKED_BY.values()

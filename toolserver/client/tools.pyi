@@ -1338,7 +1338,7 @@ class PremiumCryptoDeepSeriesBtc30d(TypedDict):
     high: float
     open: float
     close: float
-    volume: float
+    volume: float | None
 
 class PremiumCryptoDeepSeries(TypedDict):
     btc_30d: list[PremiumCryptoDeepSeriesBtc30d] | None

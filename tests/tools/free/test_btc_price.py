@@ -106,8 +106,21 @@ async def test_what_coinlore_does_not_say_is_null_and_never_filled_from_the_pric
     assert "high_24h, low_24h" in made.notes.warnings[-1].message
 
 
-async def test_the_chain_knows_the_price_only(compose):
+async def test_the_chain_knows_the_price_and_its_day_but_no_volume(compose):
     made = await compose(btc_price, down=set(ORDER[:6]))
+
+    written = [market.price(WORLD, "BTC", NOW - NOW % 1200 - n * 1200) for n in range(73)]  # every 20 minutes
+    assert made.json["venue"] == "chainlink"
+    assert made.json["price_usd"] == pytest.approx(written[0], abs=0.01)
+    assert made.json["change_24h_percent"] == pytest.approx((written[0] / written[-1] - 1) * 100, abs=0.01)
+    assert made.json["high_24h"] == pytest.approx(max(written), abs=0.01)
+    assert made.json["low_24h"] == pytest.approx(min(written), abs=0.01)
+    assert made.json["volume_24h_usd"] is None
+    assert made.notes.warnings[-1].message == "volume_24h_usd: not known from chainlink."
+
+
+async def test_without_the_rounds_the_chain_knows_the_price_only(compose):
+    made = await compose(btc_price, down={*ORDER[:6], "Chainlink.round_history"})
 
     assert made.json["price_usd"] == pytest.approx(market.price(WORLD, "BTC", NOW - NOW % 1200), abs=0.01)
     assert made.json["venue"] == "chainlink"
@@ -142,7 +155,7 @@ async def test_a_pinned_price_is_the_price(compose):
 def test_the_fallbacks_are_the_sources_the_operation_names():
     assert len(btc_spot_fallbacks()) == len(ORDER)
     assert operation_of(btc_price).sources == SPOT_SOURCES
-    proofs = ("Kraken.ohlc", "Coinbase.candles")
+    proofs = ("Kraken.ohlc", "Coinbase.candles", "Chainlink.round_history")
     assert [s.name for s in SPOT_SOURCES if s.name not in proofs] == [*ORDER, "CoinPaprika.tickers"]
     operation = operation_of(btc_price)
     assert (operation.endpoint, operation.toolset, operation.ttl({})) == ("btc-price", "core", 30)
@@ -213,7 +226,9 @@ async def test_when_only_the_short_list_answers_a_coin_that_it_lacks_has_no_pric
 
 async def test_ether_is_priced_on_the_chain_when_every_list_is_down(compose):
     made = await compose(btc_price, arguments={"coin": "ETH"}, down=set(LISTS))
-    assert (made.json["symbol"], made.json["venue"], made.json["high_24h"]) == ("ETH", "chainlink", None)
+    assert (made.json["symbol"], made.json["venue"], made.json["volume_24h_usd"]) == ("ETH", "chainlink", None)
+    written = [market.price(WORLD, "ETH", NOW - NOW % 1200 - n * 1200) for n in range(73)]
+    assert made.json["high_24h"] == pytest.approx(max(written), abs=0.01)
 
 
 async def test_an_unknown_coin_is_refused_with_the_most_similar_names(compose):

@@ -14,6 +14,14 @@ _BTC = {
     "CoinGecko.markets",
     "Coinlore.tickers",
     "Chainlink.price_feed",
+    "Chainlink.round_history",
+}
+_CANDLES = {
+    "Coinbase.candles",
+    "Kraken.ohlc",
+    "Binance.klines",
+    "Chainlink.price_feed",
+    "Chainlink.round_history",
 }
 SECTIONS: dict[str, dict[str, set[str]]] = {
     "agent-context": {
@@ -45,7 +53,7 @@ SECTIONS: dict[str, dict[str, set[str]]] = {
         "sections.humans_in_space": {"Corquaid.people_in_space", "LaunchLibrary.astronauts_in_space"},
         "sections.predictions": {"Polymarket.markets_by_volume", "Kalshi.open_events"},
         "sections.tech_news": {"HackerNews.top_ids", "HackerNewsAlgolia.front_page"},
-        "series.btc_24h": {"Coinbase.candles", "Kraken.ohlc", "Binance.klines"},
+        "series.btc_24h": _CANDLES,
     },
     "correlation-matrix": {
         "assets.OIL_WTI": {"FRED.graph_csv", "Datahub.wti_daily"},
@@ -61,7 +69,7 @@ SECTIONS: dict[str, dict[str, set[str]]] = {
         "network_btc.fees_sat_per_vb": {"Mempool.network", "Blockstream.network"},
         "network_btc.hashrate": {"Mempool.network", "BlockchainInfo.stats"},
         "network_btc.mempool": {"Mempool.network", "Blockstream.network"},
-        "series.btc_30d": {"Coinbase.candles", "Kraken.ohlc", "Binance.klines"},
+        "series.btc_30d": _CANDLES,
     },
     "exchange-flows": {
         "blocks_scanned": {"Ethereum.block_number", "Ethereum.full_block"},

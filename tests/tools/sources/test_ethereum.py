@@ -173,7 +173,7 @@ def test_fees_that_contradict_themselves_are_a_changed_format(changes):
 
 def test_a_feed_is_read_as_signed_words():
     found = parse_round(feed(2**70, 9_700_012_345_678, 0, 1_800_000_000, 2**70), "BTC-USD")
-    assert found == ("BTC-USD", 97000.12345678, datetime.fromtimestamp(NOW, UTC))
+    assert found == ("BTC-USD", 97000.12345678, datetime.fromtimestamp(NOW, UTC), 2**70)
     with pytest.raises(SourceEmpty):
         parse_round(feed(1, 0, 0, 1_800_000_000, 1), "BTC-USD")
     with pytest.raises(ValueError, match="positive"):
