@@ -41,12 +41,13 @@ from toolserver.world.model import ROUTES, Edits, World
 WORLD = World(1, NOW)
 AT = datetime.fromtimestamp(NOW, UTC)
 STABLE = {"USDT", "USDC"}
+EXCHANGES = {"Coinbase.candles", "Kraken.ohlc", "Binance.klines"}
 PARTS = {
     "coins_top50": {"CoinGecko.markets", "Coinlore.tickers", "CoinPaprika.tickers"},
     "exchange_top20_usdt": {"Binance.ticker_24h", "Kraken.asset_pairs", "Kraken.ticker_all", "OKX.spot_tickers"},
     "network_btc": {"Mempool.network", "Blockstream.network", "BlockchainInfo.stats"},
     "eth_gas": {"Ethereum.full_block", "Ethereum.fee_history", "Blockscout.gas_prices"},
-    "series": {"Coinbase.candles", "Kraken.ohlc", "Binance.klines"},
+    "series": {*EXCHANGES, "Chainlink.price_feed", "Chainlink.round_history"},
 }
 
 
@@ -157,6 +158,16 @@ async def test_another_exchange_gives_the_days(compose, down, used):
     made = await compose(premium_crypto_deep, {"history": "30d"}, down=down)
     assert len(made.json["series"]["btc_30d"]) == 30
     assert statuses(made, "series.btc_30d") == {used: "fallback"} | dict.fromkeys(down, "error")
+
+
+async def test_days_of_the_oracle_have_no_volume_and_say_so(compose):
+    made = await compose(premium_crypto_deep, {"history": "30d"}, down=EXCHANGES)
+
+    days = made.json["series"]["btc_30d"]
+    assert (len(days), {day["volume"] for day in days}) == (30, {None})
+    assert all(day["low"] <= min(day["open"], day["close"]) <= day["high"] for day in days)
+    told = [w.message for w in made.notes.warnings if (w.section, w.code) == ("series.btc_30d", "field_missing")]
+    assert told == ["volume: not known from chainlink."]
 
 
 async def test_history_that_nobody_has_is_null_and_unasked_history_is_absent(compose):
