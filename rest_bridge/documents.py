@@ -21,6 +21,7 @@ from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import (
     ACCOUNT,
     BUY,
+    FRONT,
     HTML,
     PAYMENTS,
     PAYMENTS_MARKDOWN,
@@ -69,5 +70,6 @@ def documents(
         **discovery.documents(registry, facts),
     }
     listed = [path for path, document in written.items() if document.content_type == HTML]
-    listed += [page.path for page in pages(registry) if page.media_type == "text/html" and not page.fixed]
+    changing = [page.path for page in pages(registry) if page.media_type == "text/html" and not page.fixed]
+    listed += [path for path in changing if path != FRONT]
     return written | {"/sitemap.xml": Document(discovery.site_map(listed, facts).encode(), "application/xml")}

@@ -77,6 +77,8 @@ if TYPE_CHECKING:
     from toolserver.money.purchases.credit_price import atomic as atomic
     from toolserver.money.purchases.credit_sales import Claim as Claim
     from toolserver.registry.display import CardValue as CardValue
+    from toolserver.registry.display import DayLine as DayLine
+    from toolserver.registry.display import MarketQuote as MarketQuote
     from toolserver.registry.display import Picture as Picture
     from toolserver.registry.meaning import Meaning as Meaning
     from toolserver.registry.registry import FREE_SIBLING as FREE_SIBLING

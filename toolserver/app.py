@@ -25,6 +25,8 @@ from rest_bridge.money_pages import money_pages
 from rest_bridge.pages.account import mount_visitor_tokens
 from rest_bridge.pages.buy import mount_buying
 from rest_bridge.pages.consent import make_consent_page
+from rest_bridge.pages.front import front_handlers
+from rest_bridge.pages.home import home
 from rest_bridge.pages.operators import OperatorsFace
 from rest_bridge.pages.status import status_handlers
 from rest_bridge.pages.tool import mount_tries
@@ -32,6 +34,7 @@ from rest_bridge.site import site_handlers
 from rest_bridge.x402 import forward_topups
 from toolserver import __version__
 from toolserver.calls.allowances import ALLOWANCE_PATH, Allowances
+from toolserver.calls.front_values import FrontReader
 from toolserver.calls.live_values import LiveValues
 from toolserver.calls.paid_call import CallMoney
 from toolserver.calls.pipeline import Pipeline
@@ -76,7 +79,7 @@ from toolserver.serving.background_tasks import keep_usage, open_tasks, start_co
 from toolserver.serving.data_directory import UntrustedProxyNote
 from toolserver.serving.money import MoneyParts, memory_money, open_money
 from toolserver.serving.operator_report import OperatorReport
-from toolserver.serving.packaged_texts import read_licence_table, read_texts
+from toolserver.serving.packaged_texts import read_examples, read_licence_table, read_texts
 from toolserver.serving.public_facts import read_public_facts, read_rights, read_sales
 from toolserver.serving.readiness import Readiness
 from toolserver.serving.service_status import ServiceStatus
@@ -151,6 +154,7 @@ class Service:
     webhooks: WebhookService | None
     oauth: OAuthService | OAuthOff
     live: LiveValues
+    front: FrontReader
     status: ServiceStatus
     readiness: Readiness
     addresses: Addresses
@@ -279,6 +283,7 @@ class Service:
             )
             note_proxy = None if parts.in_memory else UntrustedProxyNote(settings.data_dir).note
             live = LiveValues(registry, answers)
+            front = FrontReader(live, cache)
             money.add_gauges(metrics)
             if parts.background:
                 if store is not None:
@@ -301,6 +306,7 @@ class Service:
                     webhooks=webhooks,
                     oauth=oauth,
                     live=live,
+                    front=front,
                     status=ServiceStatus(registry, fetcher, metrics, info, money, readiness.check),
                     readiness=readiness,
                     addresses=Addresses(settings.limits.trusted_proxies, note_proxy),
@@ -597,6 +603,11 @@ def write_site_documents(registry: Registry, facts: SiteFacts) -> Mapping[str, D
     return site | llms_txt.documents(registry, facts)
 
 
+def write_home(registry: Registry, facts: SiteFacts) -> Document:
+    """Return the home page without values. It does not wait for all other documents, because it is opened first."""
+    return home(registry, facts, hosts.snippets(facts, token=sells(registry)), read_examples())
+
+
 def _page_handlers(service: Service) -> dict[str, Any]:
     """Return every page and document of a service, by path."""
     registry, facts = service.registry, service.facts
@@ -613,6 +624,7 @@ def _page_handlers(service: Service) -> dict[str, Any]:
             degraded=service.readiness.list_degraded,
             live=service.live,
         )
+        | front_handlers(registry, facts, service.front, service.clock, lambda: write_home(registry, facts))
         | status_handlers(registry, facts, service.status.read, service.clock)
         | money_pages(
             registry,

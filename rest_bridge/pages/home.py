@@ -6,12 +6,48 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
+from rest_bridge.pages.front import draw_front, find_shown, read_land
 from rest_bridge.pages.render import is_easy, render_page
 from toolserver.money.purchases.credit_price import CREDITS_PER_USD
-from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.registry.registry import Operation, Registry
 from toolserver.registry.site_facts import SERVICE, TIER_HEADINGS, Document, SiteFacts, Snippet, sells
+from toolserver.registry.site_pages import pages
 
 TITLE = "Live data for AI agents"
+QUICK = 7
+CLAIMS = (
+    (
+        "Every value says its age, its source and its licence",
+        "An agent can tell a fresh figure from an old one, and you know what you may do with it.",
+        "/sources",
+        "every source and its terms",
+    ),
+    (
+        "When a source is down, another takes its place",
+        "You get the last good data, marked stale, rather than an error; a gap is null, never an invented number.",
+        "/status",
+        "the past day of each source",
+    ),
+    (
+        "A stale, empty or failed answer costs nothing",
+        "What was not charged stands in a public log that can only grow.",
+        "/no-charge",
+        "the log and its signed state",
+    ),
+    (
+        "Every paid call has a signed receipt",
+        "What was asked, answered and charged can be checked later, by anybody, without this service.",
+        "/receipts",
+        "check one in the browser",
+    ),
+    (
+        "No key for free tools, one registry for every interface",
+        "MCP, REST and function calling give the same JSON, so that a test over one is a test of all.",
+        "/docs",
+        "every tool, argument and field",
+    ),
+)
+"""What the service promises, why, and the page that proves it. A service that sells nothing shows those it has."""
 NO_EXAMPLES: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -23,7 +59,8 @@ def home(
 ) -> Document:
     """Return the page. `snippets` has the text to paste for each program and transport, grouped by program."""
     example = _find_example_call(registry)
-    shown = [one for one in registry.listed if one.tier is Tier.FREE and one.headline is not None]
+    shown = find_shown(registry)
+    served = {page.path for page in pages(registry)}
     prices = sorted({one.credits for one in registry if one.credits})
     about = f"{len(registry.listed)} typed tools over MCP, REST and function calling."
     return render_page(
@@ -41,10 +78,19 @@ def home(
         example=example,
         answer=_read_example_answer(example, examples),
         shown=shown,
+        front=draw_front(registry, facts, None),
+        land=read_land() if shown else "",
+        quick=_choose_quick(snippets),
+        claims=[claim for claim in CLAIMS if claim[2] in served],
         links=[snippet for snippet in snippets if snippet.link],
         hosts=[(host, list(listed)) for host, listed in groupby(snippets, key=lambda snippet: snippet.host)],
         tiers=_group_by_tier(registry),
     )
+
+
+def _choose_quick(snippets: Sequence[Snippet]) -> list[Snippet]:
+    """Return what the first screen offers to paste: one text for each of a few programs, over HTTP."""
+    return [snippet for snippet in snippets if snippet.transport == "http"][:QUICK]
 
 
 def _find_example_call(registry: Registry) -> Operation | None:

@@ -138,6 +138,8 @@ async def test_a_card_says_when_the_oldest_source_was_read_that_its_value_comes_
                 "unit": "m",
                 "value": 3.0,
                 "note": ["twice ", 6.0],
+                "change_percent": None,
+                "sources": ["Test"],
                 "updated_at": "2027-01-15T08:00:00Z",
                 "stale": False,
                 "expires_at": "2027-01-15T08:00:40Z",

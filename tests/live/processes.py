@@ -105,12 +105,15 @@ def started(
     module: str = "toolserver",
     forked: bool = True,
     ends_with: int = 0,
+    fills: bool = False,
     **more: str,
 ) -> Iterator[Program]:
     """`toolserver serve|demo|world`, ready. When the block ends it is stopped, and must have ended well and quietly.
 
-    Tests about starting, ending or memory start it plainly, with `forked=False`.
+    Tests about starting, ending or memory start it plainly, with `forked=False`. With `fills`, a demo is ready once its
+    home page has values, as it is for people.
     """
+    flags = (*flags, "--no-wait") if verb == "demo" and not fills else flags
     process, log = begin_program(command(verb, flags, folder, module), folder=folder, forked=forked, **more)
     try:
         program = Program(process, read_ready_line(process, log), log)

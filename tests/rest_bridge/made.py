@@ -26,6 +26,7 @@ BY_OTHERS = {
     "/api/mcp",
     "/readyz",
     "/live.json",
+    "/front.html",
     RECEIPT_KEYS,
     NO_CHARGE,
 }  # answered by the application itself

@@ -12,7 +12,7 @@ from rest_bridge.site import document_paths, site_handlers
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.made import made
 from toolserver.errors import NotFound
-from toolserver.registry.site_facts import Document
+from toolserver.registry.site_facts import FRONT, Document
 from toolserver.registry.site_pages import pages
 
 LIVE = SimpleNamespace(read=dict, read_answer={"sights": b'{"answer":1}'}.get)
@@ -110,7 +110,7 @@ async def test_tool_definitions_are_made_from_the_query():
 def test_every_listed_page_has_a_handler_and_every_document_a_path(registry):
     found, _ = handlers(registry)
     found |= status_handlers(registry, FACTS, None, None)
-    assert {page.path for page in pages(registry)} - found.keys() - {"/no-charge"} == {"/api/mcp"}
+    assert {page.path for page in pages(registry)} - found.keys() - {"/no-charge", FRONT} == {"/api/mcp"}
     assert made(registry, FACTS).keys() | {"/llms.txt", "/llms-full.txt"} == found.keys() - {
         "/api/llm-tools",
         "/readyz",

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolserver.registry.display import read_path
+from toolserver.registry.display import fill_places, read_path
 from toolserver.registry.field_table import payload_rows
 from toolserver.registry.registry import Registry, Tier
 from toolserver.serving.packaged_texts import read_examples
@@ -30,6 +30,20 @@ def test_a_headline_is_in_the_answer(operation):
     missing = [path for path in operation.headline.paths if read_path(payload(operation), path) is None]
     assert missing == []
     assert operation.tier is Tier.FREE, "a card shows what everybody may read"
+
+
+@pytest.mark.parametrize(
+    ("operation", "quote"),
+    [(o, q) for o in SHOWN if o.headline for q in o.headline.quotes],
+    ids=lambda one: one.label if hasattr(one, "label") else one.name,
+)
+def test_a_figure_of_the_strip_of_markets_is_in_the_answer_which_is_shortened_to_two_rows(operation, quote):
+    assert isinstance(read_path(payload(operation), quote.value.replace(".2.", ".1.")), int | float)
+    label = fill_places(quote.label.replace(".2.", ".1."), payload(operation))
+    assert label
+    assert None not in label
+    if quote.change:
+        assert isinstance(read_path(payload(operation), quote.change.replace(".2.", ".1.")), int | float)
 
 
 @pytest.mark.parametrize("operation", [o for o in SHOWN if o.pictures], ids=lambda o: o.name)

@@ -6,8 +6,9 @@ from pydantic import AfterValidator, Field
 
 from tools.parsing.coins import LARGEST, CoinUnknown
 from tools.parsing.fields import percent, price
+from tools.shared.candles import BTC_DAY
 from tools.shared.spot import SPOT_SOURCES, Spot, btc_spot_fallbacks, spot_fallbacks
-from toolserver import CardValue, InvalidArguments, Payload, ToolContext, tool
+from toolserver import CardValue, InvalidArguments, MarketQuote, Payload, ToolContext, tool
 
 
 class BtcPrice(Payload):
@@ -44,7 +45,14 @@ def _spell(coin: str) -> str:
     toolset="core",
     ttl_s=30,
     sources=SPOT_SOURCES,
-    headline=CardValue("price_usd", "$", "{change_24h_percent} % in 24 h"),
+    headline=CardValue(
+        "price_usd",
+        "$",
+        "in 24 h at {venue}",
+        change="change_24h_percent",
+        days=BTC_DAY,
+        quotes=(MarketQuote("Bitcoin", "price_usd", "$", "change_24h_percent", BTC_DAY),),
+    ),
 )
 async def btc_price(
     ctx: ToolContext,

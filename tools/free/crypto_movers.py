@@ -33,7 +33,9 @@ class Movers(RootModel[list[Mover]]):
     search_hint="coins pumped dumped most today gainers losers altcoins which",
     ttl_s=30,
     sources=(COINS_MARKETS, COINLORE, COINPAPRIKA),
-    headline=CardValue("0.change_24h_percent", "%", "{0.name} in 24 h", is_series=False),
+    headline=CardValue(
+        "0.price_usd", "$", "{0.name}, the largest move", is_series=False, change="0.change_24h_percent"
+    ),
     pictures=(Picture("bars", "Change in 24 hours", values=("change_24h_percent",), label="name", unit="%"),),
 )
 async def crypto_movers(ctx: ToolContext, limit: Annotated[int, up_to(15)] = 15) -> Movers:

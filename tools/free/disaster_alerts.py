@@ -55,7 +55,12 @@ class DisasterAlerts(RootModel[Annotated[list[DisasterItem], Field(max_length=SH
     headline=CardValue("0.name", "", "{0.alert_level} alert, {0.started_at}"),
     pictures=(
         Picture(
-            "map", "Disasters with an alert: storms, floods, fires, quakes, volcanoes", label="name", time="started_at"
+            "map",
+            "Disasters with an alert: storms, floods, fires, quakes, volcanoes",
+            label="name",
+            time="started_at",
+            mark="diamond",
+            legend="Storms and other alerts",
         ),
     ),
 )

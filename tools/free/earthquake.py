@@ -44,6 +44,7 @@ class Earthquakes(Payload):
             label="location",
             time="time",
             unit="M",
+            legend="Earthquakes",
         ),
     ),
 )

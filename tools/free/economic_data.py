@@ -8,7 +8,7 @@ from pydantic import Field
 from tools.parsing.fields import significant
 from tools.parsing.series import newest, previous, year_over_year_percent
 from tools.shared.macro import INDICATORS, SOURCES, MacroIndicator, Sourced, new_york_date
-from toolserver import CardValue, Meaning, Payload, SourceEmpty, ToolContext, tool
+from toolserver import CardValue, MarketQuote, Meaning, Payload, SourceEmpty, ToolContext, tool
 
 
 class Figure(Payload):
@@ -60,7 +60,12 @@ class EconomicData(Payload):
     search_hint="US unemployment inflation CPI GDP interest mortgage rate right now in the",
     ttl_s=3600,
     sources=SOURCES,
-    headline=CardValue("treasury_10y.value", "%", "US Treasury, 10 years; Fed funds {fed_rate.value} %"),
+    headline=CardValue(
+        "treasury_10y.value",
+        "%",
+        "US Treasury, 10 years; Fed funds {fed_rate.value} %",
+        quotes=(MarketQuote("US Treasury, 10 years", "treasury_10y.value", "%"),),
+    ),
 )
 async def economic_data(ctx: ToolContext) -> EconomicData:
     """Latest U.S. macro figures: fed funds rate, CPI with yearly change, unemployment, real GDP growth, 2- and

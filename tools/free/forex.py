@@ -8,7 +8,7 @@ from pydantic import Field
 from tools.parsing.fields import change_percent, significant
 from tools.parsing.series import FxDay
 from tools.shared.fx import SOURCES, FxRates, usd_fallbacks
-from toolserver import CardValue, Payload, Picture, ToolContext, tool
+from toolserver import CardValue, MarketQuote, Payload, Picture, ToolContext, tool
 
 
 class PublishedRates(Payload):
@@ -36,7 +36,16 @@ class Forex(Payload):
     toolset="core",
     ttl_s=300,
     sources=SOURCES,
-    headline=CardValue("rates.EUR", "EUR", "for 1 {base}, {date}"),
+    headline=CardValue(
+        "rates.EUR",
+        "EUR",
+        "for 1 {base}, {date}",
+        change="change_percent.EUR",
+        quotes=tuple(
+            MarketQuote(f"US dollar in {code}", f"rates.{code}", "", f"change_percent.{code}")
+            for code in ("EUR", "JPY")
+        ),
+    ),
     pictures=(Picture("bars", "Change of the rate since the day before", rows="change_percent", unit="%"),),
 )
 async def forex(ctx: ToolContext) -> Forex:

@@ -6,7 +6,7 @@ from pydantic import Field
 
 from tools.parsing.fields import significant
 from tools.shared.gas import GAS_SOURCES, Method, gas_fallbacks
-from toolserver import CardValue, Payload, Timestamp, ToolContext, tool
+from toolserver import CardValue, MarketQuote, Payload, Timestamp, ToolContext, tool
 
 DECIMALS = 4
 
@@ -37,7 +37,12 @@ class Gas(Payload):
     search_hint="what is the gas price fee on ethereum ETH gwei transaction",
     ttl_s=15,
     sources=GAS_SOURCES,
-    headline=CardValue("standard", "gwei", "fast {fast}, base fee {base_fee}"),
+    headline=CardValue(
+        "standard",
+        "gwei",
+        "fast {fast}, base fee {base_fee}",
+        quotes=(MarketQuote("Ethereum gas", "standard", "gwei"),),
+    ),
 )
 async def gas(ctx: ToolContext) -> Gas:
     """What a unit of gas costs on Ethereum now, in gwei: low, standard, fast and the base fee. Use it for "are fees

@@ -22,7 +22,11 @@ class Launches(RootModel[Annotated[list[LaunchItem], Field(max_length=SHOWN, des
     ttl_s=600,
     sources=chain.SOURCES,
     headline=CardValue("0.name", "", "{0.status}, {0.scheduled_time}"),
-    pictures=(Picture("map", "Pads of the next launches", label="name", time="scheduled_time"),),
+    pictures=(
+        Picture(
+            "map", "Pads of the next launches", label="name", time="scheduled_time", mark="square", legend="Launches"
+        ),
+    ),
 )
 async def launches(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Launches:
     """The next rocket launches worldwide: provider, vehicle, mission, pad, status, and when, with how exact that time

@@ -22,6 +22,7 @@ from toolserver import (
     CardValue,
     FallbackReader,
     InvalidArguments,
+    MarketQuote,
     Payload,
     Picture,
     Source,
@@ -222,7 +223,16 @@ class Stocks(Payload):
     stale_share=0.25,
     sources=QUOTE_SOURCES,
     distinct=(("symbols",), 60, 3600),
-    headline=CardValue("indices.0.price", "", "{indices.0.name}, {indices.0.change_percent} %"),
+    headline=CardValue(
+        "indices.0.price",
+        "",
+        "{indices.0.name}",
+        change="indices.0.change_percent",
+        quotes=tuple(
+            MarketQuote(f"{{indices.{index}.name}}", f"indices.{index}.price", "", f"indices.{index}.change_percent")
+            for index in range(3)
+        ),
+    ),
     pictures=(
         Picture(
             "bars", "Change since the last close", rows="quotes", values=("change_percent",), label="symbol", unit="%"

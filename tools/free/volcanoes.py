@@ -80,7 +80,9 @@ class Listed(NamedTuple):
     ttl_s=3600,
     sources=(WEEKLY_REPORT, ELEVATED_VOLCANOES, EVENTS, *GDACS_SOURCES),
     headline=CardValue("0.name", "", "{0.country}, {0.category}"),
-    pictures=(Picture("map", "Volcanoes in the news", label="name", time="published_at"),),
+    pictures=(
+        Picture("map", "Volcanoes in the news", label="name", time="published_at", mark="peak", legend="Volcanoes"),
+    ),
 )
 async def volcanoes(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Volcanoes:
     """Volcanoes that erupt or are restless this week, worldwide, with a summary of what happened, and the alert level

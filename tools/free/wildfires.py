@@ -206,6 +206,8 @@ class SeenFires(NamedTuple):
             label="approx_state",
             time="detected_at",
             unit="MW",
+            mark="triangle",
+            legend="Fires",
         ),
         Picture("bars", "Detections by satellite", rows="by_satellite"),
     ),

@@ -1,13 +1,14 @@
 """Get bitcoin candles of completed hours or days from three exchanges, or from the rounds of Chainlink's feed."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import TypeVar
 
 from tools.parsing.candles import Candle
 from tools.shared import oracle
 from tools.sources import binance, coinbase, kraken
-from toolserver import Fallback, FallbackReader, Source, SourceEmpty
+from toolserver import DayLine, Fallback, FallbackReader, Source, SourceEmpty
+from toolserver.core.models import DataPoint
 
 Q = TypeVar("Q")
 
@@ -34,6 +35,18 @@ def btc_days(count: int) -> tuple[Fallback[tuple[Candle, ...]], ...]:
         _fallback(binance.KLINES_DAY, binance.KlineQuery("1d"), DAY, count),
         _oracle_fallback(DAY, count),
     )
+
+
+def closes(candles: Sequence[Candle]) -> tuple[DataPoint, ...]:
+    """Return the closing prices of the newest 24 candles of an hour, oldest first; the last hour may still be open."""
+    return tuple(DataPoint(candle.start + HOUR, candle.close) for candle in sorted(candles)[-24:])
+
+
+BTC_DAY = (
+    DayLine(coinbase.CANDLES_PROOF, coinbase.CandleQuery(3600), closes),
+    DayLine(kraken.OHLC_HOUR, kraken.OhlcQuery(60), closes),
+)
+"""Where the past day of bitcoin is kept, because the price needs it as proof."""
 
 
 def _fallback(

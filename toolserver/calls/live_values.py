@@ -7,25 +7,29 @@ agent would.
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
+import anyio
 from msgspec import Raw
 
 from toolserver.calls.arguments import build_cache_key
 from toolserver.calls.response import RenderedResponse, decode, encode
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.core.models import DataPoint, iso, moment
+from toolserver.registry.display import read_path
 from toolserver.registry.registry import Operation, Registry, Tier
 
 WATCHED_S = 600.0
-AT_ONCE = 6  # answers whose recomposition one check may start
+AT_ONCE = 6  # answers whose recomposition one check may start, beside those that were never composed
 EVERY_S = 60.0  # the minimum time between two attempts at one answer, and between two points of a series
 SERIES = "live_values"
 KEEP_S = 86_400.0
 POINTS = 60  # shown for each series
 _NOTHING: Mapping[str, Any] = MappingProxyType(
-    {"value": None, "note": [], "updated_at": None, "stale": None, "expires_at": None, "series": []}
+    {"value": None, "note": [], "change_percent": None, "sources": [], "updated_at": None, "stale": None}
+    | {"expires_at": None, "series": []}
 )
 
 
@@ -38,6 +42,10 @@ class LiveValues:
         self._kept_by_name = {o.name: o for o in registry if _is_kept(o)}
         self._asked_at: dict[str, float] = {}  # by the names of tools
         self._tried: dict[str, float] = {}
+
+    def now(self) -> datetime:
+        """Return the time of the service."""
+        return self._answers.clock.now()
 
     def read(self) -> dict[str, Any]:
         """Return every card, and record that someone is viewing the page."""
@@ -55,16 +63,30 @@ class LiveValues:
             return None
         clock = self._answers.clock
         self._asked_at[name] = clock.monotonic()
-        rendered = self._kept(operation)
+        rendered = self.kept(operation)
         series = self._card(operation)["series"] if operation.headline is not None else []
         head = {"tool": name, "generated_at": iso(clock.now()), "series": series}
         return encode({**head, "answer": None if rendered is None else Raw(rendered.payload)})
+
+    async def fill(self, *, within_s: float) -> int:
+        """Compose every card that has no answer, all at once, and wait. Return the number that still have none."""
+        self.read()
+        self.refresh_due()
+        with anyio.move_on_after(within_s):
+            while self._count_empty():  # noqa: ASYNC110 # nothing says when an answer is kept
+                await anyio.sleep(0.05)
+        return self._count_empty()
+
+    def _count_empty(self) -> int:
+        return sum(self.kept(operation) is None for operation in self.shown)
 
     def refresh_due(self) -> int:
         """Start to recompose expired answers while someone is viewing the page. Return the number started."""
         now = self._answers.clock.monotonic()
         looked_at = (self._kept_by_name[name] for name, at in self._asked_at.items() if now - at <= WATCHED_S)
-        due = [operation for operation in looked_at if self._is_due(operation, now)][:AT_ONCE]
+        due = [operation for operation in looked_at if self._is_due(operation, now)]
+        new = [operation for operation in due if operation.name not in self._tried]
+        due = new or due[:AT_ONCE]  # on a fresh server a visitor waits for nothing but the sources
         for operation in due:
             self._tried[operation.name] = now
             self._answers.refresh(operation)
@@ -74,15 +96,16 @@ class LiveValues:
         tried = self._tried.get(operation.name)
         if tried is not None and now - tried < EVERY_S:
             return False
-        rendered = self._kept(operation)
+        rendered = self.kept(operation)
         return rendered is None or rendered.expires_at <= self._answers.clock.time()
 
-    def _kept(self, operation: Operation) -> RenderedResponse | None:
+    def kept(self, operation: Operation) -> RenderedResponse | None:
+        """Return the newest kept answer to a call without arguments, expired or not."""
         return self._answers.find_newest(build_cache_key(operation, operation.arguments()))
 
     def _card(self, operation: Operation) -> dict[str, Any]:
         assert operation.headline is not None
-        rendered = self._kept(operation)
+        rendered = self.kept(operation)
         card: dict[str, Any] = {"tool": operation.name, "unit": operation.headline.unit}
         if rendered is None:
             return {**card, **_NOTHING}
@@ -96,7 +119,8 @@ class LiveValues:
         """Return the card of an answer, read once for each answer; a figure becomes a point of the tool's series."""
         assert operation.headline is not None
         body = decode(rendered.payload)
-        value, note = operation.headline.read(body.get("data") if operation.enveloped else body)
+        payload = body.get("data") if operation.enveloped else body
+        value, note = operation.headline.read(payload)
         at = moment(rendered.generated_at)
         oldest = moment(rendered.oldest_at if rendered.oldest_at is not None else rendered.generated_at)
         is_figure = isinstance(value, int | float) and not isinstance(value, bool)
@@ -110,7 +134,9 @@ class LiveValues:
             "stale": rendered.stale,
             "expires_at": iso(expires),
         }
-        return {"value": value, "note": note, **times}
+        change = read_path(payload, operation.headline.change) if operation.headline.change else None
+        sources = body.get("_meta", {}).get("attribution", [])
+        return {"value": value, "note": note, "change_percent": change, "sources": sources, **times}
 
     def _series(self, operation: Operation) -> list[DataPoint]:
         """Return at most `POINTS` of the kept points: every nth, counted from the newest."""

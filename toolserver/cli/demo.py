@@ -9,7 +9,8 @@ from typing import Any
 import anyio
 import click
 
-from toolserver.cli.demo_settings import DEMO_CREDITS, fund_with, make_demo_settings
+from toolserver.app import Service
+from toolserver.cli.demo_settings import DEMO_CREDITS, FILL_S, fund_with, make_demo_settings
 from toolserver.cli.load_settings import prepare_settings
 from toolserver.cli.options import listening_options
 from toolserver.cli.ready_notice import ReadyNotice
@@ -28,15 +29,18 @@ from toolserver.world.state import SharedSimClock, WorldState
 @listening_options
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the simulated world")
 @click.option("--limits", is_flag=True, help="Space free calls as a service does: one per endpoint every 30 s")
-def demo(ready_json: bool, seed: int, limits: bool, **flags: Any) -> None:
+@click.option("--no-wait", is_flag=True, help="Be ready at once, before the home page has its first values")
+def demo(ready_json: bool, seed: int, limits: bool, no_wait: bool, **flags: Any) -> None:
     """Serve the tools with a simulated world and a funded token: everything works offline.
 
-    Without --data-dir, nothing is left behind on disk. Free calls are spaced only with --limits.
+    Without --data-dir, nothing is left behind on disk. Free calls are spaced only with --limits. With several workers
+    the home page is filled when it is first opened.
     """
     with TemporaryDirectory(prefix="toolserver-demo-") as own:  # demo credits are never stored beside real ones
         flags["data_dir"] = flags["data_dir"] or Path(own)
         settings = prepare_settings(**flags)
-        run_async(settings, demo_command, settings, flags, seed=seed, spaced=limits, ready_json=ready_json)
+        options = {"seed": seed, "spaced": limits, "ready_json": ready_json, "fills": not no_wait}
+        run_async(settings, demo_command, settings, flags, **options)
 
 
 async def demo_command(
@@ -46,11 +50,13 @@ async def demo_command(
     seed: int,
     ready_json: bool,
     spaced: bool = False,
+    fills: bool = False,
     serve: Callable[..., Awaitable[None]] = serve_until,
 ) -> None:
     """Run the world and the service until a signal stops them. `flags` are the options of the command line.
 
-    Several workers follow the clock of the world. Raises SystemExit if the settings do not allow a demo.
+    With `fills`, the service is ready once its home page has values. Several workers follow the clock of the world, and
+    do not wait. Raises SystemExit if the settings do not allow a demo.
     """
     refuse_public(settings, "the demo")
     if settings.ledger.url is not None:
@@ -77,5 +83,12 @@ async def demo_command(
                 settings, flags, stop, notice, world={"world_url": world_url, "token": token, "spaced": spaced}
             )
         else:
-            await serve(settings, stop, notice, prepare=fund_with(token), clock=SharedSimClock(state.clock))
+            fund = fund_with(token)
+
+            async def prepare(service: Service) -> None:
+                await fund(service)
+                if fills:
+                    await service.live.fill(within_s=FILL_S)
+
+            await serve(settings, stop, notice, prepare=prepare, clock=SharedSimClock(state.clock))
         tasks.cancel_scope.cancel()

@@ -6,13 +6,43 @@ object.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from toolserver.core.models import DataPoint
+from toolserver.upstream.source import Source
+
 PictureKind = Literal["series", "map", "matrix", "bars", "grid"]
+Mark = Literal["circle", "triangle", "diamond", "square", "peak"]
 
 _PLACE = re.compile(r"\{([^}]*)\}")
+
+
+@dataclass(frozen=True, slots=True)
+class DayLine:
+    """Where the past day of a value is kept: what a source answered to a query, which `read` turns into points.
+
+    Pages draw what is kept and never query the source.
+    """
+
+    source: Source[Any, Any]
+    query: Any
+    read: Callable[[Any], Sequence[DataPoint]]
+
+
+@dataclass(frozen=True, slots=True)
+class MarketQuote:
+    """One figure for the strip of markets: paths to its value and its change in percent, and its past day.
+
+    `label` may have paths in braces, like the note of a card.
+    """
+
+    label: str
+    value: str
+    unit: str = ""
+    change: str = ""
+    days: tuple[DayLine, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,23 +50,26 @@ class CardValue:
     """The value of an answer that its card shows. `note` is the line below it, with paths in braces.
 
     `is_series` is False if successive values belong to different things, so that no line is drawn through them.
+    `change` leads to the value's change in percent. `days` are where its past day is kept, the first that has one.
+    `quotes` are the figures of the answer that the strip of markets shows.
     """
 
     value: str
     unit: str = ""
     note: str = ""
     is_series: bool = True
+    change: str = ""
+    days: tuple[DayLine, ...] = ()
+    quotes: tuple[MarketQuote, ...] = ()
 
     @property
     def paths(self) -> list[str]:
         """Return every path that the card reads."""
-        return [self.value, *_PLACE.findall(self.note)]
+        return [path for path in (self.value, *_PLACE.findall(self.note), self.change) if path]
 
     def read(self, payload: Any) -> tuple[Any, list[Any]]:
         """Return the value and the parts of the note, text and values alternating. A missing value is None."""
-        parts = _PLACE.split(self.note)
-        note = [part if index % 2 == 0 else read_path(payload, part) for index, part in enumerate(parts)]
-        return read_path(payload, self.value), [part for part in note if part != ""]
+        return read_path(payload, self.value), fill_places(self.note, payload)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +80,8 @@ class Picture:
     makes a picture for each member. `label`, `time`, `lat` and `lon` are members of a row,
     `values` the members with figures: a series draws a line for each, and bars go to both
     sides if there are two. Without `arguments` there are no rows.
+
+    On the map of the home page the rows are marked with the shape `mark`, which the legend calls `legend`.
     """
 
     kind: PictureKind
@@ -59,6 +94,15 @@ class Picture:
     lon: str = "lon"
     unit: str = ""
     arguments: Mapping[str, str] = field(default_factory=dict)
+    mark: Mark = "circle"
+    legend: str = ""
+
+
+def fill_places(words: str, payload: Any) -> list[Any]:
+    """Return text with paths in braces as its parts, text and values alternating. A missing value is None."""
+    parts = _PLACE.split(words)
+    filled = [part if index % 2 == 0 else read_path(payload, part) for index, part in enumerate(parts)]
+    return [part for part in filled if part != ""]
 
 
 def read_path(payload: Any, path: str) -> Any:

@@ -13,6 +13,7 @@ DISTRIBUTION = "agent-toolserver"  # on the package index, where the shorter nam
 READYZ = "/readyz"
 SIGN_IN = "/api/mcp/auth"  # the MCP endpoint for hosts that sign in by OAuth
 LIVE = "/live.json"
+FRONT = "/front.html"
 STATUS = "/status"
 STATUS_JSON = "/status.json"
 STATUS_FEED = "/status.atom"

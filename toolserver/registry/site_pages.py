@@ -7,6 +7,7 @@ from toolserver.registry.site_facts import (
     ACCOUNT,
     API_CATALOG,
     BUY,
+    FRONT,
     JSON,
     LIVE,
     NO_CHARGE,
@@ -177,6 +178,15 @@ PAGES = (
         "The newest kept value of each free tool that shows one, with its time and past day",
         JSON,
         fixed=False,
+    ),
+    SitePage(
+        FRONT,
+        "Front",
+        "The part of the home page that changes, as HTML",
+        "text/html",
+        fixed=False,
+        described=False,
+        listed=False,
     ),
     SitePage(
         PREMIUM_FACTS,

@@ -7,14 +7,11 @@ import sys
 import tempfile
 from pathlib import Path
 
-import httpx
-
 from tests.live.browser.visitor import DESK, PHONE, Theme, chromium, visiting
 from tests.live.processes import ROOT, UNLIMITED, started
 
 FOLDER = ROOT / "docs" / "pictures"
 MOST_BYTES = 300_000
-WARM_MS = 25_000  # until cards have their values
 OPERATORS = "operators"  # the page beside the metrics
 SHOTS: tuple[tuple[str, str, int, Theme], ...] = (
     ("home", "/", DESK, "light"),
@@ -33,10 +30,9 @@ def take_pictures(folder: Path) -> list[Path]:
     written = []
     with (
         tempfile.TemporaryDirectory() as data,
-        started("demo", folder=Path(data), **UNLIMITED) as demo,
+        started("demo", folder=Path(data), fills=True, **UNLIMITED) as demo,
         chromium() as shown,
     ):
-        httpx.get(f"{demo.url}/live.json").raise_for_status()
         for name, path, width, theme in SHOTS:
             site, path = (
                 (demo.ready["metrics_url"].removesuffix("metrics"), "") if path == OPERATORS else (demo.url, path)
@@ -48,8 +44,6 @@ def take_pictures(folder: Path) -> list[Path]:
                     page.locator("#answer").scroll_into_view_if_needed()
                 elif name.startswith(OPERATORS):
                     page.evaluate("window.scrollTo(0, document.querySelector('#money').offsetTop - 24)")
-                elif not written:
-                    page.wait_for_timeout(WARM_MS)
                 page.wait_for_timeout(1_500)
                 target = folder / f"{name}.png"
                 page.screenshot(path=target, animations="disabled")

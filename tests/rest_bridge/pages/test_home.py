@@ -74,5 +74,5 @@ def test_a_program_that_can_be_set_up_with_one_click_has_a_button_and_each_progr
     ]
     body = home(TINY, FACTS, snippets).body.decode()
     page = Page(body.encode())
-    assert page.links.count("vscode:mcp/install") == 2  # the button, and the way beside the text
+    assert page.links.count("vscode:mcp/install") == 3  # the first screen, the button, and the way beside the text
     assert re.findall(r"<summary>([AB])</summary>", body) == ["A", "B"]

@@ -4,7 +4,7 @@
 import { setClock, startTicking } from "./age.js";
 import { addCopyButtons } from "./copy.js";
 import { find, findAll } from "./dom.js";
-import { formatNumber } from "./format.js";
+import { writeNumbers } from "./numbers.js";
 
 addCopyButtons();
 const written = document.querySelector("time#written");
@@ -15,13 +15,6 @@ openTables();
 reachTables();
 for (const part of findAll(".scripted")) part.classList.remove("scripted"); // in browsers that know no `scripting` in CSS
 offerThemes(find("#theme"));
-
-/** Format every `<data value="12345.6" data-unit="$">` in the reader's language. */
-function writeNumbers() {
-  for (const number of findAll("data[value]")) {
-    number.textContent = formatNumber(Number(number.value), { unit: number.dataset.unit ?? "" });
-  }
-}
 
 /** Open long tables where there is room. */
 function openTables() {

@@ -1,0 +1,115 @@
+"""What the home page shows beside its cards: read from what is kept, and from nothing else."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, timedelta
+from typing import Any
+
+from tests.calls.parts import START, engine, number_source
+from toolserver.calls.front_values import NEWS_OF_ONE, PLACES, FrontReader, FrontValues
+from toolserver.calls.live_values import LiveValues
+from toolserver.context.context import ToolContext
+from toolserver.core.models import DataPoint, TopLevel
+from toolserver.registry.display import CardValue, DayLine, MarketQuote, Picture
+from toolserver.registry.registry import Operation, Registry, operation_of, tool
+
+HOURS = number_source("Test.hours")
+ROWS: list[dict[str, Any]] = []
+
+
+class Rows(TopLevel):
+    value: float
+    change: float | None
+    rows: list[dict[str, Any]]
+
+
+@tool(path="/api/shown", title="Shown", ttl_s=30, sources=(HOURS,))
+async def shown(ctx: ToolContext) -> Rows:
+    """Rows of a test."""
+    read = await ctx.read(HOURS)
+    return Rows(value=read.value, change=-1.5, rows=list(ROWS))
+
+
+def at(minutes: float) -> str:
+    return (START + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def hours(number: Any) -> Sequence[DataPoint]:
+    return [DataPoint(START - timedelta(hours=back), number.value + back) for back in (30, 24, 2, 1)]
+
+
+DAYS = (DayLine(number_source("Test.never_read"), None, hours), DayLine(HOURS, None, hours))
+MAP = Picture("map", "Places", rows="rows", values=("size",), label="name", time="at", unit="M", legend="Quakes")
+GRID = Picture("grid", "States", rows="rows", values=("state",), label="name")
+QUOTES = (MarketQuote("{rows.0.name}, half", "value", "$", "change", DAYS), MarketQuote("Missing", "none"))
+
+
+def made(*pictures: Picture) -> Operation:
+    card = CardValue("value", "$", change="change", days=DAYS, quotes=QUOTES)
+    return replace(operation_of(shown), headline=card, pictures=pictures)
+
+
+async def read(operation: Operation, *rows: dict[str, Any]) -> tuple[FrontValues, int]:
+    """What the front shows after one answer with these rows, and how often an upstream was asked for it."""
+    ROWS[:] = rows
+    registry = Registry([operation])
+    async with engine(registry) as e:
+        e.internet.serves("https://test.example/Test.hours", {"value": 5})
+        live = LiveValues(registry, e.answers)
+        front = FrontReader(live, e.cache)
+        empty = await front.read()
+        assert [card["value"] for card in empty.cards] == [None]
+        assert (empty.places, empty.states, empty.news) == ([], [], [])
+        assert await live.fill(within_s=5) == 0
+        asked = len(e.internet.asked)
+        values = await front.read()
+        assert await front.read() == values
+        return values, len(e.internet.asked) - asked
+
+
+async def test_reading_asks_no_upstream_and_a_line_is_the_past_day_of_the_source_that_keeps_one():
+    values, asked = await read(made(), {"name": "Half"})
+    assert asked == 0
+    (card,) = values.cards
+    assert (card["value"], card["change_percent"]) == (5.0, -1.5)
+    assert card["line"] == [29.0, 7.0, 6.0]  # not the point of 30 hours ago
+    first, missing = values.quotes
+    assert (first.label, first.value, first.unit, first.change_percent) == ("Half, half", 5.0, "$", -1.5)
+    assert first.line == [29.0, 7.0, 6.0]
+    assert (missing.label, missing.value, missing.change_percent, missing.line) == ("Missing", None, None, [])
+    assert first.updated_at == START
+    assert first.updated_at.tzinfo is UTC
+
+
+async def test_rows_with_a_place_stand_on_the_map_with_their_share_of_the_greatest():
+    rows = [{"name": f"at {size}", "lat": 1.0, "lon": 2.0, "size": size, "at": at(-size)} for size in (2, 6, 4)]
+    odd = [{"name": "no place", "lat": None, "lon": 2.0, "size": 9}, {"name": "words", "lat": "1", "lon": 2, "size": 9}]
+    values, _ = await read(made(MAP), *rows, *odd)
+    assert [(place.label, place.share) for place in values.places] == [("at 6", 1.0), ("at 4", 0.5), ("at 2", 0.0)]
+    assert {(place.kind, place.unit, place.lat, place.lon) for place in values.places} == {("Quakes", "M", 1.0, 2.0)}
+
+
+async def test_the_map_has_at_most_so_many_places_of_one_tool_and_they_are_the_greatest():
+    rows = [{"name": "x", "lat": 1, "lon": 2, "size": size, "at": None} for size in range(PLACES + 9)]
+    values, _ = await read(made(MAP), *rows)
+    assert [place.value for place in values.places] == list(range(PLACES + 8, 8, -1))
+
+
+async def test_the_list_has_the_next_event_and_then_the_newest_and_no_tool_fills_it_alone():
+    rows = [{"name": str(minutes), "lat": 1, "lon": 2, "size": 3, "at": at(minutes)} for minutes in range(-9, 9)]
+    rows.append({"name": "a date alone", "lat": 1, "lon": 2, "size": 3, "at": "2027-01-15"})
+    values, _ = await read(made(MAP), *rows)
+    assert [place.label for place in values.news] == ["1", "0", "-1", "-2", "-3", "-4"]
+    assert NEWS_OF_ONE == 5
+
+
+async def test_states_are_the_words_of_the_rows():
+    values, _ = await read(made(GRID), {"name": "A", "state": "operational"}, {"name": "B", "state": None})
+    assert [(one.name, one.state) for one in values.states] == [("A", "operational"), ("B", "unknown")]
+
+
+async def test_filling_gives_up_in_time_and_says_how_many_cards_are_empty():
+    registry = Registry([made()])
+    async with engine(registry) as e:
+        live = LiveValues(registry, e.answers)
+        assert await live.fill(within_s=0) == 1

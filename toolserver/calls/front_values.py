@@ -1,0 +1,203 @@
+"""Reads what the home page shows beside its cards: the strip of markets, places on the map, news and states.
+
+Everything is taken from kept answers and kept bodies of sources: a reader never causes an upstream request.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from typing import Any
+
+from toolserver.calls.live_values import LiveValues
+from toolserver.calls.response import decode
+from toolserver.core.models import DataPoint
+from toolserver.registry.display import DayLine, Mark, Picture, fill_places, read_path
+from toolserver.registry.registry import Operation
+from toolserver.upstream.cache import SourceCache
+
+DAY = timedelta(hours=25)  # the oldest point of a line that is called the past day
+PLACES = 60  # of one tool on the map: the greatest, or the first where there is no figure
+NEWS, NEWS_OF_ONE = 14, 5  # rows of the list, and those of one tool
+
+
+@dataclass(frozen=True, slots=True)
+class FrontPlace:
+    """A row of an answer with a place. `share` is its figure from 0, the least of the answer, to 1; None: no figure."""
+
+    tool: str
+    kind: str
+    mark: Mark
+    label: str
+    lat: float
+    lon: float
+    value: float | None
+    unit: str
+    share: float | None
+    at: datetime | None
+
+
+@dataclass(frozen=True, slots=True)
+class FrontQuote:
+    """A figure of the strip of markets. `value` is None while there is none; `line` is its past day, oldest first."""
+
+    tool: str
+    label: str
+    value: float | None
+    unit: str
+    change_percent: float | None
+    stale: bool
+    updated_at: datetime | None
+    line: Sequence[float] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class FrontState:
+    """The state of a service, in a word of the service's page of status."""
+
+    tool: str
+    name: str
+    state: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrontValues:
+    """What the home page shows at one moment. `cards` are those of `/live.json`, with `line`, the past day of each.
+
+    `news` are places with a time: first the next to come, then those that were, newest first.
+    """
+
+    now: datetime
+    cards: Sequence[dict[str, Any]] = ()
+    quotes: Sequence[FrontQuote] = ()
+    places: Sequence[FrontPlace] = ()
+    news: Sequence[FrontPlace] = ()
+    states: Sequence[FrontState] = field(default=())
+
+
+class FrontReader:
+    """Reads the values of one service."""
+
+    def __init__(self, live: LiveValues, cache: SourceCache) -> None:
+        self._live, self._cache = live, cache
+
+    async def read(self) -> FrontValues:
+        """Return all values, and record that someone is viewing the page."""
+        read = self._live.read()
+        now = self._live.now()
+        cards = {card["tool"]: card for card in read["values"]}
+        quotes: list[FrontQuote] = []
+        places: list[FrontPlace] = []
+        states: list[FrontState] = []
+        for operation in self._live.shown:
+            card, payload = cards[operation.name], self._payload(operation)
+            headline = operation.headline
+            assert headline is not None
+            seen = [value for _, value in card["series"]]
+            card["line"] = await self._day(headline.days, now) or seen
+            for quote in headline.quotes:
+                label = "".join(str(part) for part in fill_places(quote.label, payload) if part is not None)
+                quotes.append(
+                    FrontQuote(
+                        tool=operation.name,
+                        label=label or operation.title,
+                        value=_figure(read_path(payload, quote.value)),
+                        unit=quote.unit,
+                        change_percent=_figure(read_path(payload, quote.change)) if quote.change else None,
+                        stale=bool(card["stale"]),
+                        updated_at=_time(card["updated_at"]),
+                        line=await self._day(quote.days, now) or (seen if quote.value == headline.value else []),
+                    )
+                )
+            places += _read_places(operation, payload)
+            states += _read_states(operation, payload)
+        return FrontValues(now, list(cards.values()), quotes, places, _choose_news(places, now), states)
+
+    def _payload(self, operation: Operation) -> Any:
+        """Return what the newest kept answer says, read once for each answer, or None."""
+        rendered = self._live.kept(operation)
+        if rendered is None:
+            return None
+        if "front" not in rendered.memo:
+            body = decode(rendered.payload)
+            rendered.memo["front"] = body.get("data") if operation.enveloped else body
+        return rendered.memo["front"]
+
+    async def _day(self, days: Sequence[DayLine], now: datetime) -> list[float]:
+        """Return the past day of a value from the first source that keeps one, oldest first."""
+        for day in days:
+            kept = await self._cache.kept(day.source, day.query)
+            points: Sequence[DataPoint] = day.read(kept.value) if kept is not None else ()
+            line = [point.value for point in points if now - point.at <= DAY]
+            if len(line) > 1:
+                return line
+        return []
+
+
+def _read_places(operation: Operation, payload: Any) -> list[FrontPlace]:
+    """Return the rows of a tool's maps that have a place, the greatest first, at most `PLACES` of them."""
+    places: list[FrontPlace] = []
+    for picture in operation.pictures:
+        if picture.kind != "map" or picture.arguments:
+            continue
+        rows = [row for row in _rows(payload, picture) if _figure(row.get(picture.lat)) is not None]
+        figures = [_figure(read_path(row, picture.values[0])) if picture.values else None for row in rows]
+        known = [figure for figure in figures if figure is not None]
+        least, most = min(known, default=0.0), max(known, default=0.0)
+        for row, figure in zip(rows, figures, strict=True):
+            lat, lon = _figure(row.get(picture.lat)), _figure(row.get(picture.lon))
+            if lat is None or lon is None:
+                continue
+            places.append(
+                FrontPlace(
+                    tool=operation.name,
+                    kind=picture.legend or picture.title,
+                    mark=picture.mark,
+                    label=str(read_path(row, picture.label) or picture.title),
+                    lat=lat,
+                    lon=lon,
+                    value=figure,
+                    unit=picture.unit,
+                    share=None if figure is None or most == least else (figure - least) / (most - least),
+                    at=_time(read_path(row, picture.time)) if picture.time else None,
+                )
+            )
+    places.sort(key=lambda place: -(place.share or 0.0))
+    return places[:PLACES]
+
+
+def _read_states(operation: Operation, payload: Any) -> Iterator[FrontState]:
+    for picture in operation.pictures:
+        if picture.kind == "grid" and picture.values and not picture.arguments:
+            for row in _rows(payload, picture):
+                name, state = read_path(row, picture.label), read_path(row, picture.values[0])
+                yield FrontState(operation.name, str(name), str(state or "unknown"))
+
+
+def _choose_news(places: Sequence[FrontPlace], now: datetime) -> list[FrontPlace]:
+    """Return the next event to come and then the newest that were, not all of one tool."""
+    timed = [(place.at, place) for place in places if place.at is not None]
+    coming = sorted(((at, place) for at, place in timed if at > now), key=lambda one: one[0])[:1]
+    past = sorted(((at, place) for at, place in timed if at <= now), key=lambda one: one[0], reverse=True)
+    chosen: list[FrontPlace] = []
+    counts: dict[str, int] = {}
+    for _, place in past:
+        counts[place.tool] = counts.get(place.tool, 0) + 1
+        if counts[place.tool] <= NEWS_OF_ONE:
+            chosen.append(place)
+    return [*(place for _, place in coming), *chosen][:NEWS]
+
+
+def _rows(payload: Any, picture: Picture) -> list[dict[str, Any]]:
+    rows = read_path(payload, picture.rows)
+    return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _figure(value: Any) -> float | None:
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _time(value: Any) -> datetime | None:
+    """Return a time that an answer has as text. A date without a time of day is none."""
+    if not isinstance(value, str) or "T" not in value:
+        return None
+    return datetime.fromisoformat(value)
