@@ -90,14 +90,17 @@ def see_a_failure_and_its_end(page: Page) -> None:
     expect(page.locator("#trouble")).to_be_empty()
 
 
-def test_a_hidden_page_asks_for_nothing(page: Page) -> None:
-    requested: list[str] = []
-    page.on("request", lambda request: requested.append(request.url))
-    page.evaluate("Object.defineProperty(document, 'visibilityState', {get: () => 'hidden', configurable: true})")
-    refresh(page)
+def test_a_page_asks_again_while_it_is_visible_and_never_while_it_is_hidden(page: Page) -> None:
     page.clock.install()
+    page.reload()
+    requested: list[str] = []
+    page.on("request", lambda request: requested.append(request.url) if "front.html" in request.url else None)
+    page.evaluate("Object.defineProperty(document, 'visibilityState', {get: () => window.seen, configurable: true})")
     page.clock.run_for(60_000)
     assert requested == []
+    page.evaluate("window.seen = 'visible'")
+    with page.expect_response("**/front.html"):
+        page.clock.run_for(11_000)
 
 
 def test_a_visitor_hides_and_moves_tiles_by_keyboard_and_the_browser_remembers(page: Page) -> None:
