@@ -5,6 +5,7 @@
 - Tools: `tool` makes an async function a tool of a `Tier`; the function gets a `ToolContext`. A premium tool names its
   nearest free tool with the tag `FREE_SIBLING`.
 - Pages: a `CardValue` is the value of an answer that its card shows; a `Picture` says how its page draws the answer.
+  A `MarketQuote` is a figure for the home page's strip of markets, a `DayLine` where the past day of a value is kept.
 - Meanings: a `Meaning` says who defines a word or class of an answer, with rows that a test judges.
 - Answers: models derive from `Payload` (or `TopLevel`, `Sparse`); times are `Timestamp`, written by `iso`.
 - Fallbacks: `via` makes a `Fallback` (one way to get a value) from a source. Your own fallback gets a

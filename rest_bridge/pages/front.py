@@ -176,18 +176,21 @@ def sparkline(values: Sequence[float | None], words: str) -> Markup:
     ).format(kind, label, len(known), path, path)
 
 
-def shape(mark: str, x: float, y: float, size: float) -> Markup:
+def shape(mark: str, x: float, y: float, size: float, attributes: Markup | str = "", title: str = "") -> Markup:
     """Return the outline of a mark, with its middle at a point and `size` as its half width."""
+    inside = Markup("<title>{}</title>").format(title) if title else ""
     if mark == "circle":
-        return Markup('<circle cx="{:g}" cy="{:g}" r="{:g}"/>').format(x, y, round(size, 2))
+        return Markup('<circle{} cx="{:g}" cy="{:g}" r="{:g}">{}</circle>').format(
+            attributes, x, y, round(size, 2), inside
+        )
     paths: Mapping[str, str] = {
         "triangle": "M0-1.1 1 .8H-1z",
         "peak": "M-.35-.9H.35L1.1 .9H-1.1z",
         "diamond": "M0-1.2 1.2 0 0 1.2-1.2 0z",
         "square": "M-.9-.9H.9V.9H-.9z",
     }
-    return Markup('<path transform="translate({:g} {:g}) scale({:g})" d="{}"/>').format(
-        x, y, round(size, 2), paths[mark]
+    return Markup('<path{} transform="translate({:g} {:g}) scale({:g})" d="{}">{}</path>').format(
+        attributes, x, y, round(size, 2), paths[mark], inside
     )
 
 
@@ -200,10 +203,8 @@ def draw_mark(place: FrontPlace, now: datetime | None = None) -> Markup:
     value = "" if place.value is None else f"{place.unit} {place.value:g}" if place.unit == "M" else ""
     value = value or ("" if place.value is None else f"{place.value:,g} {place.unit}")
     title = " · ".join(filter(None, (place.kind, value, place.label, iso(place.at) if place.at is not None else "")))
-    drawn = shape(place.mark, round(place.lon, 1), round(-place.lat, 1), size)
-    return Markup('<g class="m {} {}" data-kind="{}"><title>{}</title>{}</g>').format(
-        place.mark, age, place.kind, title, drawn
-    )
+    attributes = Markup(' class="m {} {}" data-kind="{}"').format(place.mark, age, place.kind)
+    return shape(place.mark, round(place.lon, 1), round(-place.lat, 1), size, attributes, title)
 
 
 def judge(state: FrontState) -> str:

@@ -2,14 +2,14 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from tests.calls.parts import START, engine, number_source
 from toolserver.calls.front_values import NEWS_OF_ONE, PLACES, FrontReader, FrontValues
 from toolserver.calls.live_values import LiveValues
 from toolserver.context.context import ToolContext
-from toolserver.core.models import DataPoint, TopLevel
+from toolserver.core.models import TopLevel
 from toolserver.registry.display import CardValue, DayLine, MarketQuote, Picture
 from toolserver.registry.registry import Operation, Registry, operation_of, tool
 
@@ -34,8 +34,8 @@ def at(minutes: float) -> str:
     return (START + timedelta(minutes=minutes)).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-def hours(number: Any) -> Sequence[DataPoint]:
-    return [DataPoint(START - timedelta(hours=back), number.value + back) for back in (30, 24, 2, 1)]
+def hours(number: Any) -> Sequence[tuple[datetime, float]]:
+    return [(START - timedelta(hours=back), number.value + back) for back in (30, 24, 2, 1)]
 
 
 DAYS = (DayLine(number_source("Test.never_read"), None, hours), DayLine(HOURS, None, hours))

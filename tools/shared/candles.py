@@ -8,7 +8,6 @@ from tools.parsing.candles import Candle
 from tools.shared import oracle
 from tools.sources import binance, coinbase, kraken
 from toolserver import DayLine, Fallback, FallbackReader, Source, SourceEmpty
-from toolserver.core.models import DataPoint
 
 Q = TypeVar("Q")
 
@@ -37,9 +36,9 @@ def btc_days(count: int) -> tuple[Fallback[tuple[Candle, ...]], ...]:
     )
 
 
-def closes(candles: Sequence[Candle]) -> tuple[DataPoint, ...]:
+def closes(candles: Sequence[Candle]) -> tuple[tuple[datetime, float], ...]:
     """Return the closing prices of the newest 24 candles of an hour, oldest first; the last hour may still be open."""
-    return tuple(DataPoint(candle.start + HOUR, candle.close) for candle in sorted(candles)[-24:])
+    return tuple((candle.start + HOUR, candle.close) for candle in sorted(candles)[-24:])
 
 
 BTC_DAY = (

@@ -10,13 +10,12 @@ from typing import Any
 
 from toolserver.calls.live_values import LiveValues
 from toolserver.calls.response import decode
-from toolserver.core.models import DataPoint
 from toolserver.registry.display import DayLine, Mark, Picture, fill_places, read_path
 from toolserver.registry.registry import Operation
 from toolserver.upstream.cache import SourceCache
 
 DAY = timedelta(hours=25)  # the oldest point of a line that is called the past day
-PLACES = 60  # of one tool on the map: the greatest, or the first where there is no figure
+PLACES = 50  # of one tool on the map: the greatest, or the first where there is no figure
 NEWS, NEWS_OF_ONE = 14, 5  # rows of the list, and those of one tool
 
 
@@ -126,8 +125,8 @@ class FrontReader:
         """Return the past day of a value from the first source that keeps one, oldest first."""
         for day in days:
             kept = await self._cache.kept(day.source, day.query)
-            points: Sequence[DataPoint] = day.read(kept.value) if kept is not None else ()
-            line = [point.value for point in points if now - point.at <= DAY]
+            points = day.read(kept.value) if kept is not None else ()
+            line = [value for at, value in points if now - at <= DAY]
             if len(line) > 1:
                 return line
         return []

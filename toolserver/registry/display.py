@@ -8,9 +8,9 @@ object.
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime
 from typing import Any, Literal
 
-from toolserver.core.models import DataPoint
 from toolserver.upstream.source import Source
 
 PictureKind = Literal["series", "map", "matrix", "bars", "grid"]
@@ -21,14 +21,15 @@ _PLACE = re.compile(r"\{([^}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class DayLine:
-    """Where the past day of a value is kept: what a source answered to a query, which `read` turns into points.
+    """Where the past day of a value is kept: what a source answered to a query, which `read` turns into points: times
+    with a zone and figures, oldest first.
 
     Pages draw what is kept and never query the source.
     """
 
     source: Source[Any, Any]
     query: Any
-    read: Callable[[Any], Sequence[DataPoint]]
+    read: Callable[[Any], Sequence[tuple[datetime, float]]]
 
 
 @dataclass(frozen=True, slots=True)

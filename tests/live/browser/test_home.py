@@ -57,7 +57,7 @@ def test_ages_count_and_numbers_are_written_for_the_reader(page: Page) -> None:
 
 
 def test_a_card_follows_what_the_service_says_and_text_stays_text(page: Page, filled: Program) -> None:
-    part = httpx.get(f"{filled.url}/front.html").text
+    part = httpx.get(f"{filled.url}/front.html", timeout=60).text
     inner = re.search(r'id="card-btc_price".*?</li>', part, re.DOTALL)
     assert inner is not None
 
@@ -175,4 +175,4 @@ def test_nothing_moves_while_the_page_opens_and_it_is_light(browser: Browser, fi
 def test_claims_lead_to_their_proof(page: Page, filled: Program) -> None:
     links = [str(link.get_attribute("href")) for link in page.locator(".claims a").all()]
     assert len(links) == 5
-    assert {link: httpx.get(filled.url + link).status_code for link in links} == dict.fromkeys(links, 200)
+    assert {link: httpx.get(filled.url + link, timeout=60).status_code for link in links} == dict.fromkeys(links, 200)
