@@ -6,6 +6,7 @@ of the newest fragment. Ages stand in it as times, so that the fragment is the s
 
 import functools
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
@@ -52,7 +53,7 @@ def draw_front(registry: Registry, facts: SiteFacts, values: FrontValues | None)
         values=values,
         kinds=kinds,
         waiting=sum(cards.get(one.name, {}).get("value") is None for one in shown),
-        amiss=[one for one in values.states if judge(one) != "good"] if values is not None else [],
+        judged=Counter(judge(state) for state in values.states) if values is not None else Counter[str](),
         judge=judge,
         figure=figure,
         moment=moment,
@@ -208,5 +209,7 @@ def draw_mark(place: FrontPlace, now: datetime | None = None) -> Markup:
 
 
 def judge(state: FrontState) -> str:
-    """Return `good`, `bad` or `warn` for the word that a service's page of status uses."""
+    """Return `good`, `bad` or `warn` for the word of a page of status, `unknown` if the page did not answer."""
+    if state.state == "unknown":
+        return "unknown"
     return "good" if state.state in GOOD else "bad" if state.state in BAD else "warn"

@@ -135,9 +135,10 @@ def test_what_comes_from_elsewhere_is_text():
 
 
 def test_services_in_trouble_are_counted_and_named_in_words():
-    names = ("operational", "degraded", "major_outage")
+    names = ("operational", "degraded", "major_outage", "unknown")
     text = Page(drawn(states=[FrontState("service_status", name, name) for name in names]).encode()).text
-    assert "2 of 3 report trouble" in text
+    assert "Trouble at 2 of 3, by their own status pages; 1 did not answer" in text
+    assert "○ unknown unknown" in " ".join(text.split())
     assert "▲ degraded degraded" in " ".join(text.split())
     assert "■ major_outage major outage" in " ".join(text.split())
 
