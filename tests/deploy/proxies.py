@@ -100,7 +100,7 @@ def write_nginx(folder: Path, port: int, behind: str, *, is_careless: bool) -> l
     logs = f"daemon off; pid {folder}/pid; error_log {folder}/error.log;"
     text = f"{logs}\nevents {{ worker_connections {NGINX_CONNECTIONS}; }}\nhttp {{\n"
     (folder / "nginx.conf").write_text(f"{text}    access_log off;\n{folders}{server}}}\n")
-    return [_path("nginx"), "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
+    return [find_program("nginx"), "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
 
 
 def write_caddy(folder: Path, port: int, behind: str, *, is_careless: bool) -> list[str]:
@@ -122,17 +122,17 @@ def caddy_command(folder: Path, text: str, changes: dict[str, str]) -> list[str]
         assert old in text, f"the file has no {old!r}"
         text = text.replace(old, new)
     (folder / "Caddyfile").write_text(text)
-    return [_path("caddy"), "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
+    return [find_program("caddy"), "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
 
 
 def _caddy_version() -> tuple[int, ...]:
-    said = subprocess.run([_path("caddy"), "version"], capture_output=True, text=True, check=True).stdout
+    said = subprocess.run([find_program("caddy"), "version"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"(\d+)\.(\d+)", said)
     assert found, said
     return int(found[1]), int(found[2])
 
 
-def _path(name: str) -> str:
+def find_program(name: str) -> str:
     path = find_proxy(name)
     assert path is not None, f"{name} is not installed"
     return path
