@@ -88,7 +88,7 @@ async def spell_the_path_otherwise(shop: PaidShop, tool: Operation) -> None:
         for token in (RICH, None):
             await shop.get(form.format(tool.path), token=token)
     _, _, sold = (await shop.get(tool.path)).body.partition(b',"generated_at":"')
-    bought = sold[len("2027-01-18T08:20:34Z") :][:200]  # a time alone may be that of a free answer from the same sources
+    bought = sold[len("2027-01-18T08:20:34Z") :][:200]  # a time alone may be that of a free answer
     assert len(bought) == 200
     short = tool.path.removeprefix("/api/pro/")
     await shop.get(f"/api/{short}", token=None)

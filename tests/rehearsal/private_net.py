@@ -26,6 +26,7 @@ from toolserver.money.purchases.demo import HOSTS, XPUB
 from toolserver.registry.registry import Tier
 from toolserver.settings import ProbeSettings
 from toolserver.world.model import ROUTES
+from toolserver.world.providers import load_providers
 
 ABOUT_ITSELF = {"find_tools", "health", "payment_no_charge_stats", "receipt_verify"}  # free tools without a source
 MOMENT = "since"  # an argument that is a time, whose example is long past
@@ -35,6 +36,7 @@ ROUNDS = 2
 
 def seen_in(folder: Path) -> dict[str, Any]:
     """Serve and call in this network, and return the answers of each round and the protocols spoken by host."""
+    load_providers()
     hosts = sorted({route.host for route in ROUTES.all} | {*HOSTS, *ProbeSettings().targets.values()})
     lead_here(hosts, folder)
     with started("world", folder=folder) as world:
@@ -51,8 +53,10 @@ def seen_in(folder: Path) -> dict[str, Any]:
             with started("serve", folder=folder, forked=False, **settings) as service:
                 token = buy(service, world)
                 rounds = [call_all(service, token) for _ in range(ROUNDS)]
+                headers = {"Authorization": f"Bearer {token}"}
+                balance = httpx.get(service.ready["base_url"] + "/api/payment/balance", headers=headers).json()
         unmatched = httpx.get(f"{world.ready['world_url']}/_sim/unmatched").json()
-    return {"rounds": rounds, "spoken": spoken_in(folder / "access.log"), "unmatched": unmatched}
+    return {"rounds": rounds, "balance": balance, "spoken": spoken_in(folder / "access.log"), "unmatched": unmatched}
 
 
 def lead_here(hosts: list[str], folder: Path) -> None:
@@ -120,7 +124,7 @@ def buy(service: Program, world: Program) -> str:
 
 
 def call_all(service: Program, token: str) -> dict[str, Any]:
-    """Call each tool that reads sources as its own example says. Return status, warnings and charge by tool."""
+    """Call each tool that reads sources as its own example says. Return price, status and warnings by tool."""
     found: dict[str, Any] = {}
     with httpx.Client(base_url=service.ready["base_url"], timeout=LONGEST_S) as http:
         for operation in all_tools().listed:
@@ -128,16 +132,14 @@ def call_all(service: Program, token: str) -> dict[str, Any]:
                 continue
             arguments = {name: value for name, value in example_call(operation)["arguments"].items() if name != MOMENT}
             headers = {"Authorization": f"Bearer {token}"} if operation.tier is Tier.PREMIUM else {}
-            began = time.monotonic()
             answer = http.get(operation.path, params=arguments, headers=headers)
             body = answer.json()
             found[operation.name] = {
                 "tier": operation.tier.value,
+                "credits": operation.credits,
                 "status": answer.status_code,
                 "stale": body.get("stale"),
                 "warnings": body.get("warning") or body.get("warnings") or [],
-                "meta": body.get("_meta"),
-                "seconds": round(time.monotonic() - began, 3),
             }
     return found
 
