@@ -95,11 +95,16 @@ def write_nginx(folder: Path, port: int, behind: str, *, is_careless: bool) -> l
     ):
         assert old in server
         server = server.replace(old, new)
+    return nginx_command(folder, f"access_log off;\n{server}")
+
+
+def nginx_command(folder: Path, http: str) -> list[str]:
+    """Return the words that start nginx with this text for HTTP. What it reads and writes is in the folder."""
     kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     folders = "".join(f"    {kind}_temp_path {folder}/{kind};\n" for kind in kinds)
-    logs = f"daemon off; pid {folder}/pid; error_log {folder}/error.log;"
-    text = f"{logs}\nevents {{ worker_connections {NGINX_CONNECTIONS}; }}\nhttp {{\n"
-    (folder / "nginx.conf").write_text(f"{text}    access_log off;\n{folders}{server}}}\n")
+    own = f"daemon off; pid {folder}/pid; error_log {folder}/error.log;"
+    text = f"{own}\nevents {{ worker_connections {NGINX_CONNECTIONS}; }}\nhttp {{\n{folders}    {http}}}\n"
+    (folder / "nginx.conf").write_text(text)
     return [find_program("nginx"), "-p", str(folder), "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
 
 

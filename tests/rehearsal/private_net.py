@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import trustme
 
-from tests.deploy.proxies import find_program, running
+from tests.deploy.proxies import find_program, nginx_command, running
 from tests.live.processes import Program, started
 from tests.served import all_tools
 from toolserver.calls.arguments import example_call
@@ -83,27 +83,14 @@ def fronted(world: Program, hosts: list[str], folder: Path) -> Iterator[None]:
     certificate.private_key_pem.write_to_path(folder / "key.pem")
     certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
     behind = world.ready["world_url"]
-    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
-    (folder / "nginx.conf").write_text(
-        f"daemon off; pid {folder}/pid; error_log {folder}/error.log; worker_processes 1;\n"
-        "events { worker_connections 512; }\n"
-        "http {\n"
-        + "".join(f"{kind}_temp_path {folder}/{kind};\n" for kind in kinds)
-        + f"log_format spoken '$host $server_protocol'; access_log {folder}/access.log spoken;\n"
+    words = nginx_command(
+        folder,
+        f"log_format spoken '$host $server_protocol'; access_log {folder}/access.log spoken;\n"
         "server { listen 443 ssl http2 default_server; client_max_body_size 8m;\n"
         f"ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;\n"
         f"location / {{ proxy_pass {behind}/u/$host$request_uri; proxy_http_version 1.1;\n"
-        f"proxy_set_header Host {behind.removeprefix('http://')}; }} }} }}\n"
+        f"proxy_set_header Host {behind.removeprefix('http://')}; }} }}\n",
     )
-    words = [
-        find_program("nginx"),
-        "-p",
-        str(folder),
-        "-c",
-        str(folder / "nginx.conf"),
-        "-e",
-        str(folder / "error.log"),
-    ]
     with running(words, folder, 443):
         yield
 

@@ -15,18 +15,15 @@ from typing import Any
 
 import anyio
 
-from tests.calls.parts import RICH, Engine, engine, funded_money
+from tests.calls.parts import RICH, Engine
 from tests.served import all_tools
 from tests.tools.faulty.skipping import LoopClock, SkippingLoop
-from tests.tools.faulty.upstreams import VIA
 from tests.tools.paces import list_sent
 from tests.tools.premium.simulated_time import Timed
 from tests.truth.stage import T1, edits_of, simulated_time
-from tests.truth.weeks import ASKED, DAY_S, EVERY_S, ROUND_S, ROUNDS
+from tests.truth.weeks import ASKED, DAY_S, EVERY_S, ROUND_S, ROUNDS, served_for_days
 from toolserver.errors import UpstreamUnavailable
 from toolserver.registry.registry import Operation, Tier
-from toolserver.serving.background_tasks import follow_asked, keep_warm, prepare_expected
-from toolserver.settings import UpstreamSettings
 from toolserver.upstream.host_lane import RequestWithheld
 
 TRAFFIC = ("normal", "busy")
@@ -76,13 +73,7 @@ async def live_paced(traffic: str, days: float) -> Paced:
     upstreams.state.edits = edits_of("normal")
     found, registry = Paced(traffic, days), all_tools()
     asked = [each for each in registry if each.sources and each.tier in MOST_S]
-    money = funded_money(clock)
-    money.ledger.fund(RICH, 100_000_000)  # type: ignore[attr-defined]
-    via = UpstreamSettings(via=VIA)
-    async with engine(registry, internet=upstreams, clock=clock, money=money, upstream=via) as e:
-        e.tasks.start_soon(keep_warm, registry, e.cache)
-        e.tasks.start_soon(follow_asked, registry, e.pipeline, clock)
-        e.tasks.start_soon(prepare_expected, e.answers)
+    async with served_for_days(registry, upstreams, clock) as e:
         while clock.passed_s < days * DAY_S:
             began = clock.passed_s
             if traffic == "busy":

@@ -7,6 +7,8 @@ import json
 import logging
 import time
 from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
@@ -14,11 +16,12 @@ from typing import Any
 import anyio
 
 from tests.calls.parts import RICH, Engine, engine, funded_money
+from tests.internet import Internet
 from tests.served import all_tools
 from tests.tools.faulty.skipping import LoopClock, SkippingLoop
 from tests.tools.faulty.upstreams import VIA, Pages, Upstreams
 from tests.truth.stage import T1, edits_of, simulated_time
-from toolserver.registry.registry import Operation
+from toolserver.registry.registry import Operation, Registry
 from toolserver.serving.background_tasks import follow_asked, keep_warm, prepare_expected
 from toolserver.settings import UpstreamSettings
 
@@ -51,6 +54,19 @@ class Week:
         )
 
 
+@asynccontextmanager
+async def served_for_days(registry: Registry, internet: Internet, clock: LoopClock) -> AsyncIterator[Engine]:
+    """An engine with what a service does in the background, and a caller who can pay for it all."""
+    money = funded_money(clock)
+    money.ledger.fund(RICH, 100_000_000)  # type: ignore[attr-defined]
+    via = UpstreamSettings(via=VIA)
+    async with engine(registry, internet=internet, clock=clock, money=money, upstream=via) as e:
+        e.tasks.start_soon(keep_warm, registry, e.cache)
+        e.tasks.start_soon(follow_asked, registry, e.pipeline, clock)
+        e.tasks.start_soon(prepare_expected, e.answers)
+        yield e
+
+
 async def live_week(scenario: str, days: float) -> Week:
     """Once in 25 hours, so at every hour of the day, ask for every tool in some rounds, a quarter of an hour apart.
 
@@ -63,13 +79,7 @@ async def live_week(scenario: str, days: float) -> Week:
     upstreams.state.edits = edits_of(scenario)
     week, registry = Week(scenario, days), all_tools()
     asked = [each for each in registry if each.sources and each.tier in ("free", "premium")]
-    money = funded_money(clock)
-    money.ledger.fund(RICH, 10_000_000)  # type: ignore[attr-defined]
-    via = UpstreamSettings(via=VIA)
-    async with engine(registry, internet=upstreams, clock=clock, money=money, upstream=via) as e:
-        e.tasks.start_soon(keep_warm, registry, e.cache)
-        e.tasks.start_soon(follow_asked, registry, e.pipeline, clock)
-        e.tasks.start_soon(prepare_expected, e.answers)
+    async with served_for_days(registry, upstreams, clock) as e:
         while clock.passed_s < days * DAY_S:
             began = clock.passed_s
             for number in range(ROUNDS):

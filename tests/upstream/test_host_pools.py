@@ -7,7 +7,6 @@ import httpx
 from tests.calls.parts import START
 from tests.upstream.test_fetcher import URL, Get, Rig, source_of
 from toolserver.clock import ManualClock
-from toolserver.core.exchange import ThroughHttpx
 from toolserver.core.outbound import NO_PROXIES
 from toolserver.upstream import host_pools
 from toolserver.upstream.fetcher import Fetcher
@@ -18,9 +17,7 @@ from toolserver.upstream.http_sender import HttpSender
 async def test_pools_are_made_with_the_first_request_and_each_host_has_its_own(monkeypatch):
     made, threads = [], []
     transport = httpx.MockTransport(lambda sent: httpx.Response(200, json={"value": 1}))
-    monkeypatch.setattr(
-        host_pools, "make_outlet", lambda url, *more, **named: made.append(url) or ThroughHttpx(transport)
-    )
+    monkeypatch.setattr(host_pools, "make_transport", lambda url, *more, **named: made.append(url) or transport)
     monkeypatch.setattr(host_pools, "make_tls_context", lambda: threads.append(threading.current_thread()))
     rig = Rig()
     sender = HttpSender(clock=ManualClock(START), keys={}, user_agent="t")
@@ -42,13 +39,13 @@ async def test_a_pool_that_is_not_used_any_more_is_closed_with_a_later_request(m
 
     pools = [Pool() for _ in range(3)]
     waiting = iter(pools)
-    monkeypatch.setattr(host_pools, "make_outlet", lambda *more, **named: next(waiting))
+    monkeypatch.setattr(host_pools, "make_transport", lambda *more, **named: next(waiting))
     monkeypatch.setattr(host_pools.time, "monotonic", lambda: now[0])
     opened = HostPools(NO_PROXIES, via="http://127.0.0.1:1")
 
     async def use(host):
-        async with opened.use(httpx.URL(f"https://{host}/")) as pool:
-            return pool
+        async with opened.use(httpx.URL(f"https://{host}/")) as outlet:
+            return outlet.transport
 
     async with opened.use(httpx.URL("https://busy.example/")):
         assert await use("idle.example") is pools[1]
@@ -62,7 +59,7 @@ async def test_a_pool_that_is_not_used_any_more_is_closed_with_a_later_request(m
 async def test_hosts_without_number_share_a_pool(monkeypatch):
     made = []
     monkeypatch.setattr(host_pools, "MOST_POOLS", 2)
-    monkeypatch.setattr(host_pools, "make_outlet", lambda url, *more, **named: made.append(url))
+    monkeypatch.setattr(host_pools, "make_transport", lambda url, *more, **named: made.append(url))
     opened = HostPools(NO_PROXIES, via="http://127.0.0.1:1")
     for number in range(5):
         async with opened.use(httpx.URL(f"https://{number}.example/")):

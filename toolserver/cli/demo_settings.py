@@ -8,7 +8,7 @@ from toolserver.money.purchases.demo import demo_payments
 from toolserver.settings import Settings, SourceSettings, WebhookSettings
 
 DEMO_CREDITS = 500
-FILL_S = 11.0  # the longest wait for first values; pacing alone takes ten. What is missing then comes later
+FILL_S = 11.0  # the longest wait for first values; what is missing then comes later
 
 
 def make_demo_settings(settings: Settings, world_url: str, *, spaced: bool = False) -> Settings:

@@ -249,22 +249,10 @@ def make_transport(
     return DirectPool(url, tls, most=connections, kept_s=kept_s, make_http2=make_http2, http2_hosts=http2_hosts)
 
 
-def make_outlet(
-    url: str,
-    proxies: Proxies,
-    tls: ssl.SSLContext,
-    *,
-    connections: int,
-    kept_s: float,
-    http2: bool = False,
-    http2_hosts: set[str] | None = None,
-) -> Outlet:
-    """Return the same pool as `make_transport`, for requests that need nothing else of httpx."""
+def as_outlet(transport: "httpx.AsyncBaseTransport") -> Outlet:
+    """Return what sends requests through a transport, without the other objects of httpx where it can."""
     from toolserver.core.direct_pool import DirectPool
 
-    transport = make_transport(
-        url, proxies, tls, connections=connections, kept_s=kept_s, http2=http2, http2_hosts=http2_hosts
-    )
     return transport if isinstance(transport, DirectPool) else ThroughHttpx(transport)
 
 

@@ -76,9 +76,8 @@ MIGRATIONS = (
     ),
 )
 WAITING = 2000  # maximum writes in the queue; beyond that, the oldest is dropped and counted
-GATHER_S = (
-    0.05  # each statement is a trip to the connection's thread, so that what arrives together is written together
-)
+# Each statement is a trip to the connection's thread, so what arrives within this time is written together.
+GATHER_S = 0.05
 SWEEP_S = 600.0
 MOST_BYTES = 256_000_000  # maximum file size; beyond that, the oldest answers are removed, a tenth at a time
 MEASURE_EVERY = 200  # writes

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
 from toolserver.core.exchange import Outlet, ThroughHttpx
-from toolserver.core.outbound import Proxies, make_outlet, make_tls_context
+from toolserver.core.outbound import Proxies, as_outlet, make_tls_context, make_transport
 
 if TYPE_CHECKING:
     import httpx
@@ -56,7 +56,7 @@ class HostPools:
         pool = self._pools.get(name)
         if pool is None:
             target = self._via or str(url)
-            outlet = make_outlet(
+            transport = make_transport(
                 target,
                 self._proxies,
                 self._tls,
@@ -65,7 +65,7 @@ class HostPools:
                 http2=self._via is None,
                 http2_hosts=self._http2_hosts,
             )
-            pool = self._pools[name] = _HostPool(outlet)
+            pool = self._pools[name] = _HostPool(as_outlet(transport))
         return pool
 
     async def _sweep(self, now: float) -> None:
