@@ -226,7 +226,7 @@ async def serve_metrics(
     facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.metrics.host))
     gate = RequestGate(metrics_app(metrics, pages), facts, is_replaced)
     connections = Connections(ConnectionLimits(), asyncio.get_running_loop().time)
-    await _serve(gate, sock, "hypercorn", connections, stop)
+    await _serve(gate, sock, settings.server, connections, stop)
 
 
 def loop_factory(settings: Settings) -> Any:
