@@ -66,16 +66,26 @@ async def test_a_plain_post_without_accept_and_handshake_calls_a_tool(service: S
     assert json.loads(result["content"][0]["text"]) == result["structuredContent"]
 
 
-async def test_the_sdk_is_prepared_before_a_message_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_sdk_is_prepared_once_with_the_first_message_and_not_before(monkeypatch: pytest.MonkeyPatch) -> None:
     prepared = anyio.Event()
+    times = 0
 
     async def prepare(sdk: Sdk) -> None:
+        nonlocal times
+        times += 1
         prepared.set()
 
     monkeypatch.setattr(Sdk, "prepare", prepare)
-    async with running():
+    async with running() as service, service.client() as http:
+        await http.get("/api/mcp")
+        await anyio.wait_all_tasks_blocked()
+        assert times == 0
+        await post(http, CALL)
         with anyio.fail_after(5):
             await prepared.wait()
+        await post(http, CALL)
+        await anyio.wait_all_tasks_blocked()
+        assert times == 1
 
 
 async def test_the_sdk_also_takes_a_post_without_accept(service: Service) -> None:

@@ -20,7 +20,6 @@ from typing import Any
 
 import anyio
 import click
-import httpx
 
 from catalog import python_types, tool_pages, typescript_types
 from toolserver.calls.response import AnswerOrigin, RenderedResponse
@@ -29,6 +28,7 @@ from toolserver.cli.load_settings import settings_from
 from toolserver.clock import ManualClock
 from toolserver.context.context import Surroundings
 from toolserver.context.service_info import ServiceInfo
+from toolserver.core.http_library import httpx
 from toolserver.core.metrics import Usage
 from toolserver.errors import NotFound
 from toolserver.registry.error_codes import PROBLEMS

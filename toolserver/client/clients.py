@@ -7,13 +7,13 @@ from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
-import httpx
 
 from toolserver import __version__
 from toolserver.client.answer import ToolAnswer
 from toolserver.client.steps import ClientSteps, HttpRequest, Steps
 from toolserver.client.tools import AsyncTools, Tools
 from toolserver.core.http import HttpAnswer, Unreachable
+from toolserver.core.http_library import httpx
 from toolserver.core.outbound import make_tls_context
 
 if TYPE_CHECKING:

@@ -12,11 +12,10 @@ from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from urllib.parse import quote, urlsplit
 
-import httpx
-
 from toolserver.client.answer import ToolAnswer, read_json, read_rejection
 from toolserver.core.caller import real_token
 from toolserver.core.http import HttpAnswer, Unreachable
+from toolserver.core.http_library import httpx
 from toolserver.core.public_address import is_local_host
 from toolserver.errors import CallRejected, ChainUnavailable, InternalError, NotFound, PaymentPending
 

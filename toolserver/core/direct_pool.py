@@ -17,10 +17,10 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from typing import Any
 
 import httptools
-import httpx
 from aiohappyeyeballs import start_connection
 
 from toolserver.core.exchange import ThroughHttpx, UnreadResponse
+from toolserver.core.http_library import httpx
 
 BUFFERED = 256 * 1024  # bytes of a body that wait for the reader, after which no more are received
 LONGEST_HEAD = 100 * 1024  # bytes, of a response's status and headers

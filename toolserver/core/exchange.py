@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
-    import httpx
+    from toolserver.core.http_library import httpx
 
 REDIRECTS = (301, 302, 303, 307, 308)
 
@@ -56,7 +56,7 @@ class ThroughHttpx:
 
     async def send(self, method: str, url: str, headers: Mapping[str, str], content: bytes) -> UnreadResponse:
         """Send a request and return the response. Raise httpx.TransportError."""
-        import httpx
+        from toolserver.core.http_library import httpx
 
         sent = httpx.Request(method, url, headers=headers, content=content or None)
         response = await self.transport.handle_async_request(sent)

@@ -20,7 +20,7 @@ from toolserver.core.outbound import NO_PROXIES, Proxies, make_client
 from toolserver.errors import ToolserverError
 
 if TYPE_CHECKING:
-    import httpx
+    from toolserver.core.http_library import httpx
 
     Transport = httpx.AsyncBaseTransport
 else:
@@ -190,7 +190,7 @@ class HttpClient:
         self, method: str, path: str, *, body: bytes | None = None, headers: Mapping[str, str], within_s: float
     ) -> HttpAnswer:
         """Send a request and return the whole response. Raise Unreachable."""
-        import httpx
+        from toolserver.core.http_library import httpx
 
         timeout = httpx.Timeout(within_s, connect=min(self._connect_s, within_s))
         try:
@@ -219,7 +219,7 @@ def iter_response(response: "httpx.Response") -> AsyncIterable[bytes]:
 
     They are decoded from the raw stream, because httpx would inflate each raw piece as a whole, without a size limit.
     """
-    import httpx
+    from toolserver.core.http_library import httpx
 
     if not isinstance(response.stream, httpx.AsyncByteStream):
         raise TypeError("not a response of an asynchronous client")

@@ -21,7 +21,7 @@ from toolserver.core.public_address import is_local_host
 from toolserver.errors import ToolserverError
 
 if TYPE_CHECKING:
-    import httpx
+    from toolserver.core.http_library import httpx
 
 DIRECT = "direct"  # the value of `upstream.proxy` with which the environment is ignored
 SETTING = "upstream.proxy"
@@ -197,7 +197,7 @@ def make_client(
 
     A `transport` replaces the network. At most `connections` are open at once, and an idle one is kept for `kept_s`.
     """
-    import httpx
+    from toolserver.core.http_library import httpx
 
     tls = make_tls_context() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     return httpx.AsyncClient(
@@ -226,9 +226,8 @@ def make_transport(
     clients can be exchanged here. At most `connections` are open at once, and an idle one is kept for `kept_s`. With
     `http2`, hosts may choose HTTP/2; `http2_hosts` remembers those that did.
     """
-    import httpx
-
     from toolserver.core.direct_pool import DirectPool
+    from toolserver.core.http_library import httpx
 
     proxy = proxies.find(url)
 

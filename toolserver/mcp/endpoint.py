@@ -7,6 +7,7 @@ describe only the transport: a demand for payment or a rate limit is a tool resu
 """
 
 import logging
+from functools import partial
 from typing import Any
 
 from anyio.abc import TaskGroup
@@ -115,7 +116,8 @@ class McpEndpoint:
         self._body_limit = settings.limits.body_bytes
         self.admission = RequestGuard(choices, facts.base_url, settings.mcp)
         self.sdk = Sdk(self._fast, tasks, body_limit=self._body_limit, extension=extension)
-        tasks.start_soon(self.sdk.prepare)
+        self._prepare_sdk = partial(tasks.start_soon, self.sdk.prepare)
+        self._has_admitted = False
         tools = {name: choices.count(name) for name in ("core", "all")}
         self._described = messages.description(facts.url("/api/mcp"), facts.url("/docs"), tools)
 
@@ -138,6 +140,9 @@ class McpEndpoint:
                 messages.check_repeated_headers(lines)
             can_pay = post.token is not None and post.token[:9] != VISITOR
             choice = self.admission.admit(scope, headers, has_token=can_pay)
+            if not self._has_admitted:
+                self._has_admitted = True
+                self._prepare_sdk()
             post.decode(strict=self._strict)
             result = await self.answer_at_once(post, choice)
             if result is None:

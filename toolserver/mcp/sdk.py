@@ -1,8 +1,8 @@
 """Import the MCP SDK in a thread, because the import takes half a second and 25 MB, and run its HTTP side.
 
-A server does so soon after its start, so that its memory does not grow when someone sends the
-first uncommon message, and no caller waits for the import. If a message needs the SDK
-earlier, it is imported at once.
+A server does so soon after the first MCP message of any kind, so that hardly any caller waits
+for the import, and a server that nobody asks over MCP does without it. If a message needs the
+SDK earlier, it is imported at once.
 """
 
 import importlib
@@ -22,7 +22,7 @@ from toolserver.mcp.fast_path import FastPath
 log = logging.getLogger(__name__)
 
 SERVER = "toolserver.mcp.sdk_server"
-PREPARED_AFTER_S = 10.0  # not during the start, which others wait for
+PREPARED_AFTER_S = 10.0  # not while the first messages are answered
 
 
 async def load_sdk() -> Any:

@@ -10,7 +10,7 @@ from toolserver.core.exchange import Outlet, ThroughHttpx
 from toolserver.core.outbound import Proxies, as_outlet, make_tls_context, make_transport
 
 if TYPE_CHECKING:
-    import httpx
+    from toolserver.core.http_library import httpx
 
 MOST_POOLS = 512  # hosts with a pool of their own; redirects can name any number of hosts
 MOST_TO_HOST, KEPT_S = 32, 20.0  # connections of one pool, and how long an idle one is kept

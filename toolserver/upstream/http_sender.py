@@ -51,7 +51,7 @@ from toolserver.upstream.source import (
 )
 
 if TYPE_CHECKING:
-    import httpx
+    from toolserver.core.http_library import httpx
 
 
 R = TypeVar("R")
@@ -287,7 +287,7 @@ class HttpSender:
                 exchange.status, exchange.body = raw.status, raw.body
                 return raw
         pools = self._pools or await self._open()
-        import httpx
+        from toolserver.core.http_library import httpx
 
         try:
             return await self._send_http(pools, source, request, validators if source.conditional else {}, place)
@@ -307,7 +307,7 @@ class HttpSender:
         validators: dict[str, str],
         place: BodyPlace,
     ) -> Raw:
-        import httpx
+        from toolserver.core.http_library import httpx
 
         url = httpx.URL(request.url, params={**request.params}) if request.params else httpx.URL(request.url)
         started = time.perf_counter()
@@ -473,7 +473,7 @@ def redirect_target(url: "httpx.URL", location: str, request: Request, keys: Key
 
 def is_same_origin(url: "httpx.URL", request: Request) -> bool:
     """Return True if a URL has the scheme, host and port of the original request, so that its headers may be sent."""
-    import httpx
+    from toolserver.core.http_library import httpx
 
     origin = httpx.URL(request.url)
     return (url.scheme, url.host, url.port) == (origin.scheme, origin.host, origin.port)

@@ -11,7 +11,7 @@ from anyio import TASK_STATUS_IGNORED
 from anyio.abc import TaskStatus
 
 if TYPE_CHECKING:
-    import httpx
+    from toolserver.core.http_library import httpx
 
 POLL_S = 0.5
 MOST_BYTES = 10_000  # limit of an answer; the raw bytes are read, so nothing is decompressed
@@ -53,7 +53,7 @@ async def follow(clock: FollowedClock, via: str, *, task_status: TaskStatus[None
 
     If the server at `via` is not a simulated world, this does nothing.
     """
-    import httpx
+    from toolserver.core.http_library import httpx
 
     async with httpx.AsyncClient(trust_env=False, verify=False, timeout=2) as client:  # nosec B501 # a simulation
         while await _followed(client, clock, f"{via.rstrip('/')}/_sim/clock"):
@@ -65,7 +65,7 @@ async def follow(clock: FollowedClock, via: str, *, task_status: TaskStatus[None
 
 async def _followed(client: "httpx.AsyncClient", clock: FollowedClock, url: str) -> bool:
     """Set the clock once. Return False if the other side has no such clock."""
-    import httpx
+    from toolserver.core.http_library import httpx
 
     try:
         clock.set(float(json.loads(await _read_short_body(client, url))["now"]))

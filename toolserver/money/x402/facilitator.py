@@ -9,10 +9,10 @@ import logging
 from typing import Any
 
 import anyio
-import httpx
 import msgspec
 
 from toolserver.core.http import BodyTooLarge, BodyUnreadable, read_response
+from toolserver.core.http_library import httpx
 from toolserver.core.outbound import NO_PROXIES, Proxies, make_client
 from toolserver.money.purchases.units import NETWORK
 from toolserver.money.x402 import wire
