@@ -1,6 +1,7 @@
 """Maps paths to documents. Every document is generated from the registry on first use."""
 
 from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -14,10 +15,13 @@ from toolserver.calls.live_values import LiveValues
 from toolserver.errors import NotFound
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
-from toolserver.registry.site_facts import LIVE, READYZ, Document, tool_path
+from toolserver.registry.site_facts import LEDGER_HEALTH, LIVE, LIVEZ, READYZ, Document, tool_path
 from toolserver.registry.site_pages import SitePage, pages
 
 TOOLS = "/t/"
+
+ReadHealth = Callable[[], Awaitable[tuple[Mapping[str, Any], bool]]]
+"""Returns a body, and whether it says that all is well (200, else 503)."""
 
 
 class DocumentsOnFirstUse:
@@ -60,23 +64,18 @@ def site_handlers(
     *,
     documents: Callable[[], Mapping[str, Document]],
     tool_definitions: Callable[[Mapping[str, str]], Document],
-    ready: Callable[[], Awaitable[Mapping[str, bool]]],
+    ready: ReadHealth,
+    sells: ReadHealth,
     live: LiveValues,
-    degraded: Callable[[], list[str]] = list,
 ) -> dict[str, Handler]:
     """Return handlers by path.
 
     `documents` writes every fixed document, by path, when the first of them is requested.
-    `tool_definitions` answers /api/llm-tools from its query parameters. `ready` checks the conditions for taking calls.
-    `degraded` names the parts that the service currently runs without.
+    `tool_definitions` answers /api/llm-tools from its query parameters. `ready` tells whether
+    free calls are answered, `sells` whether paid ones are.
     `live` reads kept answers, for the home page and the pages of tools.
     """
     written = DocumentsOnFirstUse(documents)
-
-    async def readiness() -> tuple[Document, int]:
-        checks = await ready()
-        is_ready = all(checks.values())
-        return as_json({"ready": is_ready, "checks": dict(checks), "degraded": degraded()}), 200 if is_ready else 503
 
     def document(path: str) -> Handler:
         return written.before(lazy(lambda: written[path]))
@@ -90,12 +89,26 @@ def site_handlers(
         **{path: document(path) for path in document_paths(registry)},
         **{page.path: either(page) for page in pages(registry) if page.markdown},
         "/api/llm-tools": by_query(tool_definitions),
-        READYZ: fresh(readiness),
+        READYZ: fresh(_answer_health(ready)),
+        LEDGER_HEALTH: fresh(_answer_health(sells)),
+        LIVEZ: fresh(_answer_health(_is_alive)),
         LIVE: brief(lambda: as_json(live.read())),
         "/docs/*": written.before(written.under),
         f"{TOOLS}*": brief_under(TOOLS, live.read_answer),
         f"{PREFIX}*": static_handler(),
     }
+
+
+def _answer_health(read: ReadHealth) -> Callable[[], Awaitable[tuple[Document, int]]]:
+    async def answer() -> tuple[Document, int]:
+        body, is_good = await read()
+        return as_json(body), 200 if is_good else 503
+
+    return answer
+
+
+async def _is_alive() -> tuple[Mapping[str, Any], bool]:
+    return {"live": True}, True
 
 
 def document_paths(registry: Registry) -> list[str]:

@@ -117,8 +117,11 @@ async def test_readiness_is_about_the_ledger_and_about_stopping(tmp_path):
     async with Service.build(Settings(data_dir=tmp_path / "data"), given) as service:
         good = {"running": True, "disk_space": True, "ledger_file": True, "ledger_write": True}
         assert await service.readiness.check() == good
+        assert await service.readiness.describe() == ({"ready": True, "checks": good, "degraded": []}, True)
+        assert await service.readiness.describe_ledger() == ({"ledger": True, "checks": good}, True)
         stopping.append(True)
         assert await service.readiness.check() == good | {"running": False}
+        assert not (await service.readiness.describe())[1]
 
 
 class Lifespan:

@@ -192,7 +192,7 @@ async def test_instances_that_share_a_redis_count_limits_together(redis_server):
             with pytest.raises(RateLimited):
                 await service.pipeline.limits.count("192.0.2.1", "endpoint 3")
         assert b"toolserver_redis_up 1.0" in one.metrics.text()
-        assert one.readiness.list_degraded() == []
+        assert (await one.readiness.describe())[0]["degraded"] == []
 
 
 async def test_a_share_is_one_of_as_many_as_there_are_instances(redis_server):

@@ -280,6 +280,7 @@ class Service:
                 is_stopping=parts.is_stopping,
                 memory=memory,
                 sells=lambda: money.followed is None or money.followed.health.is_up,
+                is_chain_lost=lambda: (servers := money.payments.count_servers()) is not None and servers.is_lost,
             )
             note_proxy = None if parts.in_memory else UntrustedProxyNote(settings.data_dir).note
             live = LiveValues(registry, answers)
@@ -620,8 +621,8 @@ def _page_handlers(service: Service) -> dict[str, Any]:
             registry,
             documents=lambda: write_site_documents(registry, facts),
             tool_definitions=tool_definitions,
-            ready=service.readiness.check,
-            degraded=service.readiness.list_degraded,
+            ready=service.readiness.describe,
+            sells=service.readiness.describe_ledger,
             live=service.live,
         )
         | front_handlers(registry, facts, service.front, service.clock, lambda: write_home(registry, facts))

@@ -7,7 +7,17 @@ from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.json_schema import Schema
 from toolserver.registry.placement import Place
 from toolserver.registry.registry import TOOLSETS, Registry
-from toolserver.registry.site_facts import HTML, JSON, LIVE, READYZ, STATUS_JSON, TOOL_FORMATS, TOOL_TIERS
+from toolserver.registry.site_facts import (
+    HTML,
+    JSON,
+    LEDGER_HEALTH,
+    LIVE,
+    LIVEZ,
+    READYZ,
+    STATUS_JSON,
+    TOOL_FORMATS,
+    TOOL_TIERS,
+)
 from toolserver.registry.site_pages import SitePage, pages
 
 
@@ -68,6 +78,12 @@ _SOURCE_STATUS: Schema = {
     },
     "required": ["name", "state", "circuit", "last", "asked_at", "good_at", "changed_at", "hour", "past_day", "day"],
 }
+_CHECKS: Schema = {
+    "type": "object",
+    "additionalProperties": {"type": "boolean"},
+    "description": "Whether each part works that calls depend on",
+}
+
 _BODIES: dict[str, Schema] = {
     "/api/llm-tools": {
         "type": "object",
@@ -101,11 +117,7 @@ _BODIES: dict[str, Schema] = {
         "properties": {
             "generated_at": _time("When the status was read"),
             "status": {"type": "string", "enum": ["ok", "degraded"], "description": "degraded: a check fails"},
-            "checks": {
-                "type": "object",
-                "additionalProperties": {"type": "boolean"},
-                "description": "Whether each part works that calls depend on",
-            },
+            "checks": _CHECKS,
             "service": {"type": "object", "description": "Version, uptime in seconds, calls, and how long they took"},
             "ledger": {"type": "object", "description": "Whether the ledger of credits is up, and where it is kept"},
             "chain": {
@@ -128,11 +140,7 @@ _BODIES: dict[str, Schema] = {
         "type": "object",
         "properties": {
             "ready": {"type": "boolean", "description": "Whether calls should be sent to this instance"},
-            "checks": {
-                "type": "object",
-                "additionalProperties": {"type": "boolean"},
-                "description": "Whether each part works that calls depend on",
-            },
+            "checks": _CHECKS,
             "degraded": {
                 "type": "array",
                 "items": {"type": "string"},
@@ -140,6 +148,19 @@ _BODIES: dict[str, Schema] = {
             },
         },
         "required": ["ready", "checks", "degraded"],
+    },
+    LEDGER_HEALTH: {
+        "type": "object",
+        "properties": {
+            "ledger": {"type": "boolean", "description": "Whether paid calls are answered"},
+            "checks": _CHECKS,
+        },
+        "required": ["ledger", "checks"],
+    },
+    LIVEZ: {
+        "type": "object",
+        "properties": {"live": {"type": "boolean", "const": True, "description": "The process runs"}},
+        "required": ["live"],
     },
 }
 
@@ -169,7 +190,7 @@ def _get(page: SitePage, registry: Registry) -> Schema:
         get["parameters"] = [_choice("format", TOOL_FORMATS, "both"), _choice("tier", TOOL_TIERS)]
         get["parameters"] += [_choice("toolset", TOOLSETS, "all"), _names([operation.name for operation in registry])]
         get["responses"]["400"] = failure(400)
-    if page.path == READYZ:
+    if page.path in (READYZ, LEDGER_HEALTH):
         get["responses"]["503"] = {**_ok(page), "description": "Not ready"}
     return get
 

@@ -6,7 +6,7 @@ import socket
 import ssl
 import subprocess
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -46,14 +46,20 @@ def proxied(name: str, behind: str, folder: Path, *, is_careless: bool = False) 
 
     A careless one passes on bodies as they come, and does not limit clients, as other files than ours do.
     """
-    port, authority = reserve_port(), trustme.CA()
+    port, authority = reserve_port(), certify(folder)
+    write = write_nginx if name == "nginx" else write_caddy
+    with running(write(folder, port, behind, is_careless=is_careless), folder, port):
+        yield Proxy(port, authority)
+
+
+def certify(folder: Path) -> ssl.SSLContext:
+    """Write a certificate for `localhost` and its key into a folder. Return a context that trusts who signed it."""
+    authority = trustme.CA()
     certificate = authority.issue_cert("localhost")
     authority.cert_pem.write_to_path(folder / "ca.pem")
     certificate.private_key_pem.write_to_path(folder / "key.pem")
     certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
-    write = write_nginx if name == "nginx" else write_caddy
-    with running(write(folder, port, behind, is_careless=is_careless), folder, port):
-        yield Proxy(port, ssl.create_default_context(cafile=folder / "ca.pem"))
+    return ssl.create_default_context(cafile=folder / "ca.pem")
 
 
 def answers(port: int) -> bool:
@@ -79,14 +85,19 @@ def running(command: list[str], folder: Path, port: int) -> Iterator[None]:
 
 
 def write_nginx(folder: Path, port: int, behind: str, *, is_careless: bool) -> list[str]:
-    server = (DEPLOY / "nginx.conf").read_text()
     careless = (
         ("proxy_request_buffering on;", "proxy_request_buffering off;"),
         ("    limit_conn toolserver_clients 100;", "    # no limit"),
     )
+    changes = [*(careless if is_careless else ()), ("127.0.0.1:8080", behind)]
+    return write_nginx_file("nginx.conf", folder, port, changes)
+
+
+def write_nginx_file(name: str, folder: Path, port: int, changes: Iterable[tuple[str, str]]) -> list[str]:
+    """Write a file of ours for nginx with these words, names and port replaced, and return the command to run it."""
+    server = (DEPLOY / name).read_text()
     for old, new in (
-        *(careless if is_careless else ()),
-        ("127.0.0.1:8080", behind),
+        *changes,
         ("listen 443 ssl http2;", f"listen 127.0.0.1:{port} ssl http2;"),
         ("    listen [::]:443 ssl http2;\n", ""),
         ("server_name data.example;", "server_name localhost;"),
@@ -96,6 +107,22 @@ def write_nginx(folder: Path, port: int, behind: str, *, is_careless: bool) -> l
         assert old in server
         server = server.replace(old, new)
     return nginx_command(folder, f"access_log off;\n{server}")
+
+
+@contextmanager
+def balanced(name: str, instances: Sequence[str], folder: Path) -> Iterator[Proxy]:
+    """Run nginx or Caddy, with its file for several instances, in front of three, each a host with a port."""
+    port, authority = reserve_port(), certify(folder)
+    if name == "nginx":
+        places = [f"10.0.0.{number}:8080" for number in (1, 2, 3)]
+        command = write_nginx_file("nginx.instances.conf", folder, port, list(zip(places, instances, strict=True)))
+    else:
+        certificates = f"\ttls {folder}/cert.pem {folder}/key.pem\n"
+        site = f"https://localhost:{port} {{\n{certificates}"
+        changes = {"one:8080 two:8080 three:8080": " ".join(instances), "{$SITE} {\n": site}
+        command = caddy_command(folder, (DEPLOY / "Caddyfile.compose").read_text(), changes)
+    with running(command, folder, port):
+        yield Proxy(port, authority)
 
 
 def nginx_command(folder: Path, http: str) -> list[str]:

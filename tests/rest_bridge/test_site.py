@@ -21,8 +21,8 @@ LIVE = SimpleNamespace(read=dict, read_answer={"sights": b'{"answer":1}'}.get)
 def handlers(
     registry,
     *,
-    ready=lambda: {"storage": True},
-    degraded=list,
+    ready=None,
+    sells=None,
     definitions=lambda given: Document(b"{}", "application/json"),
 ):
     written = []
@@ -33,7 +33,7 @@ def handlers(
             "/docs/payments": Document(b"page", "text/html")
         }
 
-    given = {"ready": ready, "degraded": degraded, "live": LIVE}
+    given = {"ready": ready, "sells": sells, "live": LIVE}
     found = site_handlers(registry, documents=documents, tool_definitions=definitions, **given)
     return found, written
 
@@ -59,9 +59,11 @@ async def test_documents_are_written_beside_the_event_loop_and_once_for_all_who_
         return {path: Document(b"x", "text/plain") for path in document_paths(TINY)}
 
     async def ready():
-        return {}
+        return {}, True
 
-    found = site_handlers(TINY, documents=documents, tool_definitions=lambda given: None, ready=ready, live=LIVE)
+    found = site_handlers(
+        TINY, documents=documents, tool_definitions=lambda given: None, ready=ready, sells=ready, live=LIVE
+    )
 
     async def read(path):
         answers.append((await ask(found[path])).body)
@@ -83,22 +85,21 @@ async def test_a_page_with_two_forms_is_chosen_by_accept(path):
     assert page.body != markdown.body
 
 
-async def test_readiness_is_asked_anew_each_time_and_decides_the_status():
-    state = {"storage": True}
+async def test_health_is_asked_anew_each_time_and_decides_the_status():
+    good = {"ready": True, "sells": True}
 
     async def ready():
-        return state
+        return {"ready": good["ready"]}, good["ready"]
 
-    found, _ = handlers(TINY, ready=ready, degraded=lambda: ["redis"])
-    ready = await ask(found["/readyz"])
-    state["storage"] = False
-    not_ready = await ask(found["/readyz"])
+    async def sells():
+        return {"ledger": good["sells"]}, good["sells"]
 
-    assert (ready.status, ready.body) == (200, b'{"ready":true,"checks":{"storage":true},"degraded":["redis"]}')
-    assert (not_ready.status, not_ready.body) == (
-        503,
-        b'{"ready":false,"checks":{"storage":false},"degraded":["redis"]}',
-    )
+    found, _ = handlers(TINY, ready=ready, sells=sells)
+    for part, path, name in (("ready", "/readyz", b"ready"), ("sells", "/healthz/ledger", b"ledger")):
+        assert [(one.status, one.body) for one in [await ask(found[path])]] == [(200, b'{"%s":true}' % name)]
+        good[part] = False
+        assert [(one.status, one.body) for one in [await ask(found[path])]] == [(503, b'{"%s":false}' % name)]
+    assert [(one.status, one.body) for one in [await ask(found["/livez"])]] == [(200, b'{"live":true}')]
 
 
 async def test_tool_definitions_are_made_from_the_query():
@@ -114,6 +115,8 @@ def test_every_listed_page_has_a_handler_and_every_document_a_path(registry):
     assert made(registry, FACTS).keys() | {"/llms.txt", "/llms-full.txt"} == found.keys() - {
         "/api/llm-tools",
         "/readyz",
+        "/healthz/ledger",
+        "/livez",
         "/live.json",
         "/t/*",
         "/docs/*",
@@ -130,9 +133,11 @@ async def test_a_document_that_only_writing_brings_up_is_found_by_its_path():
         return {"/docs/webhooks": Document(b"page", "text/html")}
 
     async def ready():
-        return {}
+        return {}, True
 
-    found = site_handlers(TINY, documents=documents, tool_definitions=lambda given: None, ready=ready, live=LIVE)
+    found = site_handlers(
+        TINY, documents=documents, tool_definitions=lambda given: None, ready=ready, sells=ready, live=LIVE
+    )
     handler = found["/docs/*"]
     scope = {"headers": [], "query_string": b"", "path": "/docs/webhooks"}
     assert (await handler(scope, parse_request(scope))).body == b"page"
@@ -154,11 +159,3 @@ async def test_live_values_and_kept_answers_are_read_for_every_request():
     scope = {"headers": [], "query_string": b"", "path": "/t/sights.json"}
     assert (await found["/t/*"](scope, parse_request(scope))).body == b'{"answer":1}'
     assert written == []
-
-
-async def test_without_any_check_a_service_is_ready():
-    async def ready():
-        return {}
-
-    found, _ = handlers(TINY, ready=ready)
-    assert (await ask(found["/readyz"])).body == b'{"ready":true,"checks":{},"degraded":[]}'

@@ -15,6 +15,7 @@ from toolserver.serving.connections import (
     ConnectionLimits,
     Connections,
     Listener,
+    StopTimes,
     stop_accepting,
 )
 from toolserver.serving.request_gate import RequestGate
@@ -424,6 +425,11 @@ FACTS = SiteFacts(base_url="https://data.example", source="data.example")
 class Listening:
     is_open = True
 
+    is_refusing = False
+
+    def refuse(self):
+        self.is_refusing = True
+
     def close(self):
         self.is_open = False
 
@@ -453,16 +459,36 @@ async def test_a_service_that_ends_refuses_what_comes_while_it_accepts(parts):
     listener, connections = parts
     gate = RequestGate(answer, FACTS)
     assert await ask(gate) == (200, [(b"x", b"y")])
-    await stop_accepting(gate, listener, connections, 0)
+    await stop_accepting(gate, listener, connections, StopTimes(stop_s=0))
     assert not listener.is_open
     assert (await ask(gate))[0] == 503
+
+
+async def test_one_that_drains_takes_requests_and_then_no_more_connections(parts):
+    listener, connections = parts
+    idle = opened(connections)
+    gate = RequestGate(answer, FACTS)
+    draining = asyncio.ensure_future(stop_accepting(gate, listener, connections, StopTimes(drain_s=0.05)))
+    await asyncio.sleep(0)
+    assert listener.is_open
+    assert await ask(gate) == (200, [(b"x", b"y"), (b"connection", b"close")])
+    assert ended(idle) == []
+    await draining
+    assert (listener.is_refusing, listener.is_open) == (True, False)
+    assert ended(idle) == ["close"]
+    assert (await ask(gate))[0] == 503
+
+
+@pytest.mark.parametrize(("drain_s", "grace_s"), [(0, 10), (5, 5), (3, 7), (60, 5)])
+def test_requests_in_progress_have_what_a_drain_leaves_and_no_less_than_five_seconds(drain_s, grace_s):
+    assert StopTimes(drain_s=drain_s).grace_s == grace_s
 
 
 async def test_one_that_is_replaced_answers_over_connections_it_has_and_each_answer_is_the_last(parts):
     listener, connections = parts
     kept = connections.admit("192.0.2.1")
     gate = RequestGate(answer, FACTS, lambda: True)
-    leaving = asyncio.ensure_future(stop_accepting(gate, listener, connections, 5))
+    leaving = asyncio.ensure_future(stop_accepting(gate, listener, connections, StopTimes()))
     await asyncio.sleep(0)
     assert not listener.is_open
     assert await ask(gate) == (200, [(b"x", b"y"), (b"connection", b"close")])
@@ -478,5 +504,6 @@ async def test_clients_that_keep_silent_are_not_waited_for_without_end(parts, se
     answers = iter([True, True])
     gate = RequestGate(answer, FACTS, lambda: next(answers, not service_ends))
     async with asyncio.timeout(20):
-        await stop_accepting(gate, listener, connections, 0, hand_over_s=60.0 if service_ends else 0.01)
+        times = StopTimes(stop_s=0, hand_over_s=60.0 if service_ends else 0.01)
+        await stop_accepting(gate, listener, connections, times)
     assert (await ask(gate))[0] == 503

@@ -104,11 +104,40 @@ async def test_however_many_ask_one_write_is_made_in_half_a_second(file, clock):
     assert len(written) == 2
 
 
-async def test_an_instance_that_lost_its_redis_is_ready_and_says_what_it_goes_on_without(file, clock):
-    memory = LostMemory(is_lost=False)
-    checked = readiness(file, clock, memory=memory)
-    assert (await checked.check(), checked.list_degraded()) == (GOOD, [])
-    memory.is_lost = True
-    assert (await checked.check(), checked.list_degraded()) == (GOOD, ["redis"])
-    assert readiness(file, clock).list_degraded() == []
-    assert readiness(file, clock, sells=lambda: False, memory=memory).list_degraded() == ["redis", "ledger"]
+async def test_an_instance_answers_free_calls_whatever_it_lacks_and_says_what(file, clock):
+    memory, lost = LostMemory(is_lost=False), {"ledger": False, "chain": False}
+    checked = readiness(
+        file, clock, memory=memory, sells=lambda: not lost["ledger"], is_chain_lost=lambda: lost["chain"]
+    )
+    assert await checked.describe() == ({"ready": True, "checks": GOOD, "degraded": []}, True)
+    assert await checked.describe_ledger() == ({"ledger": True, "checks": GOOD}, True)
+    memory.is_lost = lost["chain"] = True
+    assert (await checked.describe())[0]["degraded"] == ["redis", "chain"]
+    assert (await checked.describe_ledger())[1]
+    lost["ledger"] = True
+    body, is_ready = await checked.describe()
+    assert (is_ready, body["ready"], body["degraded"]) == (True, True, ["ledger", "redis", "chain"])
+    assert await checked.describe_ledger() == ({"ledger": False, "checks": GOOD}, False)
+
+
+@pytest.mark.parametrize(
+    ("failing", "degraded"), [("disk_space", "disk"), ("ledger_file", "ledger"), ("ledger_write", "ledger")]
+)
+async def test_a_ledger_that_cannot_be_written_stops_paid_calls_and_not_free_ones(file, clock, failing, degraded):
+    checked = readiness(file, clock)
+
+    async def check():
+        return GOOD | {failing: False}
+
+    checked.check = check
+    body, is_ready = await checked.describe()
+    assert (is_ready, body["degraded"]) == (True, [degraded])
+    body, sells = await checked.describe_ledger()
+    assert (sells, body["ledger"], body["checks"][failing]) == (False, False, False)
+
+
+async def test_an_instance_that_is_being_stopped_is_not_ready_and_sells_no_more(file, clock):
+    checked = readiness(file, clock, is_stopping=lambda: True)
+    body, is_ready = await checked.describe()
+    assert (is_ready, body["ready"], body["degraded"]) == (False, False, [])
+    assert not (await checked.describe_ledger())[1]

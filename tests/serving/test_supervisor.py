@@ -232,6 +232,11 @@ def test_the_wait_before_a_start_grows_up_to_a_bound():
     assert [WORKER_TIMES.wait_before(deaths) for deaths in range(7)] == [0, 0.5, 1, 2, 4, 8, 8]
 
 
+@pytest.mark.parametrize(("drain_s", "stop_s"), [(0, 14), (5, 14), (30, 39)])
+def test_workers_that_drain_longer_have_longer_to_end(drain_s, stop_s):
+    assert WORKER_TIMES.allow_drain(drain_s).stop_s == stop_s
+
+
 slow = pytest.mark.slow("it starts Python")
 
 ECHO = """

@@ -18,7 +18,7 @@ from toolserver.cli.serving_rules import check_before_serving
 from toolserver.serving.data_directory import note_running
 from toolserver.serving.listen import stop_signal
 from toolserver.serving.listeners import Listeners
-from toolserver.serving.supervisor import Supervisor, WorkerFailed, WorkerProcess
+from toolserver.serving.supervisor import WORKER_TIMES, Supervisor, WorkerFailed, WorkerProcess
 from toolserver.settings import Settings
 
 log = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ async def supervise(
         log.info("every worker is ready", extra={"pids": [line["pid"] for line in ready_lines]})
         notice.publish(listeners[0])
 
-    supervisor = Supervisor(settings.workers, start)
+    supervisor = Supervisor(settings.workers, start, WORKER_TIMES.allow_drain(settings.serving.drain_s))
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop_signal, stop, supervisor.kill_all)
         await tasks.start(_renew_on_signal, supervisor)

@@ -11,6 +11,9 @@ from toolserver.upstream.rights import EVERYTHING, Rights
 SERVICE = "toolserver"
 DISTRIBUTION = "agent-toolserver"  # on the package index, where the shorter name is taken
 READYZ = "/readyz"
+LIVEZ = "/livez"
+LEDGER_HEALTH = "/healthz/ledger"
+HEALTH = frozenset({READYZ, LIVEZ, LEDGER_HEALTH})
 SIGN_IN = "/api/mcp/auth"  # the MCP endpoint for hosts that sign in by OAuth
 LIVE = "/live.json"
 FRONT = "/front.html"

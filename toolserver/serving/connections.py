@@ -10,6 +10,7 @@ import resource
 import socket
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,6 +27,9 @@ NO_DEADLINE = float("inf")
 FEW = 2  # connections that a client may have waiting without being the first to lose one
 STALLED_S = 2.0  # a client that has not read its answer for so long may lose its connection to another client
 HAND_OVER_S = 5.0  # for clients to send the next request on a kept connection and learn that it ends
+STOP_S = 10.0  # for requests in progress, a drain included; with what follows, a stop takes less than 15 seconds
+LEAST_GRACE_S = 5.0  # of it, for the requests in progress at the end of a drain
+LATE_S = 1.0  # for the first request on a connection that was opened at the end of a drain
 LOOK_S = 0.05
 LINGER_S = 2.0  # for a client to read an answer that came before its request was complete
 
@@ -51,6 +55,24 @@ class ConnectionLimits:
         if soft == resource.RLIM_INFINITY:
             return self.in_all
         return max(8, min(self.in_all, soft - max(RESERVED_FILES, soft // RESERVED_PART)))
+
+
+@dataclass(frozen=True, slots=True)
+class StopTimes:
+    """What a stop may take, in seconds.
+
+    `drain_s` is for balancers to notice it, `hand_over_s` for clients to leave for the process
+    that replaces this one; then `grace_s` for requests in progress.
+    """
+
+    drain_s: float = 0.0
+    hand_over_s: float = HAND_OVER_S
+    stop_s: float = STOP_S
+
+    @property
+    def grace_s(self) -> float:
+        """What a drain leaves of the time for requests in progress, but at least `LEAST_GRACE_S`."""
+        return max(self.stop_s - self.drain_s, min(self.stop_s, LEAST_GRACE_S))
 
 
 class ClientPlaces:
@@ -340,6 +362,11 @@ class Listener:
         self._loop.add_reader(self._sock.fileno(), self.accept)
         self._sweep()
 
+    def refuse(self) -> None:
+        """Make the system refuse connections from now on, even if another process still has the socket open."""
+        with suppress(OSError):  # systems other than Linux refuse only once the last process closes it
+            self._sock.shutdown(socket.SHUT_RDWR)
+
     def close(self) -> None:
         """Stop accepting and close the socket."""
         for timer in (self._sweeping, self._paused, self._again):
@@ -405,28 +432,37 @@ async def stop_accepting(
     gate: RequestGate,
     listener: Listener,
     connections: Connections,
-    grace_s: float,
-    *,
-    hand_over_s: float = HAND_OVER_S,
+    times: StopTimes,
 ) -> None:
-    """Stop taking connections and answer requests in progress, within a limit in seconds.
+    """Stop taking connections, then answer requests in progress within `times`.
 
-    A service that ends refuses new requests during this time. A service that is replaced by
-    another process on the same socket leaves new connections to that process and answers
-    requests on its own connections. Each of these answers is the last on its connection and
-    says so, so that no client sends a request that nobody reads.
+    A service that ends first drains: it still takes requests while /readyz says that it stops,
+    so that balancers notice; then it takes no more connections, and a balancer that never asked
+    tries the next instance. A service that is replaced by another process on the same socket
+    leaves new connections to that process and answers requests on its own connections. In both
+    cases each answer is the last on its connection and says so, so that no client sends a
+    request that nobody reads. Without a drain, new requests are refused until the end.
     """
     if gate.is_replaced():
         listener.close()
         gate.end_connections()
-        await _wait_until_left(gate, connections, hand_over_s)
-    await gate.stop(grace_s)
+        await _wait_until_left(connections, times.hand_over_s, gate.is_replaced)
+    elif times.drain_s and not gate.died.is_set():
+        gate.end_connections()
+        await asyncio.sleep(times.drain_s)
+        listener.refuse()
+        listener.close()
+        await _wait_until_left(connections, LATE_S)  # a connection that was just opened has a request on its way
+        connections.drain()
+    await gate.stop(times.grace_s)
     listener.close()
 
 
-async def _wait_until_left(gate: RequestGate, connections: Connections, within_s: float) -> None:
+async def _wait_until_left(
+    connections: Connections, within_s: float, is_replaced: Callable[[], bool] = lambda: True
+) -> None:
     """Wait until every client has left, for at most this many seconds, or until the service must end."""
     loop = asyncio.get_running_loop()
     until = loop.time() + within_s
-    while len(connections) and gate.is_replaced() and loop.time() < until:  # noqa: ASYNC110 - three things at once
+    while len(connections) and is_replaced() and loop.time() < until:  # noqa: ASYNC110 - three things at once
         await asyncio.sleep(LOOK_S)

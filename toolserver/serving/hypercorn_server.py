@@ -22,7 +22,7 @@ from hypercorn.protocol.h11 import H11Protocol
 from hypercorn.typing import AppWrapper, ConnectionState, LifespanState
 from hypercorn.utils import parse_socket_addr, wrap_app
 
-from toolserver.serving.connections import HEAD_BYTES, Connection, Connections, Listener, stop_accepting
+from toolserver.serving.connections import HEAD_BYTES, Connection, Connections, Listener, StopTimes, stop_accepting
 from toolserver.serving.request_gate import RequestGate
 
 _FOLDS = (b"\n ", b"\n\t")
@@ -182,9 +182,9 @@ def _config() -> Config:
 
 
 async def serve_hypercorn(
-    gate: RequestGate, sock: socket.socket, connections: Connections, stop: asyncio.Event, grace_s: float
+    gate: RequestGate, sock: socket.socket, connections: Connections, stop: asyncio.Event, times: StopTimes
 ) -> None:
-    """Serve until `stop` is set or the app ends, then answer requests in progress within a limit in seconds."""
+    """Serve until `stop` is set or the app ends, then answer requests in progress within these times."""
     loop, config = asyncio.get_running_loop(), _config()
     app: AppWrapper = wrap_app(gate, config.wsgi_max_body_size, "asgi")
     state: LifespanState = {}
@@ -210,7 +210,7 @@ async def serve_hypercorn(
     listener = Listener(sock, connections, protocol)
     listener.open()
     await stop.wait()
-    await stop_accepting(gate, listener, connections, grace_s)
+    await stop_accepting(gate, listener, connections, times)
     await context.terminated.set()
     connections.drain()
     if tasks:

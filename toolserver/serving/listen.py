@@ -17,7 +17,7 @@ import anyio
 
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import Metrics
-from toolserver.serving.connections import ConnectionLimits, Connections
+from toolserver.serving.connections import ConnectionLimits, Connections, StopTimes
 from toolserver.serving.public_facts import read_public_facts
 from toolserver.serving.request_gate import Asgi, RequestGate, never
 from toolserver.settings import PREFIX, Settings, is_loopback
@@ -29,7 +29,6 @@ BACKLOG = 2048  # hypercorn's own 100 loses connections when many come at once
 SWITCH_S = 0.001  # how long a parsing thread may block the event loop; the usual 5 ms add up for each answer
 YOUNG = 10_000  # allocations between two collections of the youngest objects
 _ARENA_MAX = -8  # for mallopt, from glibc's malloc.h
-GRACE_S = 10.0  # for requests in progress; with REFUSE_S and what follows, a stop takes less than 15 seconds
 
 
 def bind_socket(host: str, port: int, *, setting: str = "--port", beside_others: bool = False) -> socket.socket:
@@ -122,7 +121,7 @@ async def serve(
     """
     facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.host))
     connections = make_connections(settings, asyncio.get_running_loop().time)
-    await _serve(RequestGate(app, facts, is_replaced), sock, settings.server, connections, stop)
+    await _serve(RequestGate(app, facts, is_replaced), sock, settings, connections, stop)
 
 
 def make_connections(settings: Settings, now: Callable[[], float]) -> Connections:
@@ -140,14 +139,15 @@ def make_connections(settings: Settings, now: Callable[[], float]) -> Connection
 
 
 async def _serve(
-    gate: RequestGate, sock: socket.socket, server: str, connections: Connections, stop: anyio.Event
+    gate: RequestGate, sock: socket.socket, settings: Settings, connections: Connections, stop: anyio.Event
 ) -> None:
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(_unless_cancelled)
     ended = asyncio.Event()
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(_set_when, ended, stop, gate.died)
-        await _run_of(server)(gate, sock, connections, ended, GRACE_S)
+        times = StopTimes(drain_s=settings.serving.drain_s)
+        await _run_of(settings.server)(gate, sock, connections, ended, times)
         tasks.cancel_scope.cancel()
     if gate.died.is_set() and not stop.is_set():
         raise SystemExit("the service ended unexpectedly; the log says why")
@@ -226,7 +226,7 @@ async def serve_metrics(
     facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.metrics.host))
     gate = RequestGate(metrics_app(metrics, pages), facts, is_replaced)
     connections = Connections(ConnectionLimits(), asyncio.get_running_loop().time)
-    await _serve(gate, sock, settings.server, connections, stop)
+    await _serve(gate, sock, settings, connections, stop)
 
 
 def loop_factory(settings: Settings) -> Any:

@@ -1,8 +1,9 @@
-"""Check whether an instance can take calls, as `/readyz` and `toolserver doctor` report it."""
+"""Check whether an instance can take calls, as `/readyz`, `/healthz/ledger` and `toolserver doctor` report it."""
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import anyio
 
@@ -16,6 +17,9 @@ log = logging.getLogger(__name__)
 
 PROBE_S = 1.0  # callers would not wait for a write that takes longer
 KEEP_S = 0.5  # how long a verdict is cached: anyone may ask, and each verdict costs a write
+
+
+LEDGER_CHECKS = ("ledger_file", "ledger_write")
 
 
 class Readiness:
@@ -35,11 +39,12 @@ class Readiness:
         is_stopping: Callable[[], bool] = lambda: False,
         memory: SharedMemory | None = None,
         sells: Callable[[], bool] = lambda: True,
+        is_chain_lost: Callable[[], bool] = lambda: False,
         probe_s: float = PROBE_S,
     ) -> None:
         self._file, self._data_dir, self._least_free = file, settings.data_dir, settings.storage.least_free_bytes
         self._monotonic, self._is_stopping, self._memory, self._sells = monotonic, is_stopping, memory, sells
-        self._probe_s = probe_s
+        self._is_chain_lost, self._probe_s = is_chain_lost, probe_s
         self._one_at_a_time = anyio.Lock()
         self._found: dict[str, bool] = {}
         self._until = float("-inf")
@@ -52,14 +57,32 @@ class Readiness:
                 self._until = self._monotonic() + KEEP_S
         return {"running": not self._is_stopping(), **self._found}
 
-    def list_degraded(self) -> list[str]:
-        """Return what the instance works without.
+    async def describe(self) -> tuple[dict[str, Any], bool]:
+        """Return the body of `/readyz`, and whether calls should be sent here: free ones are answered until the stop.
 
-        `redis`: it uses its own memory and its share of the limits. `ledger`: the ledger that
-        it follows is away or rejects its requests, so that it sells nothing.
+        `degraded` lists what the instance works without. `ledger`: it cannot be written, or
+        the followed one is away or rejects requests. `redis`: the instance uses its own memory
+        and its share of the limits. `chain`: no RPC server answers, so that no payment is
+        confirmed. `disk`: there is too little space. Nothing is sold without ledger or disk.
         """
-        lost = ["redis"] if self._memory is not None and self._memory.is_lost else []
-        return lost if self._sells() else [*lost, "ledger"]
+        checks = await self.check()
+        lost = {
+            "ledger": not self._has_ledger(checks),
+            "redis": self._memory is not None and self._memory.is_lost,
+            "chain": self._is_chain_lost(),
+            "disk": not checks.get("disk_space", True),
+        }
+        is_ready = checks["running"]
+        return {"ready": is_ready, "checks": checks, "degraded": [part for part in lost if lost[part]]}, is_ready
+
+    async def describe_ledger(self) -> tuple[dict[str, Any], bool]:
+        """Return the body of `/healthz/ledger`, and whether paid calls are answered."""
+        checks = await self.check()
+        sells = all(checks.values()) and self._has_ledger(checks)
+        return {"ledger": sells, "checks": checks}, sells
+
+    def _has_ledger(self, checks: Mapping[str, bool]) -> bool:
+        return self._sells() and all(checks.get(name, True) for name in LEDGER_CHECKS)
 
     async def _check_storage(self, file: GroupCommit) -> dict[str, bool]:
         return {

@@ -3,7 +3,7 @@
 From the stop on, new requests and requests whose body is not complete are refused, and
 nothing of them is carried out. Complete requests have a limited time to be answered by the
 app; then the app is cancelled, which releases what it reserved, and the request is refused as
-well. Only /readyz is answered until the end, so a load balancer learns why.
+well. Only health is answered until the end, so a load balancer learns why.
 """
 
 import asyncio
@@ -15,7 +15,7 @@ from toolserver.calls.response import sending
 from toolserver.core.caller import new_request_id
 from toolserver.errors import ShuttingDown
 from toolserver.registry import error_codes
-from toolserver.registry.site_facts import READYZ, SiteFacts
+from toolserver.registry.site_facts import HEALTH, SiteFacts
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
@@ -82,7 +82,7 @@ class RequestGate:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await self._live(scope, receive, send)
-        elif self._stopping and scope["type"] == "http" and scope["path"] != READYZ:
+        elif self._stopping and scope["type"] == "http" and scope["path"] not in HEALTH:
             await self._refuse(send, head=scope["method"] == "HEAD")
         else:
             await self._pass(scope, receive, _end_connection(send) if self._ending_connections else send)

@@ -9,7 +9,7 @@ import logging
 import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import anyio
@@ -134,12 +134,17 @@ class WorkerTimes:
     first_wait_s: float = 0.5
     longest_wait_s: float = 8.0
 
+    def allow_drain(self, drain_s: float) -> "WorkerTimes":
+        """Return these times, with enough to stop for workers that drain for so many seconds."""
+        return replace(self, stop_s=max(self.stop_s, drain_s + AFTER_DRAIN_S))
+
     def wait_before(self, deaths: int) -> float:
         """Return the seconds to wait before restarting a worker that died early this many times in a row."""
         return min(self.longest_wait_s, self.first_wait_s * math.pow(2, deaths - 1)) if deaths else 0.0
 
 
 WORKER_TIMES = WorkerTimes()
+AFTER_DRAIN_S = 9.0  # for a worker to end once it has drained
 
 
 @dataclass

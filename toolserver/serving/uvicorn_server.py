@@ -15,7 +15,7 @@ import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from toolserver.serving.connections import HEAD_BYTES, Connection, Connections, Listener, stop_accepting
+from toolserver.serving.connections import HEAD_BYTES, Connection, Connections, Listener, StopTimes, stop_accepting
 from toolserver.serving.request_gate import RequestGate
 
 _REFUSED = b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
@@ -153,9 +153,9 @@ def is_worth_a_line(record: logging.LogRecord) -> bool:
 
 
 async def serve_uvicorn(
-    gate: RequestGate, sock: socket.socket, connections: Connections, stop: asyncio.Event, grace_s: float
+    gate: RequestGate, sock: socket.socket, connections: Connections, stop: asyncio.Event, times: StopTimes
 ) -> None:
-    """Serve until `stop` is set or the app ends, then answer requests in progress within a limit in seconds."""
+    """Serve until `stop` is set or the app ends, then answer requests in progress within these times."""
     config = uvicorn.Config(
         gate,
         log_config=None,
@@ -185,7 +185,7 @@ async def serve_uvicorn(
     listener = Listener(sock, connections, protocol)
     listener.open()
     await stop.wait()
-    await stop_accepting(gate, listener, connections, grace_s)
+    await stop_accepting(gate, listener, connections, times)
     connections.drain()
     server.should_exit = True
     await running

@@ -26,6 +26,7 @@ from toolserver.settings.serving import (
     MetricsSettings,
     RedisUrl,
     ScalingSettings,
+    ServingSettings,
     StorageSettings,
     WebhookSettings,
 )
@@ -43,6 +44,7 @@ __all__ = [
     "PaymentSettings",
     "ProbeSettings",
     "ScalingSettings",
+    "ServingSettings",
     "Settings",
     "SourceSettings",
     "StorageSettings",
@@ -86,6 +88,7 @@ class Settings(BaseSettings):
     token: SecretStr | None = Field(None, description="Bearer token that stdio and call pay with")
     upstream: UpstreamSettings = UpstreamSettings()
     sources: SourceSettings = SourceSettings()
+    serving: ServingSettings = ServingSettings()
     limits: LimitSettings = LimitSettings()
     payments: PaymentSettings = PaymentSettings()
     x402: X402Settings = X402Settings()

@@ -60,6 +60,18 @@ class LimitSettings(SettingsPart):
     clients: int = Field(200_000, ge=100, description="Clients counted per limit; beyond that, the oldest is dropped")
 
 
+class ServingSettings(SettingsPart):
+    """The life of the process that serves."""
+
+    drain_s: float = Field(
+        5,
+        ge=0,
+        le=300,
+        description="Seconds after SIGTERM in which /readyz answers 503 and calls are still taken, for balancers to"
+        " notice; the demo sets 0",
+    )
+
+
 class McpSettings(SettingsPart):
     """The MCP endpoint."""
 
@@ -157,7 +169,7 @@ class StorageSettings(SettingsPart):
     least_free_mb: float = Field(
         4,
         ge=0,
-        description="Megabytes that must be free on the disk; with less, nothing is sold and /readyz answers 503",
+        description="Megabytes that must be free on the disk; with less, nothing is sold and /readyz says so",
     )
 
     statement_cache: int = Field(

@@ -170,16 +170,28 @@ async def test_nobody_who_is_alone_or_behind_says_what_is_gone(all_):
 async def test_servers_are_counted_as_usable_once_they_have_shown_that_they_are_the_right_chain():
     clock, first, second = ManualClock(datetime.fromtimestamp(NOW, UTC)), Server(), Server()
     chain = servers(first, second, clock=clock)
-    assert chain.count_servers() == (2, 0)
+    assert chain.count_servers() == (2, 0, 0)
     await chain.check_ready()
-    assert chain.count_servers() == (2, 1)
+    assert chain.count_servers() == (2, 1, 0)
     assert second.asked == 0
     first.down = True
     for _ in range(FAILURES):
         await chain.observe(TX)
-    assert chain.count_servers() == (2, 1)
+    assert chain.count_servers() == (2, 1, 1)
     clock.advance(REST_S)
-    assert chain.count_servers() == (2, 2)
+    assert chain.count_servers() == (2, 2, 1)
+
+
+async def test_a_chain_is_lost_while_no_server_answers_and_back_with_the_first_that_does():
+    first, second = Server(down=True), Server(down=True)
+    chain = servers(first, second)
+    assert not chain.count_servers().is_lost
+    with pytest.raises(ChainDown):
+        await chain.observe(TX)
+    assert chain.count_servers().is_lost
+    second.down = False
+    await chain.observe(TX)
+    assert not chain.count_servers().is_lost
 
 
 PROXY = "http://proxy.corp:3128"

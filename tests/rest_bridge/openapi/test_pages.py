@@ -16,7 +16,7 @@ def test_pages_for_programs_are_described_and_pages_for_people_and_crawlers_are_
         *("/openapi.json", "/llms.txt", "/llms-full.txt", "/api/llm-tools", "/api/mcp", "/api/meta", "/api/meta/pro"),
         "/api/sources",
         *("/live.json", "/status.json", "/status.atom"),
-        *("/changelog", "/readyz", "/.well-known/api-catalog", "/problems/{code}"),
+        *("/changelog", "/readyz", "/livez", "/healthz/ledger", "/.well-known/api-catalog", "/problems/{code}"),
     }
 
 
@@ -92,12 +92,12 @@ def test_mcp_is_posted_with_or_without_a_token_and_has_no_event_stream():
     assert "head" not in DESCRIBED["/api/mcp"]
 
 
-def test_only_the_tool_definitions_and_mcp_take_parameters_and_only_readiness_can_be_refused():
+def test_only_the_tool_definitions_and_mcp_take_parameters_and_only_health_can_be_refused():
     taking = {path for path, item in DESCRIBED.items() if any("parameters" in one for one in item.values())}
     assert taking == {"/api/llm-tools", "/api/mcp", "/problems/{code}"}
     statuses = {path: set(item["get"]["responses"]) for path, item in DESCRIBED.items()}
     assert {path for path, found in statuses.items() if "400" in found} == {"/api/llm-tools"}
-    assert {path for path, found in statuses.items() if "503" in found} == {"/readyz"}
+    assert {path for path, found in statuses.items() if "503" in found} == {"/readyz", "/healthz/ledger"}
     assert all("500" in found for path, found in statuses.items() if path != "/api/mcp")
 
 

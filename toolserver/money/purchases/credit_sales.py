@@ -49,12 +49,20 @@ class Balance(NamedTuple):
 
 
 class ChainServers(NamedTuple):
-    """The number of RPC servers, and how many of them are usable: they are known to be on the right chain, and they are
-    not resting after failures.
+    """The number of RPC servers, how many of them are usable, and how many failed when they were last asked.
+
+    Usable ones are known to be on the right chain and are not resting after failures. Those
+    that nobody has asked yet are neither usable nor failing.
     """
 
     configured: int
     usable: int
+    failing: int = 0
+
+    @property
+    def is_lost(self) -> bool:
+        """Whether no server answers, so that no payment is confirmed."""
+        return 0 < self.configured == self.failing
 
 
 class CreditSales(Protocol):

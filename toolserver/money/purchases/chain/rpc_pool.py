@@ -58,7 +58,7 @@ class _Guarded:
         self.name, self._make, self._monotonic, self._proxy = f"rpc {number}", make, monotonic, proxy
         self._server: RpcServer | None = None
         self.verified = False
-        self._failures, self._rests_until, self._reported = 0, 0.0, False
+        self._failures, self._rests_until, self.is_failing = 0, 0.0, False
 
     @property
     def shared_path(self) -> str | None:
@@ -85,9 +85,9 @@ class _Guarded:
         except ToolserverError as error:
             self._failed(str(error))
             raise ChainDown(f"{self.name}: {error}") from None
-        if self._reported:
+        if self.is_failing:
             log.warning("an RPC server is back", extra={"server": self.name})
-        self._failures, self._reported = 0, False
+        self._failures, self.is_failing = 0, False
         return answer
 
     async def aclose(self) -> None:
@@ -106,9 +106,9 @@ class _Guarded:
         self._failures += 1
         if self._failures >= FAILURES:
             self._rests_until = self._monotonic() + REST_S
-        if not self._reported:
+        if not self.is_failing:
             log.warning("an RPC server gives no usable answer", extra={"server": self.name, "reason": why})
-            self._reported = True
+            self.is_failing = True
 
 
 class RpcPool:
@@ -133,7 +133,11 @@ class RpcPool:
 
     def count_servers(self) -> ChainServers:
         """Return what is known about the servers, without a request."""
-        return ChainServers(len(self._all), sum(one.verified and not one.is_resting for one in self._all))
+        return ChainServers(
+            configured=len(self._all),
+            usable=sum(one.verified and not one.is_resting for one in self._all),
+            failing=sum(one.is_failing for one in self._all),
+        )
 
     async def check_ready(self) -> None:
         """Make sure that at least one server is on the right chain and answers. Raises ChainDown."""
