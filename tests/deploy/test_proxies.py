@@ -90,7 +90,7 @@ def test_of_three_instances_one_that_is_stopped_costs_no_caller_an_answer(proxy,
         folders = [tmp_path / str(number) for number in range(3)]
         for folder in folders:
             folder.mkdir()
-        drain = TRUSTED | UNLIMITED | {"TOOLSERVER_SERVING__DRAIN_S": "5"}
+        drain = TRUSTED | UNLIMITED | {"TOOLSERVER_SERVING__DRAIN_S": "3"}
         instances = [stack.enter_context(started("serve", folder=folder, **drain)) for folder in folders]
         front = stack.enter_context(balanced(proxy, [one.url.removeprefix("http://") for one in instances], tmp_path))
 
