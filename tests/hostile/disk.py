@@ -48,6 +48,7 @@ class Row:
 
     fault: str
     ready: int
+    ledger: int
     checks: dict[str, bool]
     calls: dict[str, Ended]
     after: dict[str, int] = field(default_factory=dict)
@@ -57,10 +58,8 @@ class Row:
         """One line of the table."""
         failed = ",".join(name for name, good in self.checks.items() if not good) or "-"
         cells = "  ".join(f"{c.status}/{c.charged}/{c.seconds:.1f}s" for c in self.calls.values())
-        print(
-            f"{self.fault:10} {self.ready}  {failed:38} {cells}  {'; '.join(self.problems) or 'books right'}",
-            flush=True,
-        )
+        health = f"{self.ready}  {self.ledger}  {failed:38}"
+        print(f"{self.fault:10} {health} {cells}  {'; '.join(self.problems) or 'books right'}", flush=True)
 
 
 class Shopper:
@@ -142,11 +141,11 @@ class Shopper:
         """How many payments were made."""
         return len(self._facilitator.script.made)
 
-    def ready(self) -> tuple[int, dict[str, bool]]:
-        """The status of /readyz and its checks, once the last verdict is forgotten."""
+    def health(self) -> tuple[int, int, dict[str, bool]]:
+        """The status of /readyz, that of /healthz/ledger and its checks, once the last verdict is forgotten."""
         time.sleep(0.6)
-        answer = self._http.get("/readyz")
-        return answer.status_code, answer.json()["checks"]
+        ledger = self._http.get("/healthz/ledger")
+        return self._http.get("/readyz").status_code, ledger.status_code, ledger.json()["checks"]
 
     def _pay(self) -> dict[str, str]:
         quote = self._ask_buy().json()
@@ -202,12 +201,12 @@ def try_fault(name: str, folder: Path) -> Row:
             shopper = Shopper(program, sim, facilitator)
             shopper.prepare()
             with FAULTS[name](disk):
-                ready, checks = shopper.ready()
+                health = shopper.health()
                 fire_s = PATIENT_S if name == "slow" else FIRE_S
-                row = Row(name, ready, checks, {call: shopper.call(call, fire_s=fire_s) for call in CALLS})
+                row = Row(name, *health, {call: shopper.call(call, fire_s=fire_s) for call in CALLS})
             time.sleep(0.6)
             row.after = {call: shopper.call(call).status for call in CALLS}
-            row.after["ready"] = shopper.ready()[0]
+            row.after["ready"], row.after["ledger"], _ = shopper.health()
             shopper.close()
         row.problems = [*judge(row), *check_books(folder, shopper)]
     return row
@@ -225,10 +224,12 @@ def judge(row: Row) -> list[str]:
     found = [f"{name} fails afterwards: {status}" for name, status in row.after.items() if status != 200]
     if row.calls["free"].status != 200:
         found.append("no free answers")
+    if row.ready != 200:
+        found.append("out of the balancer")
     if row.fault == "slow":
         return found + [f"{name} says {c.status}" for name, c in row.calls.items() if c.status != 200]
-    if row.ready != 503:
-        found.append("ready")
+    if row.ledger != 503:
+        found.append("the ledger is called healthy")
     for name in ("buy", "confirm", "balance", "receipt"):
         ended, reads = row.calls[name], row.fault in READABLE and name != "buy"
         refused = ended.status == 503 and ended.retry_after is not None
