@@ -25,6 +25,8 @@ BY_OTHERS = {
     "/api/llm-tools",
     "/api/mcp",
     "/readyz",
+    "/livez",
+    "/healthz/ledger",
     "/live.json",
     "/front.html",
     RECEIPT_KEYS,
