@@ -65,6 +65,7 @@ from toolserver.core.outbound import read_proxies
 from toolserver.core.public_address import is_address
 from toolserver.core.shared_memory import SharedMemory
 from toolserver.mcp.endpoint import McpEndpoint
+from toolserver.mcp.events import McpEvents
 from toolserver.mcp.oauth.service import OAuthOff, OAuthService, find_reason_against, open_oauth
 from toolserver.mcp.sdk import McpExtension
 from toolserver.money.x402.service import exact_of, topups_of
@@ -327,7 +328,15 @@ class Service:
             facts=self.facts,
             settings=self.settings,
             extension=extension,
+            events=self._mcp_events(),
         )
+
+    def _mcp_events(self) -> McpEvents | None:
+        """Return MCP Events; None without webhooks, or without a tool that has events."""
+        if self.webhooks is None or not self.webhooks.events.catalog:
+            return None
+        dialect = self.settings.mcp.events_dialect
+        return McpEvents(self.webhooks.events, self.registry, self.pipeline, self.facts, dialect)
 
     def web_app(self, extension: McpExtension | None = None) -> Face:
         """Return REST, MCP over HTTP and the pages as one ASGI callable."""

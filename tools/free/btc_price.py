@@ -1,14 +1,26 @@
 """GET /api/btc-price."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from tools.parsing.coins import LARGEST, CoinUnknown
 from tools.parsing.fields import percent, price
 from tools.shared.candles import BTC_DAY
 from tools.shared.spot import SPOT_SOURCES, Spot, btc_spot_fallbacks, spot_fallbacks
-from toolserver import CardValue, InvalidArguments, MarketQuote, Payload, ToolContext, tool
+from toolserver import (
+    CardValue,
+    EventArguments,
+    EventId,
+    EventKind,
+    InvalidArguments,
+    MarketQuote,
+    Payload,
+    ToolContext,
+    tool,
+)
 
 
 class BtcPrice(Payload):
@@ -29,6 +41,62 @@ class BtcPrice(Payload):
     quote: Literal["USD", "USDT"] = Field(description="Currency of the numbers; USDT is not converted")
     symbol: str = Field(examples=["BTC"], description="Symbol of the coin")
     name: str = Field(examples=["Bitcoin"], description="Name of the coin: the largest one of that symbol")
+
+
+class PriceBounds(EventArguments):
+    symbol: Annotated[str, AfterValidator(str.upper)] = Field(
+        pattern=r"^[A-Za-z0-9.$*+_\-]{1,20}$",
+        description="Symbol of a coin, one of the 250 largest",
+        examples=["BTC"],
+    )
+    above: float | None = Field(None, gt=0, description="An event when the price rises above this, USD")
+    below: float | None = Field(None, gt=0, description="An event when the price falls below this, USD")
+    clear_below: float | None = Field(
+        None, gt=0, description="With above: there is no other event until the price was below this; default above"
+    )
+    clear_above: float | None = Field(
+        None, gt=0, description="With below: there is no other event until the price was above this; default below"
+    )
+    for_s: int = Field(0, ge=0, le=86_400, description="Only when the price has stayed there for so many seconds")
+
+    @model_validator(mode="after")
+    def _has_one_bound(self) -> "PriceBounds":
+        if (self.above is None) == (self.below is None):
+            raise ValueError("give exactly one of above and below")
+        if self.clear_below is not None and (self.above is None or self.clear_below > self.above):
+            raise ValueError("clear_below goes with above, and is not larger")
+        if self.clear_above is not None and (self.below is None or self.clear_above < self.below):
+            raise ValueError("clear_above goes with below, and is not smaller")
+        return self
+
+
+class PriceCrossing(Payload):
+    id: EventId = Field(description="Symbol of the coin, as you gave it")
+    price: float = Field(description="The price, in the currency of `quote`")
+    quote: Literal["USD", "USDT"] = Field(description="Currency of the price; USDT is not converted")
+    crossed: Literal["above", "below"] = Field(description="Which of your bounds the price crossed")
+    bound: float = Field(description="The bound")
+
+
+def _read_price(payload: Any, wanted: PriceBounds, now: datetime) -> list[Mapping[str, Any]] | None:
+    spot = payload["data"]
+    crossed = "below" if wanted.above is None else "above"
+    bound = wanted.below if wanted.above is None else wanted.above
+    facts = {"price": spot["price_usd"], "quote": spot["quote"], "crossed": crossed, "bound": bound}
+    return [{"id": wanted.symbol, **facts}]
+
+
+PRICE_CROSSED = EventKind(
+    "price.crossed",
+    "The price of bitcoin or of another large coin rose above, or fell below, a bound of yours. One event for each"
+    " crossing: the next comes only after the price was back.",
+    PriceBounds,
+    PriceCrossing,
+    ask=lambda wanted: {"coin": wanted.symbol},
+    read=_read_price,
+    level="price",
+    bounds=lambda wanted: wanted.model_dump(exclude={"symbol"}, exclude_none=True),
+)
 
 
 def _spell(coin: str) -> str:
@@ -53,6 +121,7 @@ def _spell(coin: str) -> str:
         days=BTC_DAY,
         quotes=(MarketQuote("Bitcoin", "price_usd", "$", "change_24h_percent", BTC_DAY),),
     ),
+    events=(PRICE_CROSSED,),
 )
 async def btc_price(
     ctx: ToolContext,

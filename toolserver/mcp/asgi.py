@@ -77,8 +77,10 @@ class ResponseSender:
         max_age = (b"access-control-max-age", b"86400")
         await self.empty(send, request_id, 204, allowed, methods, max_age, METHODS)
 
-    def sdk(self, send: Send, request_id: str) -> Send:
-        """Return a `send` that adds these headers to the SDK's answers."""
+    def sdk(self, send: Send, request_id: str, rewrite: Callable[[bytes], bytes] | None = None) -> Send:
+        """Return a `send` that adds these headers to the SDK's answers. `rewrite` changes the body of a JSON answer."""
+        if rewrite is not None:
+            send = _rewrite_body(send, rewrite)
 
         async def with_headers(event: Event) -> None:
             if event["type"] == "http.response.start":
@@ -89,6 +91,23 @@ class ResponseSender:
             await send(event)
 
         return with_headers
+
+
+def _rewrite_body(send: Send, rewrite: Callable[[bytes], bytes]) -> Send:
+    """Return a `send` for an answer whose body is one event: the head waits until the new length is known."""
+    head: Event = {}
+
+    async def rewritten(event: Event) -> None:
+        nonlocal head
+        if event["type"] == "http.response.start":
+            head = event
+            return
+        body = rewrite(event["body"]) if event.get("body") else b""
+        others = [line for line in head["headers"] if line[0].lower() != b"content-length"]
+        await send({**head, "headers": [*others, (b"content-length", b"%d" % len(body))]})
+        await send({**event, "body": body})
+
+    return rewritten
 
 
 async def body_of(event: Event, receive: Receive, limit: int, *, within_s: float = BODY_S) -> bytes:

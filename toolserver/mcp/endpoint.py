@@ -39,6 +39,8 @@ from toolserver.mcp.asgi import (
     replay_body,
 )
 from toolserver.mcp.definitions import ToolChoice, ToolChoices, ToolRoute
+from toolserver.mcp.events import METHODS as EVENT_METHODS
+from toolserver.mcp.events import McpEvents
 from toolserver.mcp.fast_path import (
     KNOWN,
     FastPath,
@@ -49,6 +51,7 @@ from toolserver.mcp.fast_path import (
     is_plain_notification,
 )
 from toolserver.mcp.messages import (
+    HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
@@ -90,7 +93,7 @@ class IncomingPost:
 
 
 class McpEndpoint:
-    """The ASGI callable for exactly one path. An `extension` is for tests alone."""
+    """The ASGI callable for exactly one path. An `extension` is for tests alone. `events` are MCP Events, if any."""
 
     def __init__(
         self,
@@ -102,13 +105,15 @@ class McpEndpoint:
         facts: SiteFacts,
         settings: Settings,
         extension: McpExtension | None = None,
+        events: McpEvents | None = None,
     ) -> None:
         choices = (
             ToolChoices(registry)
             if extension is None
             else ToolChoices(registry, extra=extension.definitions, fixed=extension.fixed)
         )
-        self._fast = FastPath(pipeline, facts)
+        self._events = events
+        self._fast = FastPath(pipeline, facts, has_events=events is not None)
         self._answers = ResponseSender(facts)
         self._limits, self._addresses, self._counts = pipeline.limits, addresses, pipeline.metrics.mcp_messages
         self._protocol = Bucket(PROTOCOL, monotonic=pipeline.answers.clock.monotonic)
@@ -190,6 +195,8 @@ class McpEndpoint:
     def _refuse_not_offered(self, post: IncomingPost, message: Message, *, modern: bool) -> None:
         """Raise MessageRefusal for a well-formed request for what is not offered here, such as prompts or resources."""
         if self._is_extended or not is_not_offered(message, modern=modern):
+            return
+        if self._events is not None and message.method in EVENT_METHODS:
             return
         if message.method not in KNOWN:
             self._count_uncommon(post)
@@ -279,8 +286,25 @@ class McpEndpoint:
         self._count_uncommon(post)
         request = messages.parse_message(post.body)
         messages.check_version(request, post.headers.get(b"mcp-protocol-version"), strict=self._strict)
+        if self._events is not None and request.get("method") in EVENT_METHODS and "id" in request:
+            await self._answer_event(post, request, self._events)
+            return
         self._counts.by_sdk += 1
-        await self._hand_over(post, choice, replay_body(post.body, post.receive))
+        await self._hand_over(post, choice, replay_body(post.body, post.receive), method=request.get("method"))
+
+    async def _answer_event(self, post: IncomingPost, request: dict[str, Any], events: McpEvents) -> None:
+        """Answer a method of MCP Events, which no SDK knows."""
+        modern = messages.has_modern_envelope(request) if post.message is None else post.modern
+        if modern is None:
+            raise MessageRefusal(400, HEADER_MISMATCH, "The headers do not say the same as the message.")
+        try:
+            core = await events.answer(request["method"], request.get("params") or {}, self._caller(post))
+        except MessageRefusal as refusal:
+            if modern and refusal.code == INVALID_PARAMS:
+                refusal.status = 400
+            raise
+        answer = messages.response(request["id"], core, messages.end(modern=modern))
+        await self._answers.json(post.send, post.request_id, answer)
 
     def _count_uncommon(self, post: IncomingPost) -> None:
         """Count a message that only the SDK can answer, which is far slower. Raises MessageRefusal over the limit."""
@@ -293,12 +317,15 @@ class McpEndpoint:
             data, headers = {"retry_after_seconds": wait}, ((b"retry-after", b"%d" % wait),)
             raise MessageRefusal(200, INVALID_REQUEST, text, data=data, headers=headers)
 
-    async def _hand_over(self, post: IncomingPost, choice: ToolChoice, receive: Receive) -> None:
+    async def _hand_over(
+        self, post: IncomingPost, choice: ToolChoice, receive: Receive, *, method: str | None = None
+    ) -> None:
         headers = list(post.scope["headers"])
         if b"accept" not in post.headers or not self._is_extended:  # admission judged it; the SDK would want streams
             headers = [*(line for line in headers if line[0] != b"accept"), (b"accept", b"*/*")]
         scope = {**post.scope, "headers": headers}
-        send = self._answers.sdk(post.send, post.request_id)
+        describes = self._events is not None and method in ("initialize", "server/discover")
+        send = self._answers.sdk(post.send, post.request_id, messages.add_events_capabilities if describes else None)
         await self.sdk(scope, receive, send, choice=choice, caller=self._caller(post))
 
     async def _without_message(self, post: IncomingPost) -> None:

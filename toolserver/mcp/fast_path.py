@@ -203,12 +203,12 @@ def render_failure(rejected: CallRejected, facts: SiteFacts, request_id: str) ->
 
 
 class FastPath:
-    """Answers common messages of one service, over every transport."""
+    """Answers common messages of one service, over every transport. `has_events`: it offers MCP Events."""
 
-    __slots__ = ("_facts", "pipeline")
+    __slots__ = ("_facts", "_has_events", "pipeline")
 
-    def __init__(self, pipeline: Pipeline, facts: SiteFacts) -> None:
-        self.pipeline, self._facts = pipeline, facts
+    def __init__(self, pipeline: Pipeline, facts: SiteFacts, *, has_events: bool = False) -> None:
+        self.pipeline, self._facts, self._has_events = pipeline, facts, has_events
 
     def find_prepared(self, message: Message, choice: ToolChoice, *, modern: bool) -> bytes | None:
         """Return the core of a result that needs no call: a listing, the answer to `initialize`, or a fixture."""
@@ -218,7 +218,7 @@ class FastPath:
             return choice.listed[modern]
         if message.method == "tools/call":
             return choice.fixed.get(message.params.name)
-        return fixed_result(message, modern=modern)
+        return fixed_result(message, modern=modern, events=self._has_events)
 
     async def answer_from_cache(
         self,

@@ -48,6 +48,10 @@ INSTRUCTIONS = (
 )  # some hosts show a model only the first 250 or 512 characters, and others repeat all of it with every tool
 SERVER_INFO = {"name": NAME, "title": TITLE, "version": API_VERSION}
 CAPABILITIES = {"tools": {"listChanged": False}}
+EVENTS_KEY = "io.modelcontextprotocol/events"
+EVENTS_CAPABILITIES: dict[str, Any] = {"events": {}, "extensions": {EVENTS_KEY: {}}}
+"""What a server with MCP Events also says of itself: hosts of today look for one member, the extension's text has the
+other. Clients declare nothing."""
 
 encode = msgspec.json.encode
 decode = msgspec.json.decode
@@ -213,29 +217,49 @@ def end_with(meta: dict[str, Any], *, modern: bool) -> bytes:
     return b',"resultType":"complete","_meta":' + encode({**meta, SERVER_KEY: SERVER_INFO}) + b"}}"
 
 
-_GREETING = {"capabilities": CAPABILITIES, "serverInfo": SERVER_INFO, "instructions": INSTRUCTIONS}
-GREETINGS = {version: encode({"protocolVersion": version, **_GREETING})[:-1] for version in LEGACY}
-_HINTED = {"ttlMs": DISCOVER_TTL_MS, "cacheScope": "public"}
-_OFFER = {"supportedVersions": [MODERN], "capabilities": CAPABILITIES, "instructions": INSTRUCTIONS}
-DISCOVERED = encode({**_OFFER, **_HINTED})[:-1]
+def _write_greetings(capabilities: Mapping[str, Any]) -> dict[str, bytes]:
+    about = {"capabilities": capabilities, "serverInfo": SERVER_INFO, "instructions": INSTRUCTIONS}
+    return {version: encode({"protocolVersion": version, **about})[:-1] for version in LEGACY}
 
 
-def greeting(params: Params) -> bytes | None:
+def _write_discovered(capabilities: Mapping[str, Any]) -> bytes:
+    hinted = {"ttlMs": DISCOVER_TTL_MS, "cacheScope": "public"}
+    offer = {"supportedVersions": [MODERN], "capabilities": capabilities, "instructions": INSTRUCTIONS}
+    return encode({**offer, **hinted})[:-1]
+
+
+GREETINGS, DISCOVERED = _write_greetings(CAPABILITIES), _write_discovered(CAPABILITIES)
+_WITH_EVENTS = CAPABILITIES | EVENTS_CAPABILITIES
+EVENTS_GREETINGS, EVENTS_DISCOVERED = _write_greetings(_WITH_EVENTS), _write_discovered(_WITH_EVENTS)
+
+
+def greeting(params: Params, *, events: bool = False) -> bytes | None:
     """Return the result of `initialize`, or None if the request is malformed."""
     if not params.protocolVersion or params.capabilities is UNSET or params.clientInfo is UNSET:
         return None
-    return GREETINGS.get(params.protocolVersion) or GREETINGS[NEWEST_LEGACY]
+    greetings = EVENTS_GREETINGS if events else GREETINGS
+    return greetings.get(params.protocolVersion) or greetings[NEWEST_LEGACY]
 
 
-def fixed_result(message: Message, *, modern: bool) -> bytes | None:
-    """Return the core of a result that never changes, or None for every other method."""
+def fixed_result(message: Message, *, modern: bool, events: bool = False) -> bytes | None:
+    """Return the core of a result that never changes, or None for every other method. `events`: with MCP Events."""
     if message.method == "initialize" and not modern:
-        return greeting(message.params)
+        return greeting(message.params, events=events)
     if message.method == "ping" and not modern:
         return b"{"
     if message.method == "server/discover" and modern:
-        return DISCOVERED
+        return EVENTS_DISCOVERED if events else DISCOVERED
     return None
+
+
+def add_events_capabilities(answer: bytes) -> bytes:
+    """Add MCP Events to an answer in which the SDK describes the server: it leaves out what it does not know."""
+    message = decode(answer)
+    capabilities = message.get("result", {}).get("capabilities")
+    if capabilities is None:
+        return answer
+    message["result"]["capabilities"] = {**capabilities, **EVENTS_CAPABILITIES}
+    return encode(message)
 
 
 def description(url: str, docs: str, tools: dict[str, int]) -> bytes:

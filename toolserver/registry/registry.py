@@ -25,6 +25,7 @@ from toolserver.core.models import TopLevel
 from toolserver.money.purchases.credit_price import ATOMIC, ATOMIC_PER_CREDIT
 from toolserver.registry import json_schema
 from toolserver.registry.display import CardValue, Picture
+from toolserver.registry.event_kind import EventKind
 from toolserver.registry.spelling import accept_any_case
 from toolserver.upstream.source import Source
 
@@ -70,7 +71,8 @@ class Operation:
     `always_loaded` asks hosts that show models only what they searched for to show this tool always. `longest_chars` is
     the size of its longest answer, if hosts would take that for too long to show. `runs_tools` says that on MCP it
     takes an argument `call` and answers with the answer of another free tool. `withheld` are the sections that are
-    always null on this service, because the licences of their sources do not allow it.
+    always null on this service, because the licences of their sources do not allow it. `events` are the kinds of
+    events that subscribers of MCP Events can be told of.
     """
 
     name: str
@@ -106,6 +108,7 @@ class Operation:
     longest_chars: int | None = None
     runs_tools: bool = False
     withheld: tuple[str, ...] = ()
+    events: tuple[EventKind, ...] = ()
 
     @cached_property
     def endpoint(self) -> str:

@@ -24,6 +24,7 @@ from toolserver.webhooks.delivery import (
     WebhookCharges,
     open_sender,
 )
+from toolserver.webhooks.event_subscriptions import EventSubscriptions
 from toolserver.webhooks.queue import FireParts, FireWorker, WebhookQueue, WebhookTimer
 from toolserver.webhooks.records import TokenAccount
 from toolserver.webhooks.signing import open_key, temporary_key
@@ -38,6 +39,7 @@ class WebhookService:
     """Open webhooks: what owners can do, the queue, and what is stored."""
 
     subscriptions: WebhookSubscriptions
+    events: EventSubscriptions
     queue: WebhookQueue
     store: WebhookStore
 
@@ -93,20 +95,19 @@ async def open_webhooks(
             uncharged_per_hour=settings.limits.uncharged_per_hour if settings.limits.enabled else None,
         )
         queue = WebhookQueue(WebhookTimer(store, payloads, charges, clock), FireWorker(fires), store, clock)
-        subscriptions = WebhookSubscriptions(
-            SubscriptionParts(
-                fires=fires,
-                ledger=money.ledger,
-                account_of=account_lookup(money),
-                wake=queue.wake,
-                examples=examples,
-                keeps_ledger=money.followed is None,
-            )
+        parts = SubscriptionParts(
+            fires=fires,
+            ledger=money.ledger,
+            account_of=account_lookup(money),
+            wake=queue.wake,
+            examples=examples,
+            keeps_ledger=money.followed is None,
         )
+        subscriptions = WebhookSubscriptions(parts)
         info.webhooks = subscriptions
         if deliver:
             tasks.start_soon(queue.run)
-        yield WebhookService(subscriptions, queue, store)
+        yield WebhookService(subscriptions, EventSubscriptions(parts), queue, store)
 
 
 @asynccontextmanager

@@ -80,6 +80,11 @@ class McpSettings(SettingsPart):
     strict_versions: bool = Field(
         False, description="Refuse messages of the modern protocol that carry a legacy version header"
     )
+    events_dialect: Literal["sketch", "extension"] = Field(
+        "sketch",
+        description="Error codes of MCP Events, and what ending an unknown subscription answers: sketch as the hosts "
+        "of today read them, extension as the text of the official extension has them",
+    )
 
 
 class LogSettings(SettingsPart):

@@ -198,15 +198,19 @@ def _judge_change(condition: WebhookCondition, state: ConditionState, value: Any
 def _judge_list(condition: WebhookCondition, state: ConditionState, value: Any, now: float) -> Step:
     if not isinstance(value, list):
         return _lose_data(condition, state, now)
-    named = {_fingerprint(item): item for item in value}
-    seen = set(state.seen)
-    new = [item for mark, item in named.items() if mark not in seen]
+    new = find_new_items(value, state)
     if not new and state.started:
         return (_change(state, no_data=False) if state.no_data else state), None
-    after = _change(state, started=True, no_data=False, seen=_remember(state.seen, named))
+    after = _change(state, started=True, no_data=False, seen=_remember(state.seen, map(_fingerprint, value)))
     if not state.started:
         return after, None
     return after, Transition(condition.label, "fired", None, [_name_item(item) for item in new[:SHOWN]])
+
+
+def find_new_items(items: Iterable[Any], before: ConditionState) -> list[Any]:
+    """Return the items of a list that a state of a condition has not seen, each once."""
+    seen = set(before.seen)
+    return [item for mark, item in {_fingerprint(item): item for item in items}.items() if mark not in seen]
 
 
 def _lose_data(condition: WebhookCondition, state: ConditionState, now: float) -> Step:
@@ -224,7 +228,7 @@ def _change(state: ConditionState, **changes: Any) -> ConditionState:
 
 def _remember(seen: Iterable[str], listed: Iterable[str]) -> tuple[str, ...]:
     """Return the items known last, then those listed now: items that leave a list and come back are not new."""
-    listed = list(listed)
+    listed = list(dict.fromkeys(listed))
     now = set(listed)
     earlier = [mark for mark in seen if mark not in now]
     return (*earlier[-REMEMBERED:], *listed)

@@ -45,11 +45,18 @@ from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Body, Sale, request_text
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.spelling import find_word
+from toolserver.webhooks import events
 from toolserver.webhooks.conditions import check_path
 from toolserver.webhooks.credit_alerts import CREDIT_ALERTS
 from toolserver.webhooks.egress import PORTS, DnsLane, EgressGuard, GuardedSession, Lookup, RequestFailed, look_up
-from toolserver.webhooks.records import Attempt, WebhookFire, WebhookSubscription
-from toolserver.webhooks.signing import RECEIPT_HEADER, SUBSCRIPTION_HEADER, SubscriptionSecrets, signature_headers
+from toolserver.webhooks.records import PREFIX, Attempt, WebhookFire, WebhookSubscription, endpoint_of
+from toolserver.webhooks.signing import (
+    RECEIPT_HEADER,
+    SUBSCRIPTION_HEADER,
+    SubscriptionSecrets,
+    signature_headers,
+    standard_headers,
+)
 from toolserver.webhooks.store import PAYLOAD_KEPT_MS, WebhookStore
 
 if TYPE_CHECKING:
@@ -59,7 +66,6 @@ if TYPE_CHECKING:
 SINCE = "webhook_since"
 """The tag of a tool that names the argument that limits its answer to items since a time."""
 
-PREFIX = "/api/pro/"
 MOST_BYTES = 1024 * 1024  # in the body of a delivery
 CACHED = 64
 MINUTE_MS = 60_000
@@ -80,17 +86,20 @@ class PayloadSource:
 
     def __init__(self, registry: Registry, pipeline: Pipeline) -> None:
         self._pipeline = pipeline
-        self._operations = {
-            operation.path.removeprefix(PREFIX): operation
+        self.events = events.EventCatalog(registry)
+        self._sold = {
+            endpoint_of(operation.path): operation
             for operation in registry
             if operation.tier is Tier.PREMIUM and operation.path.startswith(PREFIX)
         }
+        watched = {endpoint_of(operation.path): operation for operation in self.events.operations}
+        self._operations = self._sold | watched
         self._decoded: OrderedDict[str, Any] = OrderedDict()
 
     @property
     def endpoints(self) -> list[str]:
         """The names that accept subscriptions: short names of endpoints, and credit alerts."""
-        return [*sorted(self._operations), CREDIT_ALERTS]
+        return [*sorted(self._sold), CREDIT_ALERTS]
 
     def spell(self, endpoint: str) -> str | None:
         """Return the canonical spelling of such a name in any case; None if there is no such endpoint."""
@@ -101,7 +110,7 @@ class PayloadSource:
         return endpoint in self._operations or endpoint == CREDIT_ALERTS
 
     def operation(self, endpoint: str) -> Operation | None:
-        """Return the premium operation behind a short name."""
+        """Return the operation behind the name of an endpoint: a premium one, or a free one that has events."""
         return self._operations.get(endpoint)
 
     def check(self, endpoint: str, params: Mapping[str, Any]) -> BaseModel:
@@ -117,6 +126,16 @@ class PayloadSource:
     def check_condition(self, endpoint: str, path: str) -> str | None:
         """Describe what is wrong with the path of a condition; None if it can lead to a value."""
         return check_path(path, self._operations[endpoint].data_schema)
+
+    async def check_answer(self, endpoint: str, params: Mapping[str, Any]) -> None:
+        """Raise InvalidArguments for those that only sources can judge, such as an unknown symbol; nothing else."""
+        arguments = validate_arguments(operation := self._operations[endpoint], params)
+        try:
+            await self._pipeline.answers.get(operation, arguments, build_cache_key(operation, arguments))
+        except InvalidArguments:
+            raise
+        except (CallRejected, SchemaFailure) as failure:
+            log.info("an event could not be tried", extra={"tool": operation.name, "error": type(failure).__name__})
 
     async def compose(self, endpoint: str, params: bytes, since: int | None = None) -> WebhookPayload:
         """Compose the current answer.
@@ -209,10 +228,12 @@ class WebhookMessage(NamedTuple):
 
     def headers(self, secrets: SubscriptionSecrets, now: int) -> dict[str, str]:
         """Return the headers of an attempt at `now` in milliseconds. Custom headers never replace ours."""
-        signed = signature_headers(
-            secrets.secret, secrets.older(now), message_id=self.fire.message_id, timestamp=now // 1000, body=self.body
-        )
-        ours = {**signed, SUBSCRIPTION_HEADER: self.subscription.id}
+        terms, sign = self.subscription.event_terms, signature_headers
+        ours = {SUBSCRIPTION_HEADER: self.subscription.id}
+        if terms is not None:
+            ours, sign = {events.SUBSCRIPTION_HEADER: terms.id}, standard_headers
+        message_id, timestamp, older = self.fire.message_id, now // 1000, secrets.older(now)
+        ours |= sign(secrets.secret, older, message_id=message_id, timestamp=timestamp, body=self.body)
         if self.fire.price:
             ours[RECEIPT_HEADER] = self.fire.receipt_id
         return {**secrets.headers, **ours}
@@ -233,6 +254,8 @@ def compose_challenge(fire: WebhookFire, subscription: WebhookSubscription, now:
 
 def compose_body(fire: WebhookFire, subscription: WebhookSubscription, payload: bytes) -> bytes:
     """Return the JSON body around a payload, which is inserted unchanged. The fire's `sent_at` must be set."""
+    if subscription.event is not None:
+        return events.compose_event(fire, subscription, payload)
     head = {
         "subscription_id": subscription.id,
         "endpoint": subscription.endpoint,
@@ -333,6 +356,7 @@ class HostLimits:
 
 USER_AGENT = "toolserver-webhook/1.0"
 MOST_ANSWER = 64 * 1024
+MOST_REPEATED = 4096  # bytes of a receiver's answer to a verification
 LONGEST_WAIT_S = 240.0  # maximum accepted Retry-After
 
 
@@ -375,13 +399,23 @@ class WebhookSender:
 
     async def send(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Attempt:
         """POST a body within 10 s. Every behaviour of the receiver is returned as an Attempt."""
+        return (await self._post(url, body, headers, reads=False))[0]
+
+    async def ask(self, url: URL, body: bytes, headers: Mapping[str, str]) -> tuple[Attempt, bytes]:
+        """POST a body within 10 s, and return also the answer of a 2xx, up to 4 KiB; b"" for a longer one."""
+        return await self._post(url, body, headers, reads=True)
+
+    async def _post(self, url: URL, body: bytes, headers: Mapping[str, str], *, reads: bool) -> tuple[Attempt, bytes]:
         started = time.perf_counter()
-        status, retry_after = None, None
+        status, retry_after, said = None, None, b""
         try:
             async with self._session.request("POST", url, body=body, headers=headers) as answer:
                 status = answer.status
                 retry_after = _retry_after(answer.headers.get("Retry-After"))
-                await _discard(answer, self._rest_s)
+                if reads and 200 <= status < 300:
+                    said = await _read_short(answer)
+                else:
+                    await _discard(answer, self._rest_s)
             error = _judge(status)
         except Exception as failure:
             if status is not None:
@@ -392,7 +426,7 @@ class WebhookSender:
                 raise
         duration = int((time.perf_counter() - started) * 1000)
         self._observe(error or "ok")
-        return Attempt(status, error, duration, retry_after if error else None)
+        return Attempt(status, error, duration, retry_after if error else None), said
 
     async def close(self) -> None:
         """Close every connection."""
@@ -417,6 +451,17 @@ async def open_sender(
     finally:
         await sender.close()
         lane.close()
+
+
+async def _read_short(answer: "ClientResponse") -> bytes:
+    """Return an answer of at most 4 KiB, or b""."""
+    said = b""
+    async for chunk in answer.content.iter_any():
+        said += chunk
+        if len(said) > MOST_REPEATED:
+            answer.close()
+            return b""
+    return said
 
 
 async def _discard(answer: "ClientResponse", rest_s: float) -> None:

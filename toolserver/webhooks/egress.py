@@ -10,6 +10,7 @@ are requests for the documents in which OAuth clients describe themselves.
 import asyncio
 import contextlib
 import functools
+import re
 import socket
 import ssl
 import threading
@@ -52,6 +53,9 @@ INTERNAL_NAMES = (
     "consul",
     "onion",
 )
+
+
+_QUERY = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*")
 
 
 class TargetRefused(ToolserverError, OSError):
@@ -140,7 +144,17 @@ def _parsed(text: str) -> URL:
         raise TargetRefused("invalid_url", "Give an absolute URL that begins with https://.")
     if "@" in text.partition("://")[2].partition("/")[0]:
         raise TargetRefused("invalid_url", "A URL with a user name or password is not accepted; use custom headers.")
-    return url.with_fragment(None)
+    return _keep_query(url.with_fragment(None), text)
+
+
+def _keep_query(url: URL, text: str) -> URL:
+    """Return the URL with its query byte for byte as it was written: receivers may sign it or compare it."""
+    query = text.partition("#")[0].partition("?")[2]
+    if query == url.raw_query_string or not _QUERY.fullmatch(query):
+        return url
+    return URL.build(
+        scheme=url.scheme, authority=url.raw_authority, path=url.raw_path, query_string=query, encoded=True
+    )
 
 
 def _literal(host: str) -> IPv4Address | IPv6Address | None:

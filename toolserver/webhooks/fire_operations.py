@@ -30,7 +30,7 @@ from toolserver.webhooks.records import (
     untell,
 )
 from toolserver.webhooks.store import WebhookTables, pack_payload
-from toolserver.webhooks.subscription_operations import find_owned
+from toolserver.webhooks.subscription_operations import end_expired, find_owned
 
 FIRE_CREDITS = 1
 FIRES_KEPT = 50  # per subscription
@@ -42,8 +42,9 @@ class ClaimSubscriptions:
     """Claim due subscriptions.
 
     Every claimed subscription moves to its next slot, and gets a fire unless it has a
-    condition that must be judged first. Subscriptions whose endpoint fails or is slow come
-    last, a few at a time. Subscriptions to credit alerts get a fire when a threshold was crossed, and at no other time.
+    condition that must be judged first. One whose time is over ends instead. Subscriptions whose
+    endpoint fails or is slow come last, a few at a time. Subscriptions to credit alerts get a fire
+    when a threshold was crossed, and at no other time.
     """
 
     now: int
@@ -54,6 +55,9 @@ class ClaimSubscriptions:
         room = min(FAILING_AT_ONCE, self.limit - len(claimed))
         if room:
             claimed += tables.claim_due(self.now, room, failing=True)
+        for subscription in [one for one in claimed if one.is_expired(self.now)]:
+            tables.save(end_expired(subscription, self.now))
+            claimed.remove(subscription)
         for subscription in claimed:
             if subscription.condition is None and subscription.endpoint != CREDIT_ALERTS:
                 tables.add_fire(plan_fire(subscription, self.now))

@@ -11,6 +11,7 @@ and the same body.
 """
 
 import asyncio
+import hashlib
 import logging
 from collections import Counter, defaultdict
 from typing import NamedTuple
@@ -25,7 +26,6 @@ from toolserver.money.ledger.protocol import NoCharge, UnknownCall
 from toolserver.registry.registry import Operation
 from toolserver.webhooks.conditions import ConditionState, Transition, decode_condition, evaluate
 from toolserver.webhooks.delivery import (
-    PREFIX,
     HostBusy,
     PayloadShelf,
     PayloadSource,
@@ -59,11 +59,12 @@ from toolserver.webhooks.records import (
     FireState,
     WebhookFire,
     WebhookSubscription,
+    path_of,
     retry_delay,
 )
 from toolserver.webhooks.signing import SecretBoxKey, SecretsUnreadable
 from toolserver.webhooks.store import PAYLOAD_KEPT_MS, WebhookStore
-from toolserver.webhooks.subscription_operations import EndFailing, ForgetEnded, PauseSubscription
+from toolserver.webhooks.subscription_operations import EndExpired, EndFailing, ForgetEnded, PauseSubscription
 from toolserver.webhooks.unpaid_bodies import (
     Admission,
     AdmitBody,
@@ -72,6 +73,7 @@ from toolserver.webhooks.unpaid_bodies import (
     WithdrawBody,
     counts_as_unpaid,
 )
+from toolserver.webhooks.verification import verify_receiver
 
 INTERRUPTED_MS = 900_000  # extra time after its slot, for an interrupted attempt
 
@@ -218,7 +220,10 @@ class FireWorker:
 
     async def _challenge(self, message: WebhookMessage) -> Attempt | None:
         """Send a challenge. Returns how it failed, which is the end of the attempt, or None if it was accepted."""
-        attempt = await self._attempt(compose_challenge(message.fire, message.subscription, self._now))
+        if message.subscription.event is not None:
+            attempt = await verify_receiver(self._parts.sender, self._parts.key, message.subscription, self._now)
+        else:
+            attempt = await self._attempt(compose_challenge(message.fire, message.subscription, self._now))
         return None if attempt.delivered else attempt._replace(challenge=True)
 
     async def _refuse(self, message: WebhookMessage) -> None:
@@ -303,7 +308,7 @@ class FireWorker:
         """End a fire that is no longer wanted or is too late."""
         if fire.price:
             uncharged: NoCharge = "cancelled" if reason == "cancelled" else "delivery_failed"
-            await self._parts.charges.drop(fire, subscription, f"{PREFIX}{subscription.endpoint}", uncharged)
+            await self._parts.charges.drop(fire, subscription, path_of(subscription.endpoint), uncharged)
         await self._finish(fire, "released" if fire.attempts else "skipped", reason)
 
     async def _postpone(self, fire: WebhookFire, wait_s: float) -> None:
@@ -319,7 +324,7 @@ def _why_not(fire: WebhookFire, subscription: WebhookSubscription, now: int) -> 
     An interrupted fire, which may have arrived, gets some time after its slot, and is
     finished even if its subscription has been paused since, but not if it was cancelled.
     """
-    if subscription.state == "cancelled" and fire.kind != "test":
+    if (subscription.state == "cancelled" or subscription.is_expired(now)) and fire.kind != "test":
         return "cancelled"
     if subscription.state == "paused" and fire.kind != "test" and not fire.interrupted:
         return "paused"
@@ -337,12 +342,16 @@ _decode_state = msgspec.json.Decoder(ConditionState).decode
 
 
 class Judged(NamedTuple):
-    """The result of judging a condition: its stored and its new state, and what to deliver, if anything."""
+    """The result of judging a condition: its stored and its new state, and what to deliver, if anything.
+
+    `data` are those of an event of MCP Events; otherwise the whole answer is delivered.
+    """
 
     subscription: WebhookSubscription
     before: bytes | None
     after: bytes
     transition: Transition | None
+    data: bytes | None = None
 
 
 class WebhookTimer:
@@ -415,6 +424,11 @@ class WebhookTimer:
         before = subscription.condition_state
         state = ConditionState() if before is None else _decode_state(before)
         current = self._payloads.decode(payload) if payload.no_charge in (None, "empty_result") else None
+        if subscription.event is not None:
+            judged = self._payloads.events.judge(subscription, state, current, payload.captured_at, self._now)
+            if judged is None:
+                return None
+            return Judged(subscription, before, msgspec.json.encode(judged.after), judged.transition, judged.data)
         condition = decode_condition(subscription.condition or b"")
         after, transition = evaluate(condition, state, current, self._now / 1000)
         if after is state:
@@ -423,22 +437,25 @@ class WebhookTimer:
 
     async def _record(self, payload: WebhookPayload, judged: list[Judged]) -> None:
         """Store changes. A report becomes a fire that carries the same answer on which it was judged."""
-        if any(one.transition is not None for one in judged):
+        if any(one.transition is not None and one.data is None for one in judged):
             body = payload.body or b"null"
             await self._store.save_payload(payload.digest or "null", body, self._now)
+        for data in {one.data for one in judged if one.data is not None}:
+            await self._store.save_payload(hashlib.sha256(data).hexdigest(), data, self._now)
         async with anyio.create_task_group() as tasks:  # concurrently, so that they share the store's transactions
             for one in judged:
                 tasks.start_soon(self._record_one, payload, one)
 
     async def _record_one(self, payload: WebhookPayload, judged: Judged) -> None:
-        subscription, before, after, transition = judged
+        subscription, before, after, transition, data = judged
+        digest = payload.digest if data is None else hashlib.sha256(data).hexdigest()
         fire = None
         if transition is not None:
             fire = plan_fire(
                 subscription,
                 self._now,
                 kind=transition.state,
-                payload=payload.digest or "null",
+                payload=digest or "null",
                 captured_at=payload.captured_at,
                 condition=msgspec.json.encode(transition),
                 state_after=after,
@@ -564,6 +581,7 @@ class WebhookQueue:
             log.warning("the clock was set back; webhooks continue with their next slot", extra={"count": moved})
         for id in await self._store.apply(EndFailing(self._now)):
             log.info("a subscription ended after 30 days of failed deliveries", extra={"subscription": id})
+        await self._store.apply(EndExpired(self._now))
         await self._store.apply(ForgetEnded(self._now))
         await self._store.apply(ForgetUnpaid(self._now))
         await self._store.forget_payloads(self._now - PAYLOAD_KEPT_MS)

@@ -16,9 +16,22 @@ from toolserver.money.receipts.sign import receipt_id
 from toolserver.webhooks.conditions import ConditionInput
 from toolserver.webhooks.credit_alerts import CREDIT_ALERTS
 
-GONE = 410
+GONE, TOO_LARGE = 410, 413
 UNSENT = ("dns", "connect", "target_refused", "internal_error")
 """The errors after which no receiver can have the body. One of TLS may also end a connection after it was read."""
+
+
+PREFIX = "/api/pro/"
+
+
+def endpoint_of(path: str) -> str:
+    """Return what subscriptions call an endpoint: the short name of a premium one, the whole path of a free one."""
+    return path.removeprefix(PREFIX)
+
+
+def path_of(endpoint: str) -> str:
+    """Return the path of an endpoint that `endpoint_of` named."""
+    return endpoint if endpoint.startswith("/") else PREFIX + endpoint
 
 
 class Attempt(NamedTuple):
@@ -50,8 +63,11 @@ class Attempt(NamedTuple):
 
     @property
     def tries_allowed(self) -> int:
-        """How many attempts a delivery with this result gets: one more after a 4xx other than 408, 425 and 429."""
-        if self.gone or self.error == "target_refused":
+        """How many attempts a delivery with this result gets: one more after a 4xx other than 408, 425 and 429.
+
+        None follows a 410 and a 413, because the same body would be too large again.
+        """
+        if self.gone or self.status == TOO_LARGE or self.error == "target_refused":
             return 1
         return 2 if self.status is not None and 400 <= self.status < 500 and self.status not in (408, 425, 429) else 4
 
@@ -86,13 +102,26 @@ class TokenAccount(NamedTuple):
     payer: str
 
 
+class EventTerms(msgspec.Struct, frozen=True):
+    """What a client of MCP Events subscribed to.
+
+    `id` is the id that it knows, `verified_at` when its receiver last proved that it wants events, in milliseconds.
+    """
+
+    id: str
+    name: str
+    arguments: dict[str, Any]
+    verified_at: int = 0
+
+
 class WebhookSubscription(NamedTuple):
     """One subscription.
 
     `owner` is the SHA-256 of its token, `account` names that token's account to the ledger,
     and `payer` is the SHA-256 of the token whose credits are spent: the same token, unless it
     is an allowance of another. `sealed` holds the secrets and the custom headers, encrypted.
-    `params` is a JSON object, `condition` and `condition_state` are JSON or None.
+    `params` is a JSON object, `condition` and `condition_state` are JSON or None. `event` has the
+    `EventTerms` of a subscription of MCP Events as JSON, which ends at `expires_at`.
     """
 
     id: str
@@ -120,6 +149,17 @@ class WebhookSubscription(NamedTuple):
     delivered_count: int = 0
     failed_count: int = 0
     slow: int = 0
+    event: bytes | None = None
+    expires_at: int | None = None
+
+    @property
+    def event_terms(self) -> EventTerms | None:
+        """What was subscribed to by MCP Events; None for a webhook of our own."""
+        return None if self.event is None else msgspec.json.decode(self.event, type=EventTerms)
+
+    def is_expired(self, now: int) -> bool:
+        """Return True if its time is over at `now` in milliseconds."""
+        return self.expires_at is not None and now >= self.expires_at
 
     @property
     def given_params(self) -> dict[str, Any]:
@@ -129,8 +169,8 @@ class WebhookSubscription(NamedTuple):
 
     @property
     def given_condition(self) -> dict[str, Any] | None:
-        """The condition given by its owner."""
-        return None if self.condition is None else msgspec.json.decode(self.condition)
+        """The condition given by its owner. That of an event of MCP Events is ours, on a view of the answer."""
+        return None if self.condition is None or self.event is not None else msgspec.json.decode(self.condition)
 
     @property
     def next_fire_at(self) -> int | None:
@@ -305,6 +345,8 @@ def after_failure(subscription: WebhookSubscription, fire: WebhookFire, now: int
     )
     if failed.state != "active":
         return failed
+    if fire.status == GONE and failed.event is not None:
+        return failed._replace(state="cancelled", paused_at=now)
     if fire.status == GONE:
         return failed._replace(state="paused", pause_reason="endpoint_gone", paused_at=now)
     if now - since >= FAILING_MS and failures >= FAILED_FIRES:

@@ -116,6 +116,18 @@ def sign_standard(secret: str, message_id: str, timestamp: int, body: bytes) -> 
     return "v1," + base64.b64encode(signed).decode()
 
 
+def standard_headers(
+    secret: str, previous: str | None, *, message_id: str, timestamp: int, body: bytes
+) -> dict[str, str]:
+    """Return the headers of Standard Webhooks, signed with both secrets while one is being rotated."""
+    keys = [secret] if previous is None else [secret, previous]
+    return {
+        "webhook-id": message_id,
+        "webhook-timestamp": str(timestamp),
+        "webhook-signature": " ".join(sign_standard(key, message_id, timestamp, body) for key in keys),
+    }
+
+
 def signature_headers(
     secret: str, previous: str | None, *, message_id: str, timestamp: int, body: bytes
 ) -> dict[str, str]:
@@ -125,13 +137,10 @@ def signature_headers(
     signatures in its single header. Our own rule puts the older signature into a separate
     header.
     """
-    keys = [secret] if previous is None else [secret, previous]
     headers = {
         SIGNATURE_HEADER: sign_service(secret, timestamp, body),
         TIMESTAMP_HEADER: str(timestamp),
-        "webhook-id": message_id,
-        "webhook-timestamp": str(timestamp),
-        "webhook-signature": " ".join(sign_standard(key, message_id, timestamp, body) for key in keys),
+        **standard_headers(secret, previous, message_id=message_id, timestamp=timestamp, body=body),
     }
     return headers if previous is None else {**headers, PREVIOUS_HEADER: sign_service(previous, timestamp, body)}
 

@@ -160,6 +160,13 @@ class WebhookTables:
             limit,
         )
 
+    def list_expired(self, now: int, limit: int) -> list[WebhookSubscription]:
+        return self._subscriptions(
+            "WHERE expires_at IS NOT NULL AND state <> 'cancelled' AND expires_at<=? ORDER BY expires_at LIMIT ?",
+            now,
+            limit,
+        )
+
     def list_ended(self, before: int, limit: int) -> list[WebhookSubscription]:
         return self._subscriptions(
             f"""WHERE state = 'cancelled' AND paused_at<?
@@ -246,6 +253,10 @@ class WebhookStore:
     async def owned(self, owner: str) -> list[WebhookSubscription]:
         """Return the subscriptions that a token made or pays for, oldest first, including cancelled ones."""
         return await self._file.read(lambda db: WebhookTables(db).list_reached(owner))
+
+    async def paid_by(self, payer: str) -> list[WebhookSubscription]:
+        """Return the subscriptions that an account pays for, oldest first, including cancelled ones."""
+        return await self._file.read(lambda db: WebhookTables(db).list_paid_by(payer))
 
     async def all(self, limit: int, state: str | None = None) -> list[WebhookSubscription]:
         """Return subscriptions of all owners, newest first, for the operator."""

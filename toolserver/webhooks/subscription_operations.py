@@ -1,6 +1,6 @@
 """Define the operations on subscriptions: values that a store applies in one transaction, decided without I/O."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from toolserver.errors import NotFound, SubscriptionConflict
@@ -21,7 +21,7 @@ class AddSubscription:
 
     def on(self, tables: WebhookTables) -> WebhookSubscription:
         owned = tables.list_paid_by(self.subscription.payer)
-        _check_active(owned)
+        check_active(owned, self.subscription.created_at)
         stored = [s for s in owned if s.state != "cancelled"]
         if len(stored) >= MOST_STORED:
             raise SubscriptionConflict(f"A token can have {MOST_STORED} subscriptions: cancel a paused one first.")
@@ -94,7 +94,7 @@ class ResumeSubscription:
                 headers={"Retry-After": str(seconds)},
                 retry_after_seconds=seconds,
             )
-        _check_active(tables.list_paid_by(subscription.payer))
+        check_active(tables.list_paid_by(subscription.payer), self.now)
         due = next_slot(subscription.created_at, self.now)
         active = subscription._replace(
             state="active", pause_reason=None, paused_at=None, due_at=due, consecutive_failures=0, last_error=None
@@ -119,6 +119,67 @@ class ReplaceSealed:
         replaced = subscription._replace(sealed=self.after)
         tables.save(replaced)
         return replaced
+
+
+def find_same_event(
+    owned: Iterable[WebhookSubscription], sought: WebhookSubscription, now: int
+) -> WebhookSubscription | None:
+    """Return the live subscription of MCP Events with the same owner, receiver, event and arguments, or None."""
+    terms = sought.event_terms
+    for subscription in owned:
+        other = subscription.event_terms
+        if subscription.state == "cancelled" or subscription.is_expired(now) or other is None or terms is None:
+            continue
+        if (subscription.owner, subscription.url) != (sought.owner, sought.url):
+            continue
+        if (other.name, other.arguments) == (terms.name, terms.arguments):
+            return subscription
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribeEvent:
+    """Store a subscription of MCP Events, or renew the one that is the same: its time, its secrets, its verification.
+
+    `before` are the secrets of that one when it was read, from which the new ones were made; None if there was none.
+    A paused one is resumed. Raises SubscriptionConflict, also if another call changed it since.
+    """
+
+    subscription: WebhookSubscription
+    before: bytes | None
+    now: int
+
+    def on(self, tables: WebhookTables) -> WebhookSubscription:
+        wanted = self.subscription
+        same = find_same_event(tables.list_reached(wanted.owner), wanted, self.now)
+        if (None if same is None else same.sealed) != self.before:
+            raise SubscriptionConflict("Another call changed this subscription at the same moment.")
+        if same is None:
+            return AddSubscription(wanted).on(tables)
+        if same.state == "paused":
+            same = ResumeSubscription(same.id, wanted.owner, self.now).on(tables)
+        renewed = same._replace(sealed=wanted.sealed, event=wanted.event, expires_at=wanted.expires_at)
+        tables.save(renewed)
+        return renewed
+
+
+@dataclass(frozen=True, slots=True)
+class EndExpired:
+    """Cancel the subscriptions whose time is over. Returns their number."""
+
+    now: int
+    limit: int = 200
+
+    def on(self, tables: WebhookTables) -> int:
+        expired = tables.list_expired(self.now, self.limit)
+        for subscription in expired:
+            tables.save(end_expired(subscription, self.now))
+        return len(expired)
+
+
+def end_expired(subscription: WebhookSubscription, now: int) -> WebhookSubscription:
+    """Return a subscription whose time is over as a cancelled one."""
+    return subscription._replace(state="cancelled", pause_reason=None, paused_at=now)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +224,7 @@ def find_owned(find: Callable[[str], WebhookSubscription | None], id: str, owner
     return subscription
 
 
-def _check_active(owned: list[WebhookSubscription]) -> None:
-    if sum(s.state == "active" for s in owned) >= MOST_ACTIVE:
+def check_active(owned: list[WebhookSubscription], now: int) -> None:
+    """Check that an account may have one more active subscription. Raises SubscriptionConflict."""
+    if sum(s.state == "active" and not s.is_expired(now) for s in owned) >= MOST_ACTIVE:
         raise SubscriptionConflict(f"A token can have at most {MOST_ACTIVE} active subscriptions: cancel one first.")

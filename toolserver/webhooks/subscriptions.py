@@ -56,8 +56,10 @@ _OURS = re.compile(
 )
 
 
-async def check_target(lane: DnsLane, text: str) -> URL:
+async def check_target(lane: DnsLane, text: str, loc: str = "webhook_url") -> URL:
     """Return the URL to deliver to. Accepts a name without an address, as it is checked before every delivery.
+
+    `loc` is the name of the argument.
 
     Raises:
         InvalidArguments: with the reason as the type of the error.
@@ -68,7 +70,7 @@ async def check_target(lane: DnsLane, text: str) -> URL:
     except NameUnknown:
         return url
     except TargetRefused as refused:
-        raise refuse("webhook_url", str(refused), refused.reason) from None
+        raise refuse(loc, str(refused), refused.reason) from None
     return url
 
 
@@ -156,7 +158,7 @@ class WebhookSubscriptions:
         url = await check_target(self._parts.fires.sender.lane, request.webhook_url)
         account, secret = await self._parts.account_of(token), new_secret()
         if endpoint != CREDIT_ALERTS:
-            await self._require_balance(token)
+            await require_balance(self._parts.ledger, token)
         elif account.payer != _owner(token):
             raise AllowanceConflict("This token is an allowance: only the token that pays is notified of its limits.")
         subscription = WebhookSubscription(
@@ -192,7 +194,7 @@ class WebhookSubscriptions:
         """Resume a paused subscription. Raises NotFound, SubscriptionConflict, InsufficientCredits."""
         subscription = await self._own(token, id)
         if subscription.endpoint != CREDIT_ALERTS:
-            await self._require_balance(token)
+            await require_balance(self._parts.ledger, token)
         resumed = await self._store.apply(ResumeSubscription(id, _owner(token), self._now))
         self._parts.wake()
         return resumed
@@ -207,6 +209,8 @@ class WebhookSubscriptions:
         subscription, key, secret = await self._own(token, id), self._parts.fires.key, new_secret()
         if subscription.state == "cancelled":
             raise SubscriptionConflict("The subscription is cancelled.")
+        if subscription.event is not None:
+            raise SubscriptionConflict("A client of MCP Events chose this secret: it subscribes again with a new one.")
         after = key.seal(key.unseal(subscription.sealed).rotate(secret, self._now))
         return NewSubscription(
             await self._store.apply(ReplaceSealed(id, _owner(token), subscription.sealed, after)), secret
@@ -223,8 +227,12 @@ class WebhookSubscriptions:
         subscription, now = await self._own(token, id), self._now
         if subscription.state == "cancelled":
             raise SubscriptionConflict("The subscription is cancelled.")
+        if subscription.event is not None:
+            raise SubscriptionConflict(
+                "Receivers of MCP Events take no tests: they are verified as a client subscribes."
+            )
         if subscription.endpoint != CREDIT_ALERTS:
-            await self._require_balance(token)
+            await require_balance(self._parts.ledger, token)
         payload = self._recorded(subscription) if data is None else msgspec.json.encode(dict(data))
         if len(payload) > MOST_TEST_BYTES and data is not None:
             raise refuse("data", f"Give at most {MOST_TEST_BYTES} bytes.", "too_long")
@@ -252,19 +260,20 @@ class WebhookSubscriptions:
         name = "" if operation is None else operation.name
         return msgspec.json.encode(self._parts.examples().get(name, {}))
 
-    async def _require_balance(self, token: str) -> None:
-        """Refuse a token that cannot pay for a fire. Raises InsufficientCredits and the other 402 codes."""
-        left = await self._parts.ledger.balance(token)
-        if left < FIRE_CREDITS:
-            raise InsufficientCredits(
-                "A fire costs 1 credit and the token has none left: buy credits first.",
-                required=FIRE_CREDITS,
-                credits_remaining=left,
-            )
-
     async def _own(self, token: str, id: str) -> WebhookSubscription:
         subscription = await self._store.subscription(id)
         return find_owned({id: subscription}.get, id, _owner(token))
+
+
+async def require_balance(ledger: Ledger, token: str) -> None:
+    """Refuse a token that cannot pay for a fire. Raises InsufficientCredits and the other 402 codes."""
+    left = await ledger.balance(token)
+    if left < FIRE_CREDITS:
+        raise InsufficientCredits(
+            "A fire costs 1 credit and the token has none left: buy credits first.",
+            required=FIRE_CREDITS,
+            credits_remaining=left,
+        )
 
 
 def _owner(token: str) -> str:
