@@ -1,12 +1,14 @@
 """Three small tools on test sources: enough to see every way a call can go."""
 
-from typing import Annotated, Literal
+from collections.abc import Mapping
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
 from tests.calls.parts import number_source
 from toolserver.context.context import ToolContext, via
 from toolserver.core.models import Payload, TopLevel
+from toolserver.registry.event_kind import EventArguments, EventId, EventKind
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
 
 ONE = number_source("Test.one")
@@ -25,7 +27,51 @@ class Report(TopLevel):
     notes: dict[str, str]
 
 
-@tool(path="/api/number", title="A number", ttl_s=30, toolset="core", sources=(ONE, TWO))
+class Bounds(EventArguments):
+    above: float | None = None
+    below: float | None = None
+
+
+class Crossed(Payload):
+    id: EventId
+    value: float
+
+
+class Counted(EventArguments):
+    step: Annotated[int, Field(ge=1)] = 1
+
+
+class Listed(Payload):
+    id: EventId
+
+
+def _count(payload: Any, wanted: Counted, now: object) -> list[Mapping[str, Any]]:
+    return [{"id": f"n{each}"} for each in range(0, int(payload["data"]["value"]), wanted.step)]
+
+
+NUMBER_CROSSED = EventKind(
+    "number.crossed",
+    "The number passed a bound.",
+    Bounds,
+    Crossed,
+    ask=lambda wanted: {},
+    read=lambda payload, wanted, now: [{"id": "number", "value": payload["data"]["value"]}],
+    level="value",
+    bounds=lambda wanted: wanted.model_dump(exclude_none=True),
+)
+NUMBER_LISTED = EventKind(
+    "number.listed", "Numbers up to the number.", Counted, Listed, ask=lambda wanted: {}, read=_count
+)
+
+
+@tool(
+    path="/api/number",
+    title="A number",
+    ttl_s=30,
+    toolset="core",
+    sources=(ONE, TWO),
+    events=(NUMBER_CROSSED, NUMBER_LISTED),
+)
 async def number(ctx: ToolContext, add: Annotated[int, Field(ge=0, le=100)] = 0) -> Reading:
     """A number from the first test source, or from the second when the first is down; for tests only.
 

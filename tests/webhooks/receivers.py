@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import json
 import ssl
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -134,6 +135,22 @@ async def receiving(answer: Answer | None = None, tls=None, host="127.0.0.1") ->
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
+
+
+@asynccontextmanager
+async def receiving_events(answer: Answer | None = None) -> AsyncIterator[Receiver]:
+    """A receiver of MCP Events, which repeats challenges and answers events as `answer` does."""
+
+    async def reply(writer):
+        body = json.loads(receiver.requests[-1].body)
+        if body.get("type") == "verification":
+            repeated = json.dumps({"challenge": body["challenge"]}).encode()
+            await status(200, "Content-Type: application/json", body=repeated)(writer)
+        else:
+            await (answer or status(204))(writer)
+
+    async with receiving(reply) as receiver:
+        yield receiver
 
 
 def certificates(*names: str) -> tuple[ssl.SSLContext, ssl.SSLContext]:

@@ -1,5 +1,6 @@
 """Webhooks on a shop with a real ledger file, real receipts and real sockets on loopback; only the clock is manual."""
 
+import base64
 import json
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -14,10 +15,12 @@ from toolserver.serving.money import MoneyParts
 from toolserver.serving.webhooks import WebhookService, open_webhooks
 from toolserver.settings import LimitSettings, Settings, WebhookSettings
 from toolserver.webhooks.delivery import DeliveryNetwork
+from toolserver.webhooks.event_subscriptions import EventRequest
 from toolserver.webhooks.records import SubscriptionRequest, WebhookFire, WebhookSubscription
 from toolserver.webhooks.signing import verify_service
 
 SLOT_S = 300
+EVENT_SECRET = "whsec_" + base64.b64encode(b"0123456789abcdef01234567").decode()
 NETWORK = DeliveryNetwork()
 
 
@@ -35,6 +38,7 @@ class Room:
 
     shop: Shop
     hooks: WebhookService
+    verifications: int = 0
 
     @property
     def clock(self) -> ManualClock:
@@ -43,6 +47,16 @@ class Room:
     async def subscribe(self, url: str, token: str = RICH, **terms) -> WebhookSubscription:
         created = await self.hooks.subscriptions.subscribe(token, SubscriptionRequest("report", url, **terms))
         return created.subscription
+
+    async def subscribe_event(
+        self, url: str, name="number.crossed", *, token: str = RICH, secret=EVENT_SECRET, ttl_ms=None, **arguments
+    ):
+        """Subscribe as a client of MCP Events does, or renew the subscription."""
+        request = EventRequest(name, arguments, url, secret, ttl_ms)
+        return await self.hooks.events.subscribe(token, request, self.count_verification)
+
+    async def count_verification(self) -> None:
+        self.verifications += 1
 
     async def subscription(self, id: str) -> WebhookSubscription:
         return await self.hooks.store.subscription(id)
