@@ -6,7 +6,7 @@
   nearest free tool with the tag `FREE_SIBLING`.
 - Pages: a `CardValue` is the value of an answer that its card shows; a `Picture` says how its page draws the answer.
   A `MarketQuote` is a figure for the home page's strip of markets, a `DayLine` where the past day of a value is kept.
-- Events: an `EventKind` of a tool says what subscribers of MCP Events are told of, with `EventArguments` and items
+- Events: an `EventKind` of a tool says what wakes subscribers of MCP Events, with `EventArguments` and items
   whose ids are `EventId` and whose third-party texts are `UntrustedText`.
 - Meanings: a `Meaning` says who defines a word or class of an answer, with rows that a test judges.
 - Answers: models derive from `Payload` (or `TopLevel`, `Sparse`); times are `Timestamp`, written by `iso`.

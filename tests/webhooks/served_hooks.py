@@ -12,7 +12,7 @@ from tests.served import FACTS, VIA, Upstreams, all_tools
 from toolserver.app import Service, ServiceParts
 from toolserver.clock import ManualClock
 from toolserver.serving.money import memory_money
-from toolserver.settings import LimitSettings, Settings, UpstreamSettings, WebhookSettings
+from toolserver.settings import LimitSettings, McpSettings, Settings, UpstreamSettings, WebhookSettings
 
 BEARER = {"authorization": f"Bearer {RICH}"}
 
@@ -42,15 +42,16 @@ class HookedService:
 
 
 @asynccontextmanager
-async def hooked(*, allow_loopback: bool = True) -> AsyncIterator[HookedService]:
-    """A running service whose two tokens have a hundred credits and none."""
+async def hooked(*, allow_loopback: bool = True, limited: bool = False, **mcp: Any) -> AsyncIterator[HookedService]:
+    """A running service whose two tokens have a hundred credits and none. `mcp` are settings of MCP."""
     clock = ManualClock(START)
     upstreams, money = Upstreams(clock), memory_money(clock)
     money.ledger.fund(RICH, 100)
     money.ledger.fund(POOR, 0)
     settings = Settings(
         upstream=UpstreamSettings(via=VIA),
-        limits=LimitSettings(enabled=False),
+        limits=LimitSettings(enabled=limited),
+        mcp=McpSettings(**mcp),
         webhooks=WebhookSettings(allow_loopback=allow_loopback),
     )
     parts = ServiceParts(

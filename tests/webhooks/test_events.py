@@ -263,17 +263,10 @@ async def test_our_own_tools_neither_rotate_nor_test_what_a_client_keeps_the_sec
         assert "number.crossed" in listed.description
 
 
-@pytest.mark.parametrize(
-    "secret",
-    ["", "whsec_", EVENT_SECRET[6:], "whsec_" + "AAAA" * 7, EVENT_SECRET + "=", "whsec_é" * 9],
-        "",
-        "whsec_",
-        EVENT_SECRET[6:],
-        "whsec_" + base64.b64encode(bytes(23)).decode(),
-        EVENT_SECRET + "=",
-        "whsec_é" * 9,
-    ],
-)
+WEAK = ["", "whsec_", EVENT_SECRET[6:], "whsec_" + "AAAA" * 7, EVENT_SECRET + "=", "whsec_é" * 9]
+
+
+@pytest.mark.parametrize("secret", WEAK)
 async def test_a_weak_secret_is_refused_and_not_repeated(tmp_path, secret):
     async with open_room(tmp_path) as room:
         with pytest.raises(InvalidArguments) as refused:

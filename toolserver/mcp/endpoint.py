@@ -303,7 +303,8 @@ class McpEndpoint:
             if modern and refusal.code == INVALID_PARAMS:
                 refusal.status = 400
             raise
-        answer = messages.response(request["id"], core, messages.end(modern=modern))
+        end = messages.end(modern=modern)
+        answer = messages.response(request["id"], core, end.removeprefix(b",") if core == b"{" else end)
         await self._answers.json(post.send, post.request_id, answer)
 
     def _count_uncommon(self, post: IncomingPost) -> None:

@@ -72,7 +72,7 @@ class Operation:
     the size of its longest answer, if hosts would take that for too long to show. `runs_tools` says that on MCP it
     takes an argument `call` and answers with the answer of another free tool. `withheld` are the sections that are
     always null on this service, because the licences of their sources do not allow it. `events` are the kinds of
-    events that subscribers of MCP Events can be told of.
+    events to which clients of MCP Events can subscribe.
     """
 
     name: str

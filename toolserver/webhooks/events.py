@@ -50,7 +50,7 @@ class UnknownEvent(ToolserverError):
     """There is no kind of event with this name."""
 
 
-class ToolAnswer(Payload):
+class FetchHint(Payload):
     """Where the data of an event come from, and how to have more."""
 
     tool: str = Field(description="The tool to call for more")
@@ -253,7 +253,7 @@ def _payload_schema(kind: EventKind) -> Schema:
             Field(ge=0, description="Items left out: too many, or too large"),
         ),
         as_of=(Timestamp | None, Field(description="Time of the oldest part of the data; null: not known")),
-        fetch=(ToolAnswer, Field(description="The call that answers with these data and more")),
+        fetch=(FetchHint, Field(description="The call that answers with these data and more")),
     )
     return output_schema(model)
 
