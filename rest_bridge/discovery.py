@@ -63,7 +63,7 @@ def _receipts(facts: SiteFacts) -> dict[str, str]:
 
 def premium(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
     """Describe what is sold: each premium endpoint with its price, arguments, freshness and nearest free endpoint."""
-    sold = [operation for operation in registry if operation.tier is Tier.PREMIUM]
+    sold = [operation for operation in registry.listed if operation.tier is Tier.PREMIUM]
     return {
         "source": facts.source,
         "service": SERVICE,

@@ -27,7 +27,7 @@ def pages(terms: "X402Terms", registry: Registry) -> dict[str, Handler]:
     def listed() -> "Document":
         from toolserver.money.x402.offers import document
 
-        return as_json(document(terms, list(registry)))
+        return as_json(document(terms, registry.listed))
 
     return {PATH: lazy(listed)}
 

@@ -377,6 +377,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "pro.all-down": "With all sources down no premium payload is sold.",
         "pro.empty": "What is empty for each payload is given and not charged.",
         "pro.licence": "Sections that the licence policy bars are null, with a warning that names the reason.",
+        "pro.licence-told": "What the policy bars is said before payment, is what the answer lacks, and is not asked.",
         "pro.latency": "Status is each exchange's own; what was not asked is not listed.",
         "pro.cost": "A premium call on warm sources takes less than 15 ms of CPU.",
         "pro.cold": "On cold sources a premium call takes no longer than its slowest source and 50 ms.",

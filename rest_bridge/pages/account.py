@@ -22,7 +22,7 @@ from toolserver.webhooks.credit_alerts import CREDIT_ALERTS
 
 def account_page(registry: Registry, facts: SiteFacts, *, guide: bool = False) -> Document:
     """Return the page. `guide` says whether the document about webhooks is served."""
-    paid = [operation for operation in registry if operation.tier is Tier.PREMIUM]
+    paid = [operation for operation in registry.listed if operation.tier is Tier.PREMIUM]
     return render_page(
         "account.html",
         registry,

@@ -22,7 +22,7 @@ from toolserver.registry.site_facts import ACCOUNT, BUY, DEMO_PAY, PAYMENTS, QR,
 
 def buy_page(registry: Registry, facts: SiteFacts) -> Document:
     """Return the page. On a simulated chain it offers to pay from a demo wallet."""
-    priced = [operation for operation in registry if operation.credits]
+    priced = [operation for operation in registry.listed if operation.credits]
     first = next((one for one in priced if not one.input_schema.get("required")), None)
     demo = facts.sales is not None and facts.sales.demo_wallet
     terms = facts.sales.terms if facts.sales else None

@@ -53,7 +53,7 @@ def payments_markdown(registry: Registry, facts: SiteFacts, licences: LicenceTab
 
 
 def _write_text(registry: Registry, facts: SiteFacts, licences: LicenceTable) -> str:
-    priced = [operation for operation in registry if operation.credits]
+    priced = [operation for operation in registry.listed if operation.credits]
     easy = [one for one in priced if one.reads_only and not one.input_schema.get("required")]
     return render_text(
         "payments.md",

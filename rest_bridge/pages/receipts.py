@@ -26,7 +26,7 @@ ABOUT = "Check the signed receipt of a paid call in your browser. No part of it 
 
 def receipts_page(registry: Registry, facts: SiteFacts, *, guide: bool = False) -> Document:
     """Return the page. `guide` says whether the document about receipts is served."""
-    paid = [operation for operation in registry if operation.tier is Tier.PREMIUM]
+    paid = [operation for operation in registry.listed if operation.tier is Tier.PREMIUM]
     return render_page(
         "receipts.html",
         registry,

@@ -5,7 +5,7 @@ Its clock is moved by hand, so pacing costs no real time. Nothing is kept warm i
 
 import json
 import logging
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,15 +32,19 @@ PAGES = Pages()
 
 
 class Recorded(Upstreams):
-    """The simulated upstreams, and every body they gave."""
+    """The simulated upstreams, and every body they gave. `edit` changes the body that answers a request."""
 
     def __init__(self, clock: ManualClock) -> None:
         super().__init__(clock, PAGES)
         self.bodies: list[tuple[str, bytes, bytes]] = []
+        self.edit: Callable[[httpx.Request, bytes], bytes] | None = None
 
     async def _answer(self, request: httpx.Request) -> httpx.Response:
         response = await super()._answer(request)
         body = await response.aread()
+        if self.edit is not None:
+            body = self.edit(request, body)
+            response = httpx.Response(response.status_code, headers=_without_length(response.headers), content=body)
         self.bodies.append((str(request.url).partition("/u/")[2], request.content, body))
         return response
 
@@ -55,6 +59,10 @@ class Recorded(Upstreams):
 
     def all_down(self) -> None:
         self.state.faults.add({"match": "*", "kind": "dns"}, self.state.world())
+
+
+def _without_length(headers: httpx.Headers) -> dict[str, str]:
+    return {name: value for name, value in headers.items() if name.lower() != "content-length"}
 
 
 @dataclass
