@@ -1455,11 +1455,11 @@ export interface PremiumCryptoDeepNetworkBtcFeesSatPerVb {
   /** For a block within about half an hour */ half_hour: number;
   /** For a block within about an hour */ hour: number;
   /** For a block within about a day */ economy: number;
-  /** Least that enters mempool.space's mempool; of Blockstream the estimate for a week */ minimum: number;
+  /** Least that enters the mempool of mempool.space or our node; of Blockstream the estimate for a week */ minimum: number;
 }
 
 export interface PremiumCryptoDeepNetworkBtcHashrate {
-  /** Exahashes a second: mean of a week at mempool.space, of a day at Blockchain.com */ current_eh_s: number;
+  /** Exahashes a second: mean of a week at mempool.space, of a day elsewhere */ current_eh_s: number;
   /** Difficulty of the network */ current_difficulty: number;
 }
 
@@ -1739,7 +1739,7 @@ export interface PremiumWhalesBtcWhalesUnconfirmed {
   /** Fee of the whole transaction, satoshi; null: not given */ fee_sats: number | null;
   /** Size, virtual bytes; null: not given */ vsize: number | null;
   /** Fee by size, satoshi per virtual byte; null: one of them is not given */ fee_sat_per_vb: number | null;
-  /** When the explorer, or we, first saw it */ first_seen: string;
+  /** When the explorer, the node or we first saw it */ first_seen: string;
   /** It waited for a block when it was seen */ confirmed: false;
   /** Page of the transaction on mempool.space */ explorer_url: string;
 }

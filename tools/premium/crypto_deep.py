@@ -171,8 +171,8 @@ async def premium_crypto_deep(
     Part of a payload that no source gave is null, with a warning; a day without a candle is left out, never filled.
     Chart: with history=30d `series.btc_30d` as candles: x `ts` (Unix ms, a UTC day), `open`, `high`, `low`, `close` in
     USD, `volume` in BTC; `coins_top50` as bars of `change_24h_percent` by `symbol`, or as a map sized by `market_cap`.
-    Source: CoinGecko, Coinlore or CoinPaprika; Binance, Kraken or OKX; mempool.space, Blockstream or Blockchain.com; an
-    Ethereum node, Blockscout or Etherscan; candles of Coinbase, Kraken or Binance.
+    Source: CoinGecko, Coinlore or CoinPaprika; Binance, Kraken or OKX; the operator's Bitcoin node, mempool.space,
+    Blockstream or Blockchain.com; an Ethereum node, Blockscout or Etherscan; candles of Coinbase, Kraken or Binance.
     Errors: 400 for more than 20 symbols; 503 when no source answers. Nothing is charged then, nor when `coins` finds
     none, which leaves the rest null too.
     """

@@ -54,7 +54,7 @@ class BtcWhale(Payload):
     fee_sat_per_vb: float | None = Field(
         description="Fee by size, satoshi per virtual byte; null: one of them is not given"
     )
-    first_seen: Timestamp = Field(description="When the explorer, or we, first saw it")
+    first_seen: Timestamp = Field(description="When the explorer, the node or we first saw it")
     confirmed: Literal[False] = Field(description="It waited for a block when it was seen")
     explorer_url: str = Field(description="Page of the transaction on mempool.space")
 
@@ -154,14 +154,14 @@ async def premium_whales(ctx: ToolContext, limit: Annotated[int, up_to(MOST_ETH)
     Units: fee_sats in satoshi for the whole transaction.
     Chart: `btc_whales_unconfirmed` as bubbles: x `first_seen`, y `value_btc`; `eth_whales_latest_block` by `block_time`
     and `value_eth`, coloured by `from_label` and `to_label`.
-    Source: Blockchain.com, else mempool.space or Blockstream (totals only); a public Ethereum node; prices of Coinbase,
-    Kraken or Chainlink. Read every 30 seconds while there are requests.
+    Source: the operator's Bitcoin node, else Blockchain.com, else mempool.space or Blockstream (totals only); a public
+    Ethereum node; prices of Coinbase, Kraken or Chainlink. Read every 30 seconds while there are requests.
     Errors: 503 when no source answers. Nothing is charged then, nor when both lists are empty or the chain stalls.
     """
     chains: dict[str, tuple[Fallback[Any], ...]] = {
         "spot_prices.btc_usd": onchain.price_fallbacks("BTC"),
         "spot_prices.eth_usd": onchain.price_fallbacks("ETH"),
-        BTC: btc_whales.fallbacks_to_see(ctx.now),
+        BTC: btc_whales.fallbacks_to_see(ctx),
         ETH: onchain.block_fallbacks(ctx),
     }
     sections = await read_sections(ctx, chains)
@@ -275,7 +275,7 @@ def thresholds(window: WhaleWindow | None) -> Thresholds:
 
 def _notes() -> dict[str, str]:
     return {
-        "btc_sample": "The hundred newest transactions, read every 30 seconds while there are requests: about half"
+        "btc_sample": "A hundred new transactions, read every 30 seconds while there are requests: about half"
         " of all at seven per second. One may have entered a block since it was seen.",
         "change": "Outputs that pay an address the transaction spends from are change and not counted; change to a new"
         " address looks like a payment.",

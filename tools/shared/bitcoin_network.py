@@ -6,13 +6,15 @@ from typing import Any
 from pydantic import Field
 
 from tools.parsing.bitcoin import Backlog, Fees, MiningPower
-from tools.sources import blockstream, mempool
+from tools.sources import bitcoin_core, blockstream, mempool
 from tools.sources.blockchain_info import STATS
 from toolserver import Fallback, Payload, Sections, delay_second, via
 
 PATIENCE_S = 3.0  # after a burst the requests to one host are a second apart again
 
 NETWORK_SOURCES = (
+    bitcoin_core.STATE,
+    bitcoin_core.FEES,
     mempool.HEIGHT,
     mempool.FEES,
     mempool.POWER,
@@ -30,13 +32,13 @@ class FeeRates(Payload):
     hour: int = Field(description="For a block within about an hour")
     economy: int = Field(description="For a block within about a day")
     minimum: int = Field(
-        description="Least that enters mempool.space's mempool; of Blockstream the estimate for a week"
+        description="Least that enters the mempool of mempool.space or our node; of Blockstream the estimate for a week"
     )
 
 
 class Hashrate(Payload):
     current_eh_s: float = Field(
-        gt=0, description="Exahashes a second: mean of a week at mempool.space, of a day at Blockchain.com"
+        gt=0, description="Exahashes a second: mean of a week at mempool.space, of a day elsewhere"
     )
     current_difficulty: float = Field(description="Difficulty of the network")
 
@@ -57,14 +59,26 @@ class BitcoinNetwork(Payload):
 
 
 def network_chains(section: str) -> dict[str, tuple[Fallback[Any], ...]]:
-    """Return the four parts by their paths: mempool.space, or Blockstream and, for mining power, Blockchain.com."""
+    """Return the four parts by their paths: your own node, then mempool.space, then Blockstream, or Blockchain.com
+    for mining power.
+    """
     return {
-        f"{section}.block_height": delay_second(via(mempool.HEIGHT), via(blockstream.HEIGHT), PATIENCE_S),
-        f"{section}.fees_sat_per_vb": delay_second(via(mempool.FEES), via(blockstream.FEES), PATIENCE_S),
-        f"{section}.hashrate": delay_second(
-            via(mempool.POWER), via(STATS, None, lambda stats: stats.power), PATIENCE_S
+        f"{section}.block_height": (
+            via(bitcoin_core.STATE, then=lambda state: state.height),
+            *delay_second(via(mempool.HEIGHT), via(blockstream.HEIGHT), PATIENCE_S),
         ),
-        f"{section}.mempool": delay_second(via(mempool.BACKLOG), via(blockstream.BACKLOG), PATIENCE_S),
+        f"{section}.fees_sat_per_vb": (
+            via(bitcoin_core.FEES),
+            *delay_second(via(mempool.FEES), via(blockstream.FEES), PATIENCE_S),
+        ),
+        f"{section}.hashrate": (
+            via(bitcoin_core.STATE, then=lambda state: state.power),
+            *delay_second(via(mempool.POWER), via(STATS, None, lambda stats: stats.power), PATIENCE_S),
+        ),
+        f"{section}.mempool": (
+            via(bitcoin_core.STATE, then=lambda state: state.backlog),
+            *delay_second(via(mempool.BACKLOG), via(blockstream.BACKLOG), PATIENCE_S),
+        ),
     }
 
 

@@ -1,21 +1,32 @@
 """Collect large bitcoin transfers among the newest transactions, and remember them for half an hour."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from decimal import Decimal
 from typing import NamedTuple
 
 from tools.parsing.bitcoin import RecentTx
-from tools.sources import blockstream, mempool
+from tools.sources import bitcoin_core, blockstream, mempool
+from tools.sources.bitcoin_core import NodeOutput, NodeTx, Outpoint
 from tools.sources.blockchain_info import UNCONFIRMED_TXS, UnconfirmedTx
-from toolserver import Fallback, Ring, TimeSeriesStore, via
+from toolserver import Fallback, FallbackReader, Ring, TimeSeriesStore, ToolContext, via
 
 LEAST_SAT = 10 * 10**8
 KEEP_S, MOST = 1800.0, 8000  # a hundred every 30 seconds are 6,000
 SAT = Decimal(10**8)
 
-UNCONFIRMED_SOURCES = (UNCONFIRMED_TXS, mempool.RECENT, blockstream.RECENT)
+SAMPLE = 100  # transactions that the node is asked for at a time, as many as Blockchain.com lists
+MOST_INPUTS = 200  # of a transaction whose payers are looked up; more are a collection of an exchange
+
+UNCONFIRMED_SOURCES = (
+    bitcoin_core.WAITING_IDS,
+    bitcoin_core.WAITING,
+    bitcoin_core.OWNERS,
+    UNCONFIRMED_TXS,
+    mempool.RECENT,
+    blockstream.RECENT,
+)
 
 
 class SeenTransaction(NamedTuple):
@@ -40,12 +51,61 @@ class WhaleWindow(NamedTuple):
     seconds: int
 
 
-def fallbacks_to_see(now: datetime) -> tuple[Fallback[tuple[SeenTransaction, ...]], ...]:
-    """Return the fallbacks: the hundred newest with inputs and outputs, or ten with only their total."""
+def fallbacks_to_see(ctx: ToolContext) -> tuple[Fallback[tuple[SeenTransaction, ...]], ...]:
+    """Return the fallbacks: a hundred that are new to your own node, the hundred newest of Blockchain.com, or ten with
+    only their total.
+    """
+    now, history = ctx.now, ctx.history
+
+    async def see_node(reading: FallbackReader) -> tuple[SeenTransaction, ...]:
+        return await read_node(reading, history, now)
+
     return (
+        see_node,
         via(UNCONFIRMED_TXS, None, lambda txs: tuple(map(without_change, txs))),
         via(mempool.RECENT, None, lambda txs: tuple(total_only(tx, now) for tx in txs)),
         via(blockstream.RECENT, None, lambda txs: tuple(total_only(tx, now) for tx in txs)),
+    )
+
+
+async def read_node(reading: FallbackReader, history: TimeSeriesStore, now: datetime) -> tuple[SeenTransaction, ...]:
+    """Read a sample of the transactions that came to the node since the last reading, or at first of all that wait.
+
+    A node lists ids without times, so new ones are those that it did not have before. The sample is random, as ids
+    are. Payers are looked up for large transactions only. Raises SourceError.
+    """
+    ids = await reading.read(bitcoin_core.WAITING_IDS)
+    memory: Ring[frozenset[str]] = history.ring("btc_node_ids", keep_s=KEEP_S, most=1)
+    fresh = sorted(ids - (memory.get("ids") or frozenset()))[:SAMPLE]
+    txs = await reading.read(bitcoin_core.WAITING, tuple(fresh)) if fresh else ()
+    spends = tuple(each for tx in txs if _is_looked_up(tx) for each in tx.spends)
+    owners: Sequence[NodeOutput | None] | None = None
+    if spends:
+        owners = await reading.attempt(bitcoin_core.OWNERS, spends)
+    memory.put("ids", ids, now)
+    owner_of = dict(zip(spends, owners or [None] * len(spends), strict=True))
+    return tuple(from_node(tx, owner_of) for tx in txs)
+
+
+def _is_looked_up(tx: NodeTx) -> bool:
+    return sum(output.value_sat for output in tx.outputs) >= LEAST_SAT and len(tx.spends) <= MOST_INPUTS
+
+
+def from_node(tx: NodeTx, owners: Mapping[Outpoint, NodeOutput | None]) -> SeenTransaction:
+    """Return a node's transaction: without its change where all outputs that it spends are known."""
+    total = sum(output.value_sat for output in tx.outputs)
+    spent = [owners.get(each) for each in tx.spends]
+    payers = {output.address for output in spent if output is not None}
+    is_known = all(output is not None for output in spent)
+    moved = sum(output.value_sat for output in tx.outputs if output.address is None or output.address not in payers)
+    return SeenTransaction(
+        hash=tx.txid,
+        first_seen=tx.at,
+        moved_sat=moved if is_known else total,
+        total_sat=total,
+        fee_sat=tx.fee_sat,
+        vsize=tx.vsize,
+        change_removed=is_known,
     )
 
 

@@ -14,6 +14,7 @@ COINPAPRIKA = HostGroup("coinpaprika", 1, 30, 600, DAY, burst=2)
 COINLORE = HostGroup("coinlore", 1, 1.5, 40, MINUTE, burst=2)
 EXCHANGES = HostGroup("exchanges", 2, 0.3, 60, MINUTE, each_host=True, burst=6)
 BTC_EXPLORERS = HostGroup("btc-explorers", 2, 1, 30, MINUTE, each_host=True, burst=6)
+BITCOIN_NODE = HostGroup("bitcoin-node", 4, 0, 240, MINUTE, burst=12)  # the operator's own
 RPC = HostGroup("rpc", 3, 0.1, 120, MINUTE, each_host=True, burst=12)
 CNBC = HostGroup("cnbc", 1, 2, 30, MINUTE, burst=3)
 NO_BROWSER = frozenset({429})  # Yahoo's answer to clients that are not browsers, at any pace; we do not imitate one

@@ -10,10 +10,11 @@ import json
 import re
 import sys
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime
+from functools import cache
 from pathlib import Path
 from types import MappingProxyType
 from typing import Any
@@ -60,6 +61,7 @@ OWN = {
     "ETH_RPC_URL": "https://ethereum.example/sim-key",
     "SOLANA_RPC_URL": "https://solana.example/sim-key",
     "MEMPOOL_URL": "https://mempool.example",
+    "BITCOIN_RPC_URL": "https://sim-user:sim-password@bitcoin.example",
     "OPENMETEO_URL": "https://open-meteo.example",
     "OPENMETEO_API_KEY": "sim-1",
 }
@@ -147,24 +149,41 @@ def _read(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
 
 
+@cache
 def simulated_transport() -> httpx.AsyncBaseTransport:
-    """Return a transport to the simulated world that needs no socket."""
+    """Return a transport to the simulated world that needs no socket. The world stands still, so each reply is made
+    once.
+    """
     world = World(1, AT.timestamp())
+    replies: dict[Hashable, httpx.Response] = {}
 
     async def answer(request: httpx.Request) -> httpx.Response:
-        url = request.url
-        if url.path.startswith("/probe/"):
-            return httpx.Response(200, json={"latency_ms": 20})
-        host, _, path = url.path.removeprefix("/u/").partition("/")
-        headers = {name.lower(): value for name, value in request.headers.items()}
-        match = ROUTES.find(Ask(request.method, host, f"/{path}", url.query.decode(), headers, request.content))
-        if match is None:
-            return httpx.Response(501)
-        route, matched = match
-        reply = route.handler(world, matched)
-        return httpx.Response(reply.status, content=reply.body, headers={"content-type": reply.content_type})
+        key = (request.method, request.url, tuple(request.headers.raw), request.content)
+        reply = replies.get(key)
+        if reply is None:
+            reply = replies[key] = _simulate(world, request)
+        return httpx.Response(reply.status_code, headers=reply.headers, content=reply.content)
 
     return httpx.MockTransport(answer)
+
+
+def _simulate(world: World, request: httpx.Request) -> httpx.Response:
+    url = request.url
+    if url.path.startswith("/probe/"):
+        return httpx.Response(200, json={"latency_ms": 20})
+    host, _, path = url.path.removeprefix("/u/").partition("/")
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    match = ROUTES.find(Ask(request.method, host, f"/{path}", url.query.decode(), headers, request.content))
+    if match is None:
+        return httpx.Response(501)
+    route, matched = match
+    reply = route.handler(world, matched)
+    return httpx.Response(reply.status, content=reply.body, headers={"content-type": reply.content_type})
+
+
+@cache
+def _index_tools(packages: tuple[str, ...]) -> ToolIndex:
+    return ToolIndex(Registry.load(*packages))
 
 
 class OneCall:
@@ -241,7 +260,7 @@ async def compose_example(
         probe_targets=targets,
         usage=Usage(clock.now),
         evidence=OneCall(),
-        tools=ToolIndex(Registry.load(*settings.tools)),
+        tools=_index_tools(tuple(settings.tools)),
     )
     async with anyio.create_task_group() as tasks:
         cache = SourceCache(reader, clock=clock, tasks=tasks)

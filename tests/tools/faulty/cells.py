@@ -22,7 +22,8 @@ from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.source import Source, SourceError
 
 T1 = 1_800_000_000  # a whole step of the world
-SIM_KEYS = {name: "sim-key" for name in KEYS if not name.endswith("_URL")}
+OWN_NODE = {"BITCOIN_RPC_URL": "https://sim-user:sim-password@bitcoin.example"}  # which has no public form
+SIM_KEYS = {name: "sim-key" for name in KEYS if not name.endswith("_URL")} | OWN_NODE
 
 
 class Fault(NamedTuple):

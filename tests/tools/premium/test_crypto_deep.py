@@ -406,7 +406,7 @@ def test_whole_fees_and_gas_are_always_enough():
 
 def test_every_source_that_may_be_read_is_named():
     named = {source.name for source in operation_of(premium_crypto_deep).sources}
-    assert named == set().union(*PARTS.values()) | {"Etherscan.gas_oracle"}
+    assert named == set().union(*PARTS.values()) | {"Etherscan.gas_oracle", "BitcoinCore.network"}
     assert {s.name for s in bitcoin_network.NETWORK_SOURCES} == PARTS["network_btc"]
     operation = operation_of(premium_crypto_deep)
     assert (operation.credits, operation.ttl_s, operation.sla_s) == (2, 60, 300)

@@ -404,5 +404,6 @@ def test_a_total_without_a_time_is_first_seen_now_and_stays_so():
 
 
 def test_every_source_that_may_be_read_is_named():
-    assert {source.name for source in operation_of(premium_whales).sources} == PRICES | BTC | ETH
+    named = {source.name for source in operation_of(premium_whales).sources}
+    assert named == PRICES | BTC | ETH | {"BitcoinCore.mempool"}
     assert btc_whales.LEAST_SAT == 10 * bitcoin.SAT

@@ -84,6 +84,11 @@ ONE_THING = frozenset(
         "AlternativeMe.fear_greed parse",
         "Azure.status_feed parse",
         "Binance.ticker_24h parse",
+        "BitcoinCore.mempool parse_ids",  # replies to a batch of calls, all of which have to be there
+        "BitcoinCore.mempool parse_owners",
+        "BitcoinCore.mempool parse_transactions",
+        "BitcoinCore.network parse_fees",
+        "BitcoinCore.network parse_state",
         "BlockchainInfo.stats parse_stats",
         "Blockscout.gas_prices parse",
         "Blockstream.network parse_backlog",
