@@ -37,6 +37,7 @@ from toolserver.registry.meaning import find_meanings
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import LimitFacts
 from toolserver.registry.site_pages import PAGES
+from toolserver.registry.terms import find_readings
 from toolserver.serving.packaged_texts import read_examples, read_licence_table
 from toolserver.settings import FILE, KEYS, PREFIX, Settings
 
@@ -355,7 +356,8 @@ def test_no_file_installs_a_package_of_somebody_else():
 
 
 def test_the_generated_pages_say_what_the_tools_say():
-    wanted = generate(Registry.load("tools"), read_examples(), read_licence_table(), ROOT, find_meanings(["tools"]))
+    meanings, readings = find_meanings(["tools"]), find_readings(["tools"])
+    wanted = generate(Registry.load("tools"), read_examples(), read_licence_table(), ROOT, meanings, readings)
     outdated = [str(path) for path, text in wanted.items() if not is_current(ROOT / path, text)]
 
     assert not outdated, "`toolserver docs` brings them up to date: " + ", ".join(outdated)

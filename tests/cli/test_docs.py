@@ -93,7 +93,7 @@ def test_what_policies_leave_is_written_between_the_marks_of_the_page_on_selling
     before, after = made[Path("docs/selling-credits.md")].split("after\n")
     assert before.endswith("<!-- /licences -->\n")
     assert after.startswith("<!-- routes: of it -->\n\n| Tool, price |")
-    assert after.endswith("| `premium_deep` | `a` | – | – |\n\n<!-- /routes -->\n")
+    assert after.endswith("| `premium_deep` | `a` | – | – | – |\n\n<!-- /routes -->\n")
     assert LicenceTable(**json.loads(made[Path("catalog/licences.json")])) == LICENCES
 
 

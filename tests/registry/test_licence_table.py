@@ -1,6 +1,7 @@
 """What licence policies withhold: as tables, as the tools that a service offers, and what brings a section back."""
 
 from dataclasses import replace
+from datetime import date
 
 import pytest
 
@@ -9,13 +10,16 @@ from toolserver.registry.licence_table import (
     POLICIES,
     WHAT,
     LicenceTable,
+    list_premium,
     withhold,
     write_markdown_table,
     write_plain_table,
+    write_readings,
     write_routes,
 )
 from toolserver.registry.registry import Registry
-from toolserver.upstream.rights import Rights
+from toolserver.registry.terms import TermsReading, find_readings
+from toolserver.upstream.rights import Rights, publisher_of
 
 DEEP = TINY["premium_deep"]
 TABLE = LicenceTable(
@@ -56,13 +60,24 @@ def test_routes_name_the_price_what_is_kept_and_the_terms_of_each_source():
     deep = replace(DEEP, sources=TINY["place"].sources) if TINY.get("place") else DEEP
     (source,) = TINY.sources
     other = replace(source, name="Other.one", licence=replace(source.licence, kind="no", terms_url=None))
-    text = write_routes(TABLE, Registry([replace(deep, sources=(source, other))]))
+    registry = Registry([replace(deep, sources=(source, other))])
+    readings = {"Sample": TermsReading("Sample", "read", date(2026, 11, 25), "All may use it")}
+    text = write_routes(TABLE, registry, readings)
     place = "[`Sample.place`](https://upstream.example/terms)"
     assert text.split("\n")[2:] == [
-        "| `premium_deep`, 2 credits | `notes` | not needed | not needed |",
-        f"| `premium_deep` | `x.y` | `OWN_URL` | {place} |",
-        f"| `premium_deep` | `windows` | – | {place} and `Other.one` (forbidden) |",
+        "| `premium_deep`, 2 credits | `notes` | not needed | not needed | [below](#evidence) |",
+        f"| `premium_deep` | `x.y` | `OWN_URL` | {place} | Sample: read, 2026-11-25 |",
+        f"| `premium_deep` | `windows` | – | {place} and `Other.one` (forbidden) | Sample: read, 2026-11-25 |",
     ]
+    assert write_readings(registry, readings).split("\n")[2:] == [
+        f"| Sample | {source.licence.kind} | All may use it | [read](https://upstream.example/terms) | 2026-11-25 |"
+    ]
+
+
+def test_every_publisher_that_a_premium_tool_reads_has_a_reading_of_its_terms_and_no_other_has():
+    sources = Registry(list_premium(Registry.load("tools"))).sources
+    own = {"BitcoinCore"}  # has no terms: it is the operator's
+    assert {publisher_of(source.name) for source in sources} - own == find_readings(["tools"]).keys()
 
 
 @pytest.mark.parametrize(

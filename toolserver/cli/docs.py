@@ -39,10 +39,12 @@ from toolserver.registry.licence_table import (
     Route,
     list_premium,
     write_markdown_table,
+    write_readings,
     write_routes,
 )
 from toolserver.registry.meaning import Meaning, find_meanings
 from toolserver.registry.registry import Operation, Registry, Tier
+from toolserver.registry.terms import TermsReading, find_readings
 from toolserver.registry.tool_index import ToolIndex
 from toolserver.settings import Settings
 from toolserver.upstream.cache import SourceCache
@@ -69,6 +71,7 @@ OWN = {
 SHOWN = "btc_price"  # the tool whose answer the README shows
 _LICENCES = re.compile(r"(<!-- licences: [^>]*-->\n).*?(<!-- /licences -->)", re.DOTALL)
 _ROUTES = re.compile(r"(<!-- routes: [^>]*-->\n).*?(<!-- /routes -->)", re.DOTALL)
+_READINGS = re.compile(r"(<!-- readings: [^>]*-->\n).*?(<!-- /readings -->)", re.DOTALL)
 _ANSWER = re.compile(r"(<!-- answer: [^>]*-->\n).*?(<!-- /answer -->)", re.DOTALL)
 
 
@@ -98,11 +101,14 @@ def generate(
     licences: LicenceTable,
     root: Path = ROOT,
     meanings: Sequence[Meaning] = (),
+    readings: Mapping[str, TermsReading] = MappingProxyType({}),
 ) -> dict[Path, str]:
     """Return the text of every generated file, by its path below the root."""
     readme, selling = ((root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/selling-credits.md"))
-    table, routes = f"\n{write_markdown_table(licences)}\n\n", f"\n{write_routes(licences, registry)}\n\n"
+    table, routes = f"\n{write_markdown_table(licences)}\n\n", f"\n{write_routes(licences, registry, readings)}\n\n"
+    evidence = f"\n{write_readings(registry, readings)}\n\n"
     selling = _ROUTES.sub(lambda marks: marks[1] + routes + marks[2], selling)
+    selling = _READINGS.sub(lambda marks: marks[1] + evidence + marks[2], selling)
     pages = {Path(f"docs/tools/{o.name}.md"): tool_pages.tool_page(o, examples.get(o.name)) for o in registry}
     shown = {
         Path(f"catalog/examples/{name}.json"): json.dumps(example, indent=1, ensure_ascii=False) + "\n"
@@ -128,7 +134,8 @@ def compose_documents(settings: Settings, root: Path = ROOT) -> dict[Path, str]:
     registry = Registry.load(*settings.tools)
     examples = anyio.run(example_answers, registry, settings)
     licences = anyio.run(compose_licence_table, registry, settings)
-    return generate(registry, examples, licences, root, find_meanings(settings.tools))
+    meanings, readings = find_meanings(settings.tools), find_readings(settings.tools)
+    return generate(registry, examples, licences, root, meanings, readings)
 
 
 def update_files(documents: Mapping[Path, str], *, check: bool = False, root: Path = ROOT) -> list[Path]:

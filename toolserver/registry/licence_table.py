@@ -10,8 +10,9 @@ from typing import Any, TypeAlias
 
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.site_facts import price
-from toolserver.upstream.rights import BARRED, Rights
-from toolserver.upstream.source import Source
+from toolserver.registry.terms import TermsReading
+from toolserver.upstream.rights import BARRED, Rights, publisher_of
+from toolserver.upstream.source import Licence, Source
 
 Route: TypeAlias = Sequence[str]
 """What an operator needs to get a section back, all of it: names of sources to have a contract for, or of settings."""
@@ -98,28 +99,49 @@ def write_markdown_table(table: LicenceTable) -> str:
     return "\n".join([*head, *rows])
 
 
-def write_routes(table: LicenceTable, registry: Registry) -> str:
+def write_routes(table: LicenceTable, registry: Registry, readings: Mapping[str, TermsReading]) -> str:
     """Return as Markdown what `commercial` withholds: a row per section, with what brings it back and on what terms."""
-    return "\n".join(_write_routes(table, registry))
+    return "\n".join(_write_routes(table, registry, readings))
 
 
-def _write_routes(table: LicenceTable, registry: Registry) -> Iterator[str]:
+def _write_routes(table: LicenceTable, registry: Registry, readings: Mapping[str, TermsReading]) -> Iterator[str]:
     sources = {source.name: source for source in registry.sources}
-    yield "| Tool, price | Section | With a setting | With a contract about one of |"
-    yield "|---|---|---|---|"
+    yield "| Tool, price | Section | With a setting | With a contract about one of | Evidence, and its date |"
+    yield "|---|---|---|---|---|"
     for operation in registry:
         sections = table.lost.get("commercial", {}).get(operation.name)
         if sections is None:
             continue
         offered = f"`{operation.name}`, {price(operation)}"
         kept = [f"`{name}`" for name in table.sections[operation.name] if name not in sections]
-        yield f"| {offered} | {', '.join(kept) or 'none'} | not needed | not needed |"
+        yield f"| {offered} | {', '.join(kept) or 'none'} | not needed | not needed | [below](#evidence) |"
         for section, routes in sections.items():
             settings = [f"`{route[0]}`" for route in routes if route[0] not in sources]
             contracts = [
                 " and ".join(_link(sources[name]) for name in route) for route in routes if route[0] in sources
             ]
-            yield f"| `{operation.name}` | `{section}` | {', '.join(settings) or '–'} | {', '.join(contracts) or '–'} |"
+            publishers = dict.fromkeys(publisher_of(name) for route in routes for name in route if name in sources)
+            evidence = [_date(readings[name]) for name in publishers if name in readings]
+            cells = (", ".join(cell) or "–" for cell in (settings, contracts, evidence))
+            yield f"| `{operation.name}` | `{section}` | {' | '.join(cells)} |"
+
+
+def write_readings(registry: Registry, readings: Mapping[str, TermsReading]) -> str:
+    """Return as Markdown what is known of the terms of each publisher that a premium tool reads."""
+    licences: dict[str, list[Licence]] = {}
+    for source in Registry(list_premium(registry)).sources:
+        licences.setdefault(publisher_of(source.name), []).append(source.licence)
+    rows = ["| Publisher | Class | What its terms say | Evidence | Of |", "|---|---|---|---|---|"]
+    for name in sorted(licences.keys() & readings.keys(), key=str.lower):
+        reading, classes = readings[name], dict.fromkeys(licence.kind for licence in licences[name])
+        terms = next((licence.terms_url for licence in licences[name] if licence.terms_url), None)
+        linked = f"[{reading.evidence}]({terms})" if terms else reading.evidence
+        rows.append(f"| {name} | {', '.join(classes).replace('_', '-')} | {reading.says} | {linked} | {reading.read_on} |")
+    return "\n".join(rows)
+
+
+def _date(reading: TermsReading) -> str:
+    return f"{reading.publisher}: {reading.evidence}, {reading.read_on}"
 
 
 def _link(source: Source[Any, Any]) -> str:

@@ -9,7 +9,9 @@ import pkgutil
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import date
-from typing import Any
+from typing import Any, TypeVar
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,14 +35,19 @@ class Meaning:
 
 def find_meanings(packages: Iterable[str]) -> list[Meaning]:
     """Return the meanings in every module of the packages, by field. Imports those modules."""
+    return sorted(find_declared(packages, Meaning), key=lambda meaning: (meaning.field, meaning.rule))
+
+
+def find_declared(packages: Iterable[str], kind: type[T]) -> list[T]:
+    """Return the values of a kind that the modules of the packages have, alone or in a tuple. Imports those modules."""
     found: set[int] = set()
-    meanings = []
+    declared = []
     for package in packages:
         root = importlib.import_module(package)
         for info in pkgutil.walk_packages(root.__path__, f"{package}."):
             for value in vars(importlib.import_module(info.name)).values():
                 group = value if isinstance(value, tuple) else (value,)
-                for meaning in (m for m in group if isinstance(m, Meaning) and id(m) not in found):
-                    found.add(id(meaning))
-                    meanings.append(meaning)
-    return sorted(meanings, key=lambda meaning: (meaning.field, meaning.rule))
+                for each in (e for e in group if isinstance(e, kind) and id(e) not in found):
+                    found.add(id(each))
+                    declared.append(each)
+    return declared
