@@ -41,6 +41,7 @@ SAT, SAT_A_VBYTE = 10**8, 10**5  # satoshi of a bitcoin; sat/vB of a BTC/kvB
 HASHES_AN_EXAHASH = 10**18
 LOWEST = 800_000  # a main chain that is lower is not read to its end
 STARTING, UNKNOWN = -28, -5  # codes of errors: the node is loading; it does not know the transaction
+UNSPENT = "0e3e2357e806b6cdb1f70b54c3a3a17b6714ee1f0e68bebb44a74b1efd512098"  # of block 1, unspent: a probe
 ADDRESS = 100  # characters; the longest real one has 90
 
 Call: TypeAlias = tuple[Any, ...]
@@ -278,6 +279,7 @@ WAITING: Source[tuple[str, ...], tuple[NodeTx, ...]] = Source(
     ageless="a transaction does not change while it waits",
     user_input=True,
     untrusted=True,
+    probe=(UNSPENT,),
 )
 OWNERS: Source[tuple[Outpoint, ...], tuple[NodeOutput | None, ...]] = Source(
     "BitcoinCore.mempool",
@@ -293,4 +295,5 @@ OWNERS: Source[tuple[Outpoint, ...], tuple[NodeOutput | None, ...]] = Source(
     ageless="an output of a confirmed transaction does not change",
     user_input=True,
     untrusted=True,
+    probe=((UNSPENT, 0),),
 )

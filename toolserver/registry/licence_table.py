@@ -136,7 +136,9 @@ def write_readings(registry: Registry, readings: Mapping[str, TermsReading]) -> 
         reading, classes = readings[name], dict.fromkeys(licence.kind for licence in licences[name])
         terms = next((licence.terms_url for licence in licences[name] if licence.terms_url), None)
         linked = f"[{reading.evidence}]({terms})" if terms else reading.evidence
-        rows.append(f"| {name} | {', '.join(classes).replace('_', '-')} | {reading.says} | {linked} | {reading.read_on} |")
+        rows.append(
+            f"| {name} | {', '.join(classes).replace('_', '-')} | {reading.says} | {linked} | {reading.read_on} |"
+        )
     return "\n".join(rows)
 
 
