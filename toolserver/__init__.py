@@ -9,6 +9,7 @@
 - Events: an `EventKind` of a tool says what wakes subscribers of MCP Events, with `EventArguments` and items
   whose ids are `EventId` and whose third-party texts are `UntrustedText`.
 - Meanings: a `Meaning` says who defines a word or class of an answer, with rows that a test judges.
+- Terms: a `TermsReading` says what the terms of a publisher allow, by what evidence, and of which day.
 - Answers: models derive from `Payload` (or `TopLevel`, `Sparse`); times are `Timestamp`, written by `iso`.
 - Fallbacks: `via` makes a `Fallback` (one way to get a value) from a source. Your own fallback gets a
   `FallbackReader`; `read_all`, `read_any` and `read_beside` use it to read several sources. `convert_fallback`,
@@ -92,6 +93,7 @@ if TYPE_CHECKING:
     from toolserver.registry.registry import Tier as Tier
     from toolserver.registry.registry import tool as tool
     from toolserver.registry.spelling import find_word as find_word
+    from toolserver.registry.terms import TermsReading as TermsReading
     from toolserver.upstream.decode import read_rows as read_rows
     from toolserver.upstream.source import MIB as MIB
     from toolserver.upstream.source import Connect as Connect

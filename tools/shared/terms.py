@@ -5,7 +5,7 @@ The classes of licence stand at the sources; this says by what evidence. `docs/s
 
 from datetime import date
 
-from toolserver.registry.terms import TermsReading
+from toolserver import TermsReading
 
 _OURS = date(2026, 11, 25)  # the day of our own reading, also of what others wrote without a date
 _PRESS = "Feeds are for personal use"
