@@ -33,11 +33,11 @@ class LeadHere(HttpProxyBasePlugin):  # type: ignore[misc]
 class CompanyProxy:
     """The proxy while it runs, and the hosts that it was asked for."""
 
-    def __init__(self, port: int, asked: Path) -> None:
-        self.port, self._asked = port, asked
+    def __init__(self, host: str, port: int, asked: Path) -> None:
+        self.host, self.port, self._asked = host, port, asked
 
     def url(self, password: str = PASSWORD) -> str:
-        return f"http://{USER}:{password}@127.0.0.1:{self.port}"
+        return f"http://{USER}:{password}@{self.host}:{self.port}"
 
     @property
     def asked(self) -> list[str]:
@@ -45,17 +45,17 @@ class CompanyProxy:
 
 
 @contextmanager
-def company_proxy(folder: Path) -> Iterator[CompanyProxy]:
-    """Run the proxy until the block ends."""
+def company_proxy(folder: Path, host: str = "127.0.0.1") -> Iterator[CompanyProxy]:
+    """Run the proxy on an address of this machine until the block ends."""
     port, asked = reserve_port(), folder / "asked-of-proxy"
-    words = ["--hostname", "127.0.0.1", "--port", str(port), "--num-workers", "1", "--num-acceptors", "1"]
+    words = ["--hostname", host, "--port", str(port), "--num-workers", "1", "--num-acceptors", "1"]
     words += ["--log-level", "ERROR", "--basic-auth", "anna:p@ss:word", "--plugins", f"{__name__}.LeadHere"]
     environment = {**os.environ, "ASKED_OF_PROXY": str(asked), "PYTHONPATH": str(Path(__file__).parents[2])}
     with (folder / "proxy.log").open("wb") as log:
         program = subprocess.Popen([sys.executable, "-m", "proxy", *words], stdout=log, stderr=log, env=environment)
     try:
-        _wait(port, program)
-        yield CompanyProxy(port, asked)
+        _wait(host, port, program)
+        yield CompanyProxy(host, port, asked)
     finally:
         program.terminate()
         with suppress(subprocess.TimeoutExpired):
@@ -64,12 +64,12 @@ def company_proxy(folder: Path) -> Iterator[CompanyProxy]:
         program.wait()
 
 
-def _wait(port: int, program: subprocess.Popen[bytes]) -> None:
+def _wait(host: str, port: int, program: subprocess.Popen[bytes]) -> None:
     until = time.monotonic() + WITHIN_S
     while time.monotonic() < until:
         assert program.poll() is None, "the proxy ended"
         try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
+            socket.create_connection((host, port), 1).close()
             return
         except OSError:
             time.sleep(0.05)

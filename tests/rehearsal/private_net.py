@@ -4,6 +4,8 @@
 writes what it saw to `FOLDER/seen.json`. The names lead to nginx, which has a certificate for each from an authority
 of the test and passes requests on to the simulated world. The service is told of neither: it has the authority by
 SSL_CERT_FILE, as it would behind a company's proxy, and otherwise only what an operator sets.
+
+With `proxy` after the folder the service is in a network of its own, from which only a company's proxy is reached.
 """
 
 import json
@@ -18,8 +20,10 @@ from typing import Any
 import httpx
 import trustme
 
-from tests.deploy.proxies import find_program, nginx_command, running
-from tests.live.processes import Program, started
+from tests.core.company_proxy import company_proxy
+from tests.deploy.proxies import nginx_command, running
+from tests.live.processes import Program, environment, started
+from tests.rehearsal.walled_net import INSIDE, OUTSIDE, WALLED, run, walled_net
 from tests.served import all_tools
 from toolserver.calls.arguments import example_call
 from toolserver.money.purchases.demo import HOSTS, XPUB
@@ -36,42 +40,82 @@ ROUNDS = 2
 
 def seen_in(folder: Path) -> dict[str, Any]:
     """Serve and call in this network, and return the answers of each round and the protocols spoken by host."""
-    load_providers()
-    hosts = sorted({route.host for route in ROUTES.all} | {*HOSTS, *ProbeSettings().targets.values()})
+    hosts = list_hosts()
     lead_here(hosts, folder)
-    with started("world", folder=folder) as world:
-        with fronted(world, hosts, folder):
-            settings = {
-                "SSL_CERT_FILE": str(folder / "ca.pem"),
-                "TOOLSERVER_UPSTREAM__CONTACT": "operator@example.org",
-                "TOOLSERVER_SOURCES__LICENCE_POLICY": "any",
-                "TOOLSERVER_LIMITS__ENABLED": "false",
-                "TOOLSERVER_PAYMENTS__ENABLED": "true",
-                "TOOLSERVER_PAYMENTS__RPC_URLS": json.dumps([f"https://{host}/" for host in HOSTS]),
-                "TOOLSERVER_PAYMENTS__XPUB": XPUB,
-            }
-            with started("serve", folder=folder, forked=False, **settings) as service:
-                token = buy(service, world)
-                rounds = [call_all(service, token) for _ in range(ROUNDS)]
-                headers = {"Authorization": f"Bearer {token}"}
-                balance = httpx.get(service.ready["base_url"] + "/api/payment/balance", headers=headers).json()
-        unmatched = httpx.get(f"{world.ready['world_url']}/_sim/unmatched").json()
-    return {"rounds": rounds, "balance": balance, "spoken": spoken_in(folder / "access.log"), "unmatched": unmatched}
+    with started("world", folder=folder) as world, fronted(world, hosts, folder):
+        with started("serve", folder=folder, forked=False, **settings_in(folder)) as service:
+            calls = call_and_buy(service, world)
+        return calls | note_requests(world, folder)
+
+
+def seen_through_proxy(folder: Path) -> dict[str, Any]:
+    """Do the same from behind a company's wall. Return also what its proxy was asked for, and who knew the password."""
+    hosts = list_hosts()
+    lead_here(hosts, folder)
+    with started("world", folder=folder) as world, fronted(world, hosts, folder):
+        with walled_net(folder) as keeper, company_proxy(folder, OUTSIDE) as proxy:
+            more = {WALLED: keeper, "HTTPS_PROXY": proxy.url(), "TOOLSERVER_HOST": INSIDE}
+            settings = settings_in(folder) | more
+            with started("serve", folder=folder, forked=False, module=walled_net.__module__, **settings) as service:
+                seen = call_and_buy(service, world)
+            seen["doctor"] = examine(folder, settings)
+            seen["doctor_without"] = examine(folder, settings | {"HTTPS_PROXY": ""})
+            seen["log"] = service.said + service.rest.decode()
+            seen["tunnels"] = sorted({entry.rpartition(":")[0] for entry in proxy.asked})
+        return seen | note_requests(world, folder)
+
+
+def examine(folder: Path, settings: dict[str, str]) -> str:
+    """Return what doctor says behind the wall."""
+    words = [sys.executable, "-m", walled_net.__module__, "doctor"]
+    surroundings = environment(settings | {"TOOLSERVER_DATA_DIR": str(folder / "examined")}, folder)
+    said = subprocess.run(words, env=surroundings, cwd=folder, capture_output=True, timeout=LONGEST_S)
+    return said.stdout.decode() + said.stderr.decode()
+
+
+def list_hosts() -> list[str]:
+    """Return every host that live mode may ask: those of sources and of the chain, and those that are probed."""
+    load_providers()
+    return sorted({route.host for route in ROUTES.all} | {*HOSTS, *ProbeSettings().targets.values()})
+
+
+def settings_in(folder: Path) -> dict[str, str]:
+    """Return what an operator sets who sells, and the authority of this network."""
+    return {
+        "SSL_CERT_FILE": str(folder / "ca.pem"),
+        "TOOLSERVER_UPSTREAM__CONTACT": "operator@example.org",
+        "TOOLSERVER_SOURCES__LICENCE_POLICY": "any",
+        "TOOLSERVER_LIMITS__ENABLED": "false",
+        "TOOLSERVER_PAYMENTS__ENABLED": "true",
+        "TOOLSERVER_PAYMENTS__RPC_URLS": json.dumps([f"https://{host}/" for host in HOSTS]),
+        "TOOLSERVER_PAYMENTS__XPUB": XPUB,
+    }
+
+
+def call_and_buy(service: Program, world: Program) -> dict[str, Any]:
+    """Buy credits and call every tool in each round. Return the answers and the balance that is left."""
+    token = buy(service, world)
+    rounds = [call_all(service, token) for _ in range(ROUNDS)]
+    headers = {"Authorization": f"Bearer {token}"}
+    balance = httpx.get(service.ready["base_url"] + "/api/payment/balance", headers=headers).json()
+    return {"rounds": rounds, "balance": balance}
+
+
+def note_requests(world: Program, folder: Path) -> dict[str, Any]:
+    """Return the protocols that were spoken with each host, who asked, and requests that the world did not know."""
+    unmatched = httpx.get(f"{world.ready['world_url']}/_sim/unmatched").json()
+    return {"spoken": spoken_in(folder / "access.log"), "unmatched": unmatched}
 
 
 def lead_here(hosts: list[str], folder: Path) -> None:
     """Make each host, a name or an address, lead to this machine, for the processes of this network alone."""
-    ran("ip", "link", "set", "lo", "up")
+    run("ip", "link", "set", "lo", "up")
     addresses = [host for host in hosts if host.replace(".", "").isdigit()]
     for address in addresses:
-        ran("ip", "address", "add", f"{address}/32", "dev", "lo")
+        run("ip", "address", "add", f"{address}/32", "dev", "lo")
     names = "".join(f"127.0.0.1 {host}\n" for host in ["localhost", *hosts] if host not in addresses)
     (folder / "hosts").write_text(names)
-    ran("mount", "--bind", str(folder / "hosts"), "/etc/hosts")
-
-
-def ran(*words: str) -> None:
-    subprocess.run([find_program(words[0]), *words[1:]], check=True, timeout=LONGEST_S)
+    run("mount", "--bind", str(folder / "hosts"), "/etc/hosts")
 
 
 @contextmanager
@@ -141,5 +185,6 @@ def spoken_in(log: Path) -> dict[str, list[str]]:
 
 
 if __name__ == "__main__":
-    (into,) = map(Path, sys.argv[1:])
-    (into / "seen.json").write_text(json.dumps(seen_in(into)))
+    into = Path(sys.argv[1])
+    seen = seen_through_proxy(into) if "proxy" in sys.argv[2:] else seen_in(into)
+    (into / "seen.json").write_text(json.dumps(seen))

@@ -228,6 +228,7 @@ def make_transport(
     """
     from toolserver.core.direct_pool import DirectPool
     from toolserver.core.http_library import httpx
+    from toolserver.core.httpx_pool import HttpxPool
 
     proxy = proxies.find(url)
 
@@ -243,8 +244,8 @@ def make_transport(
         )
 
     if proxy is not None:
-        return make_pool()
-    make_http2 = make_pool if http2 else None
+        return HttpxPool(make_pool)
+    make_http2 = (lambda: HttpxPool(make_pool)) if http2 else None
     return DirectPool(url, tls, most=connections, kept_s=kept_s, make_http2=make_http2, http2_hosts=http2_hosts)
 
 
