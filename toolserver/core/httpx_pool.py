@@ -19,7 +19,7 @@ class HttpxPool(httpx.AsyncBaseTransport):
 
     def __init__(self, make_pool: Callable[[], httpx.AsyncBaseTransport]) -> None:
         self._make_pool = make_pool
-        self._current = _Pool(make_pool())
+        self._current = _LeavablePool(make_pool())
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Send a request and return the response, whose body is still to be read. Raise httpx.TransportError."""
@@ -37,7 +37,7 @@ class HttpxPool(httpx.AsyncBaseTransport):
             if opened:
                 raise
             if pool is self._current:
-                self._current = _Pool(self._make_pool())
+                self._current = _LeavablePool(self._make_pool())
                 await pool.retire()
             if request.method != "GET":
                 raise
@@ -47,7 +47,7 @@ class HttpxPool(httpx.AsyncBaseTransport):
         await self._current.transport.aclose()
 
 
-class _Pool:
+class _LeavablePool:
     """A pool, and how many of its responses are not yet read."""
 
     def __init__(self, transport: httpx.AsyncBaseTransport) -> None:
@@ -62,7 +62,7 @@ class _Pool:
             await self._release()
             raise
         assert isinstance(response.stream, httpx.AsyncByteStream)
-        response.stream = _Body(response.stream, self._release)
+        response.stream = _PooledBody(response.stream, self._release)
         return response
 
     async def retire(self) -> None:
@@ -77,7 +77,7 @@ class _Pool:
             await self.transport.aclose()
 
 
-class _Body(httpx.AsyncByteStream):
+class _PooledBody(httpx.AsyncByteStream):
     """The body of a response as it arrives. Closing it releases the pool."""
 
     def __init__(self, body: httpx.AsyncByteStream, release: Callable[[], Awaitable[None]]) -> None:
