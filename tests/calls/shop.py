@@ -104,20 +104,37 @@ class Shop:
 
 @asynccontextmanager
 async def shop(
-    folder: Path, *, clock: ManualClock | None = None, base_url: str = BASE_URL, limited: bool = False
+    folder: Path,
+    *,
+    clock: ManualClock | None = None,
+    base_url: str = BASE_URL,
+    limited: bool = False,
+    network: Settings | None = None,
 ) -> AsyncIterator[Shop]:
-    """An open shop; opened again in the same folder, it has kept its books."""
+    """An open shop; opened again in the same folder, it has kept its books.
+
+    With the settings `network` it asks its sources by real connections, as they say.
+    """
     clock, internet = clock or ManualClock(START), Internet()
     internet.serves(FIRST, {"value": 1})
     internet.serves(SECOND, {"value": 2})
     registry, facts = Registry([operation_of(function) for function in TOOLS]), SiteFacts(base_url, FACTS.source)
-    settings, limits = Settings(data_dir=folder), LimitSettings(enabled=limited)
+    settings, limits = network or Settings(data_dir=folder), LimitSettings(enabled=limited)
+    transport = internet.transport if network is None else None
     async with open_money(settings, clock=clock, base_url=base_url, service=facts.source) as money:
         await money.own.mint(RICH, 100, cause="test")
         await money.own.mint(POOR, 1, cause="poor")
         async with (
             arrange_service(
-                registry, clock, facts=facts, transport=internet.transport, money=money, data_dir=folder, limits=limits
+                registry,
+                clock,
+                facts=facts,
+                transport=transport,
+                money=money,
+                data_dir=folder,
+                limits=limits,
+                upstream=settings.upstream,
+                probes=settings.probes,
             ) as service,
             client_of(app := service.web_app(), base_url) as client,
         ):

@@ -185,7 +185,7 @@ async def test_a_kept_connection_that_has_ended_is_replaced_for_a_get_alone():
     class Gone(direct_pool._Connection):
         async def send(self, sent):
             if self.idle_since:
-                raise direct_pool._EndedEarly("it ended while the request was on its way")
+                raise direct_pool.EndedEarly("it ended while the request was on its way")
             await super().send(sent)
 
     with pytest.MonkeyPatch.context() as patch:

@@ -21,8 +21,9 @@ import httpx
 import trustme
 
 from tests.core.company_proxy import company_proxy
-from tests.deploy.proxies import nginx_command, running
-from tests.live.processes import Program, environment, started
+from tests.deploy.proxies import find_proxy, nginx_command, running
+from tests.extras import is_asked_for, without_extra
+from tests.live.processes import ROOT, Program, environment, started
 from tests.rehearsal.walled_net import INSIDE, OUTSIDE, WALLED, run, walled_net
 from tests.served import all_tools
 from toolserver.calls.arguments import example_call
@@ -36,6 +37,17 @@ ABOUT_ITSELF = {"find_tools", "health", "payment_no_charge_stats", "receipt_veri
 MOMENT = "since"  # an argument that is a time, whose example is long past
 LONGEST_S = 30
 ROUNDS = 2
+
+
+def run_in_net(module: str, folder: Path, *words: str, within_s: float) -> dict[str, Any]:
+    """Run a module in a network of its own, and return what it saw. Skips where that was not asked for."""
+    if not is_asked_for("REHEARSAL") or find_proxy("unshare") is None or find_proxy("nginx") is None:
+        without_extra("REHEARSAL")
+    entered = ["unshare", "--net", "--mount", sys.executable, "-m", module, str(folder), *words]
+    ended = subprocess.run(entered, env=environment({}, folder), cwd=ROOT, capture_output=True, timeout=within_s)
+    assert ended.returncode == 0, ended.stderr.decode()
+    found: dict[str, Any] = json.loads((folder / "seen.json").read_text())
+    return found
 
 
 def seen_in(folder: Path) -> dict[str, Any]:

@@ -1,17 +1,12 @@
 """Live mode in a network of its own: every upstream by its name, over TLS and HTTP/2, directly and through a proxy."""
 
-import json
-import subprocess
-import sys
 from typing import Any
 from urllib.parse import unquote
 
 import pytest
 
 from tests.core.company_proxy import PASSWORD
-from tests.deploy.proxies import find_proxy
-from tests.extras import is_asked_for, without_extra
-from tests.live.processes import ROOT, environment
+from tests.rehearsal.private_net import run_in_net
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -24,22 +19,8 @@ CHAIN = {"mainnet.base.org", "base-rpc.publicnode.com"}  # of sales, which are w
 
 @pytest.fixture(scope="module", params=["directly", "proxy"])
 def seen(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
-    if not is_asked_for("REHEARSAL") or find_proxy("unshare") is None or find_proxy("nginx") is None:
-        without_extra("REHEARSAL")
     folder = tmp_path_factory.mktemp("net")
-    words = [
-        "unshare",
-        "--net",
-        "--mount",
-        sys.executable,
-        "-m",
-        "tests.rehearsal.private_net",
-        str(folder),
-        request.param,
-    ]
-    ended = subprocess.run(words, env=environment({}, folder), cwd=ROOT, capture_output=True, timeout=170)
-    assert ended.returncode == 0, ended.stderr.decode()
-    found: dict[str, Any] = json.loads((folder / "seen.json").read_text())
+    found = run_in_net("tests.rehearsal.private_net", folder, request.param, within_s=170)
     return found | {"way": request.param}
 
 

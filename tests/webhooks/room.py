@@ -99,11 +99,15 @@ async def open_room(
     allow_loopback: bool = True,
     limited: bool = True,
     wrap=lambda money: money,
+    whole: Settings | None = None,
 ) -> AsyncIterator[Room]:
-    """A room; opened again in the same folder it has kept everything. `wrap` may replace parts of the money."""
-    async with shop(folder, clock=clock or ManualClock(START)) as sells:
+    """A room; opened again in the same folder it has kept everything. `wrap` may replace parts of the money.
+
+    With the settings `whole` everything goes through real connections, as they say.
+    """
+    async with shop(folder, clock=clock or ManualClock(START), network=whole) as sells:
         money = MoneyParts(own=sells.ledger, evidence=sells.evidence, idempotency=None, payments=None, statements=None)
-        settings = Settings(
+        settings = whole or Settings(
             data_dir=folder,
             webhooks=WebhookSettings(allow_loopback=allow_loopback),
             limits=LimitSettings(enabled=limited),

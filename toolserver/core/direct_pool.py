@@ -111,7 +111,7 @@ class DirectPool(httpx.AsyncBaseTransport):
         if kept is not None:
             try:
                 return await _send(kept, sent)
-            except _EndedEarly:
+            except EndedEarly:
                 if method != "GET":
                     raise
         return await _send(await self._open(), sent)
@@ -192,7 +192,7 @@ class _PrefersHttp2(Exception):
     """The host chose HTTP/2 for a new connection, which nothing was sent on."""
 
 
-class _EndedEarly(httpx.RemoteProtocolError):
+class EndedEarly(httpx.RemoteProtocolError):
     """A connection ended before anything of the response arrived."""
 
 
@@ -318,7 +318,7 @@ class _Connection(asyncio.Protocol):
         if self._ends_with_connection and cause is None:
             self._is_whole = True
         elif self._is_asked and not self._is_whole and self._failure is None:
-            kind = httpx.RemoteProtocolError if self._head_size else _EndedEarly
+            kind = httpx.RemoteProtocolError if self._head_size else EndedEarly
             self._failure = kind(_ENDED)
             self._failure.__cause__ = cause
         self._wake()
