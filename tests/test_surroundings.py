@@ -10,7 +10,15 @@ from toolserver.settings import KEYS
 TESTS = Path(__file__).resolve().parent
 READ = re.compile(r"environ(?:\.get\(|\[)\"(\w+)\"")
 OWN = {"HOME", "BACKEND", "BROKEN", "BROWSER", "NEVER_LOADS", "REFUSED", "LATER_S", "PATIENCE_S", "PAYLOAD", "REPLY"}
-OWN |= {"ASKED_OF_PROXY", "TOKEN", "CREDITS", "TOOLSERVER_TOKEN", "TOOLSERVER_DATABASE_URL", "XDG_DATA_HOME"}
+OWN |= {
+    "ASKED_OF_PROXY",
+    "SSL_CERT_FILE",
+    "TOKEN",
+    "CREDITS",
+    "TOOLSERVER_TOKEN",
+    "TOOLSERVER_DATABASE_URL",
+    "XDG_DATA_HOME",
+}
 
 
 def test_keys_settings_and_home_stay_out():

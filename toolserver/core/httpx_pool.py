@@ -1,8 +1,8 @@
 """Sends requests through httpx's own pool of connections, for HTTP/2 and for everything that goes through a proxy.
 
 httpx notices only with the next request that a host or a proxy has ended an idle HTTP/2 connection,
-and a pool can hold several of those: whoever tries again may meet the next one. So all of them
-are left behind together: a new pool takes over, and the old one is closed after its last response.
+and a pool can hold several of those, so that the next attempt may fail too. All of them are
+therefore left behind together: a new pool takes over, and the old one is closed after its last response.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable
