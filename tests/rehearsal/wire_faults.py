@@ -67,6 +67,7 @@ class Case:
     name_fails: int | None = None
     name_late_s: float = 0
     has_ipv6: bool = False
+    is_witness_late: bool = False
     proxy: str | None = None
 
 
@@ -150,6 +151,9 @@ CASES = {
     "name answered late": Case("new", None, name_late_s=LATE_S),
     "name unknown": Case("held", "dns", name_fails=NXDOMAIN),
     "name server fails": Case("held", "dns", name_fails=SERVFAIL),
+    "all names late, and a reset": Case(
+        "held", "connect", WireFault(begin=reset_at_once), name_late_s=LATE_S, is_witness_late=True
+    ),
     "IPv6 swallows packets": Case("new", None, has_ipv6=True),
     "GOAWAY": Case("held", None, WireFault(answer_http2=go_away), HTTP2),
     "GOAWAY of a kept connection": Case("new", None, WireFault(answer_http2=go_away, of_kept=True), HTTP2),
@@ -220,6 +224,8 @@ class Wire:
         self.names.late_s[name] = case.name_late_s
         if case.has_ipv6:
             self.names.addresses[name] = [SWALLOWING, ADDRESSES[name]]
+        if case.is_witness_late:
+            self.names.late_s[WITNESS] = LATE_S
         if not case.fault.of_kept:
             await self.hosts[name].end_connections()
 

@@ -1,5 +1,6 @@
 """A machine without a network says so at once, and asks again as soon as a connection succeeds."""
 
+import socket
 from contextlib import contextmanager
 from dataclasses import replace
 
@@ -11,6 +12,7 @@ from tests.calls.parts import START
 from tests.upstream.test_fetcher import URL, Get, Rig, source_of
 from toolserver.clock import ManualClock
 from toolserver.core.outbound import NO_PROXIES, read_proxies
+from toolserver.upstream import network_watch
 from toolserver.upstream.network_watch import RETRIED_S, NetworkWatch, NoNetwork
 from toolserver.upstream.source import Connect, SourceDown
 
@@ -22,13 +24,14 @@ class Net:
 
     def __init__(self, *reachable, witnesses=("witness.example",), proxies=NO_PROXIES):
         self.clock, self.reachable, self.tried = ManualClock(START), set(reachable), []
+        self.slow = set()
         self.watch = NetworkWatch(
             witnesses, monotonic=self.clock.monotonic, proxies=proxies, try_connection=self._try_connection
         )
 
     async def _try_connection(self, place):
         self.tried.append(place)
-        return place in self.reachable
+        return None if place in self.slow else place in self.reachable
 
 
 async def is_gone(net, url=URL):
@@ -59,6 +62,42 @@ async def test_it_is_not_gone_while_one_of_them_can_be(reachable, logged):
     assert not await is_gone(net)
     assert len(net.tried) <= 2  # the second failure believes the first one's look
     assert logged() == []
+
+
+@pytest.mark.parametrize("slow", [HOST, WITNESS])
+async def test_it_is_not_gone_while_one_of_them_has_not_failed_in_time(slow, logged):
+    net = Net()
+    net.slow.add(slow)
+    assert not await is_gone(net)
+    assert logged() == []
+
+
+async def test_while_it_is_gone_a_request_is_sent_if_its_host_has_not_failed_in_time():
+    net = Net()
+    await is_gone(net)
+    net.slow.add(HOST)
+    await net.watch.admit(URL)
+    with pytest.raises(NoNetwork):
+        await net.watch.admit(URL)  # one request is enough to see
+    net.clock.advance(RETRIED_S)
+    await net.watch.admit(URL)
+    assert net.watch.is_gone  # until it has an answer
+
+
+async def test_a_name_that_takes_long_to_resolve_is_no_failure(monkeypatch):
+    async def wait(host, port):
+        await anyio.sleep_forever()
+
+    monkeypatch.setattr(network_watch, "WITHIN_S", 0)
+    monkeypatch.setattr(anyio, "connect_tcp", wait)
+    assert await network_watch.try_tcp_connection(HOST) is None
+
+
+async def test_a_refused_connection_is_a_failure():
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        place = listener.getsockname()
+        assert await network_watch.try_tcp_connection(place) is True
+    assert await network_watch.try_tcp_connection(place) is False
 
 
 async def test_without_a_witness_nothing_is_concluded():

@@ -5,8 +5,12 @@ sent, some hosts that have nothing to do with the source are connected to (witne
 proxy, if there is one. If that fails too, the network is gone: one line is logged, and requests
 fail at once, without a turn, a retry or a mark against their sources.
 
+A witness that has neither answered nor failed in time says nothing: names may take long to
+resolve here, or the way is long. Then the network is not called gone.
+
 While it is gone, a request first connects to its own host, at most every `RETRIED_S` for each
-host. The first connection that succeeds, and any answer, ends this state.
+host. The first connection that succeeds, and any answer, ends this state. A request whose host
+has neither answered nor failed by then is sent.
 """
 
 import logging
@@ -28,7 +32,8 @@ WITNESSES = 3
 Place = tuple[str, int]
 """The host and port that a connection is made to."""
 
-TryConnection = Callable[[Place], Awaitable[bool]]
+TryConnection = Callable[[Place], Awaitable[bool | None]]
+"""Connects to a place: True if that succeeded, False if it failed, None if neither happened in time."""
 
 
 class NoNetwork(SourceDown):
@@ -60,13 +65,16 @@ class NetworkWatch:
         self.is_gone = False
 
     async def admit(self, url: str) -> None:
-        """Let a request pass, unless the network is gone and the URL's host cannot be connected to. Raise NoNetwork."""
+        """Let a request pass, unless the network is gone and a connection to the URL's host fails. Raise NoNetwork."""
         if not self.is_gone:
             return
         place, now = self._find_place(url), self._monotonic()
         if now - self._tried_at.get(place, -RETRIED_S) >= RETRIED_S:
             self._tried_at[place] = now
-            if await self._try_connection(place):
+            answer = await self._try_connection(place)
+            if answer is None:
+                return
+            if answer:
                 self.note_answer()
         if self.is_gone:
             raise NoNetwork
@@ -104,19 +112,19 @@ class NetworkWatch:
             log.warning("the network is back")
 
     async def _check(self, places: set[Place]) -> None:
-        answers, reached = self._answers, False
+        answers, all_failed = self._answers, True
 
         async def visit(place: Place) -> None:
-            nonlocal reached
-            if await self._try_connection(place):
-                reached = True
+            nonlocal all_failed
+            if await self._try_connection(place) is not False:
+                all_failed = False
                 tasks.cancel_scope.cancel()
 
         async with anyio.create_task_group() as tasks:
             for place in places:
                 tasks.start_soon(visit, place)
         self._checked_at = self._monotonic()
-        if self._witnesses and not reached and self._answers == answers:
+        if self._witnesses and all_failed and self._answers == answers:
             self.is_gone = True
             for scope in self._waiting:
                 scope.cancel()
@@ -129,12 +137,13 @@ class NetworkWatch:
         return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
-async def try_tcp_connection(place: Place) -> bool:
-    """Return True if a TCP connection can be opened within `WITHIN_S`."""
-    try:
-        with anyio.fail_after(WITHIN_S):
+async def try_tcp_connection(place: Place) -> bool | None:
+    """Return True if a TCP connection was opened within `WITHIN_S`, False if it failed, and None otherwise."""
+    with anyio.move_on_after(WITHIN_S):
+        try:
             stream = await anyio.connect_tcp(*place)
-    except (OSError, TimeoutError):
-        return False
-    await stream.aclose()
-    return True
+        except OSError:
+            return False
+        await stream.aclose()
+        return True
+    return None
