@@ -45,7 +45,7 @@ from toolserver.settings import LimitSettings, ProbeSettings, Settings, Upstream
 
 SOURCES, RECEIVER, WITNESS = "test.example", "receiver.example", "witness.example"
 ADDRESSES = {SOURCES: "93.184.215.14", RECEIVER: "93.184.215.15", WITNESS: "93.184.215.15"}
-PROXY, SWALLOWING = "10.99.0.9", "2a0e:dead::2"
+PROXY, CLOSED, SWALLOWING = "10.99.0.9", "93.184.215.16", "2a0e:dead::2"
 FIRST, SECOND = "/Test.one", "/Test.two"
 LATE_S = 0.9  # of a source's two seconds, and more than a look at the network takes
 LONGEST_S = 25.0  # for a call whose own deadline is 12 s; more is a hang
@@ -66,7 +66,8 @@ class Case:
     protocol: str = HTTP1
     name_fails: int | None = None
     name_late_s: float = 0
-    has_ipv6: bool = False
+    also_at: str | None = None
+    instead_at: str | None = None
     is_witness_late: bool = False
     proxy: str | None = None
 
@@ -151,10 +152,11 @@ CASES = {
     "name answered late": Case("new", None, name_late_s=LATE_S),
     "name unknown": Case("held", "dns", name_fails=NXDOMAIN),
     "name server fails": Case("held", "dns", name_fails=SERVFAIL),
-    "all names late, and a reset": Case(
-        "held", "connect", WireFault(begin=reset_at_once), name_late_s=LATE_S, is_witness_late=True
+    "connection refused": Case("held", "connect", instead_at=CLOSED),
+    "connection refused, and all names late": Case(
+        "held", "connect", instead_at=CLOSED, name_late_s=LATE_S, is_witness_late=True
     ),
-    "IPv6 swallows packets": Case("new", None, has_ipv6=True),
+    "IPv6 swallows packets": Case("new", None, also_at=SWALLOWING),
     "GOAWAY": Case("held", None, WireFault(answer_http2=go_away), HTTP2),
     "GOAWAY of a kept connection": Case("new", None, WireFault(answer_http2=go_away, of_kept=True), HTTP2),
     "RST_STREAM after the headers": Case("held", None, WireFault(answer_http2=reset_stream_after_head), HTTP2),
@@ -222,8 +224,8 @@ class Wire:
         if case.name_fails is not None:
             self.names.failures[name] = case.name_fails
         self.names.late_s[name] = case.name_late_s
-        if case.has_ipv6:
-            self.names.addresses[name] = [SWALLOWING, ADDRESSES[name]]
+        addresses = [case.also_at, case.instead_at or ADDRESSES[name]]
+        self.names.addresses[name] = [address for address in addresses if address is not None]
         if case.is_witness_late:
             self.names.late_s[WITNESS] = LATE_S
         if not case.fault.of_kept:
@@ -384,7 +386,7 @@ async def rehearse(folder: Path, names: list[str]) -> dict[str, Any]:
 def arrange_network(folder: Path) -> None:
     """Give this machine the addresses of the test, and a name server of its own."""
     run("ip", "link", "set", "lo", "up")
-    for address in {*ADDRESSES.values(), PROXY}:
+    for address in {*ADDRESSES.values(), CLOSED, PROXY}:
         run("ip", "address", "add", f"{address}/32", "dev", "lo")
     run("ip", "link", "add", "swallow", "type", "veth", "peer", "name", "void")
     for end in ("swallow", "void"):
