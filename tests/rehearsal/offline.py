@@ -66,7 +66,7 @@ class Agent:
         self.call("find_tools", {"query": "prices"})  # by now the service is loaded
 
     def call(self, name: str, arguments: dict[str, Any]) -> dict[str, Any]:
-        """Call a tool. Return how long it took, its warnings and error, what it cost, and whether it is marked stale."""
+        """Call a tool. Return how long it took, its warnings and error, its price, and whether it is marked stale."""
         began = time.monotonic()
         result = self.ask("tools/call", name=name, arguments=arguments)
         took_s = time.monotonic() - began
