@@ -8,7 +8,7 @@ from pydantic import Field
 from tools.parsing.prediction_markets import Bet
 from tools.shared import bets, headlines
 from tools.shared import sentiment as said
-from tools.shared.headlines import Collected, Item
+from tools.shared.headlines import LEAST_FEEDS, Collected, Item
 from tools.shared.markets import VIX_SOURCES, IndexQuote, vix_fallbacks
 from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, Mood, fear_greed_fallbacks
 from tools.shared.sentiment import BY_SYMBOL, AssetClass, Confidence, Label, Mention, Signal, Talk, VixLabel
@@ -30,7 +30,7 @@ from toolserver import (
 MOOD, VIX = "market_indices.crypto_fear_greed", "market_indices.stocks_vix"
 TRENDING, SIGNALS = "trending", "prediction_markets_signals"
 SHOWN, MARKETS_SHOWN = 15, 5
-LEAST_FEEDS, LEAST_HEADLINES = 3, 100
+LEAST_HEADLINES = 100
 WINDOW_H = 24
 FOLLOW_S = 100.0  # one board of Reddit a composition: each of the four is read again before its answer is stale
 
@@ -132,8 +132,8 @@ async def premium_sentiment(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)
     headlines were read. Titles and questions are third-party text.
     Chart: `trending` as bars: x `symbol`, y `mention_count_24h`, coloured by `sentiment_score` from -1 to 1;
     `market_indices.crypto_fear_greed.value` as a gauge from 0 to 100.
-    Source: Hacker News Search, Reddit, news feeds of eight publishers; alternative.me or CoinMarketCap; CNBC, Yahoo or
-    Cboe; Polymarket, else Kalshi.
+    Source: Hacker News Search, Reddit, news feeds of eight publishers, else GDELT; alternative.me or CoinMarketCap;
+    CNBC, Yahoo or Cboe; Polymarket, else Kalshi.
     Errors: 503 when no source answers, not charged; nor is an answer without tickers and without indices.
     """
     chains: dict[str, tuple[Fallback[Any], ...]] = {
@@ -240,7 +240,7 @@ def _notes(indices: MarketIndices) -> dict[str, str]:
         "window": "Headlines published in the past 24 hours; undated ones are left out, a story is counted once.",
         "mention_sources": "Hacker News stories with 2 points or more, hot posts of four boards of Reddit, asked in"
         " turn, feeds of CoinDesk, Cointelegraph, Decrypt, CNBC, MarketWatch, Yahoo Finance, BBC and the Federal"
-        " Reserve.",
+        " Reserve; where fewer than three of them may be read or answer, articles that GDELT found, by domain.",
         "fear_greed_source": f"Index of {fear.source}; other indices differ by several points."
         if fear
         else "Unavailable.",

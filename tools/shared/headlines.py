@@ -10,7 +10,8 @@ from urllib.parse import parse_qsl, urlencode
 import anyio
 
 from tools.parsing.stories import Story
-from tools.sources import news_feeds, reddit
+from tools.sources import gdelt, news_feeds, reddit
+from tools.sources.gdelt import Article
 from tools.sources.hackernews_algolia import STORIES_24H, Recent
 from tools.sources.news_feeds import GOOGLE_NEWS
 from toolserver import (
@@ -42,7 +43,8 @@ NEWS: dict[str, tuple[Source[Any, Any], ...]] = {
 }
 """The feeds by the name of who publishes them."""
 FINANCE = frozenset({"coindesk", "cointelegraph", "decrypt", "cnbc", "marketwatch", "yahoo_finance"})
-SOURCES = tuple(source for sources in NEWS.values() for source in sources)
+LEAST_FEEDS = 3  # with fewer, the articles that GDELT found are read too, each publisher of which counts as a feed
+SOURCES = (*(source for sources in NEWS.values() for source in sources), gdelt.ARTICLES)
 PUBLISHERS = frozenset(
     "coindesk|cointelegraph|decrypt|cnbc|marketwatch|yahoo finance|bbc|bbc news|federal reserve|reuters|bloomberg"
     "|bloomberg.com|forbes|the wall street journal|wsj|financial times|ap news|barron's|the new york times".split("|")
@@ -68,6 +70,9 @@ class Collected(NamedTuple):
     answered: int
     missing: tuple[str, ...]
     barred: int
+
+
+_GDELT = "gdelt"
 
 
 class _Round:
@@ -107,7 +112,12 @@ class _Round:
         in_order = ((publisher, source.name) for publisher, source in pairs)  # not the order of arrival
         items = tuple(item for key in in_order for item in self.found.get(key, ()))
         barred = sum(isinstance(error, SourceExcluded) for error in self.errors.values())
-        return Collected(items, len(self.found), tuple(s.name for _, s in pairs if s in self.errors), barred)
+        return Collected(items, self.count_feeds(), tuple(s.name for _, s in pairs if s in self.errors), barred)
+
+    def count_feeds(self) -> int:
+        """Return how many feeds answered, each publisher of an article as one."""
+        feeds = sum(source != gdelt.ARTICLES.name for _, source in self.found)
+        return feeds + len({item.publisher for item in self.found.get((_GDELT, gdelt.ARTICLES.name), ())})
 
 
 def headline_fallbacks(ctx: ToolContext) -> tuple[Fallback[Collected], ...]:
@@ -123,7 +133,10 @@ def headline_fallbacks(ctx: ToolContext) -> tuple[Fallback[Collected], ...]:
             for publisher, source in pairs:
                 query = Recent(ctx.now) if source is STORIES_24H else None
                 tasks.start_soon(round_.ask, publisher, source, query)
-        return round_.collected(pairs)
+        if round_.count_feeds() >= LEAST_FEEDS:
+            return round_.collected(pairs)
+        await round_.ask(_GDELT, gdelt.ARTICLES)
+        return round_.collected([*pairs, (_GDELT, gdelt.ARTICLES)])
 
     return (collect,)
 
@@ -134,7 +147,7 @@ def items_of(publisher: str, entries: Iterable[Any]) -> tuple[Item, ...]:
     for each in entries:
         url, at = (each.url or _talk(each), each.created_at) if isinstance(each, Story) else (each.url, each.at)
         said = without_publisher(each.title, always=publisher == "google_news")
-        items.append(Item(publisher, each.title, said, url, at))
+        items.append(Item(each.domain if isinstance(each, Article) else publisher, each.title, said, url, at))
     return tuple(items)
 
 

@@ -82,6 +82,12 @@ READINGS = (
     ),
     TermsReading("FederalReserve", "not re-checked", _OURS, _US),
     TermsReading("Frankfurter", "read in part", _OURS, "The rates are the ECB's: free reuse with the source named"),
+    TermsReading(
+        "GDELT",
+        "second hand",
+        _OURS,
+        "Any use, also commercial, with credit and a link; titles stay their publishers', so no text is passed on",
+    ),
     TermsReading("GitHub", "not re-checked", _OURS, "Facts about public repositories, within the limits of the API"),
     TermsReading("GoldApi", "none found", _OURS, "No terms about its data"),
     TermsReading("GoogleNews", "second hand", _OURS, _PRESS),

@@ -101,6 +101,7 @@ SECTIONS: dict[str, dict[str, set[str]]] = {
             "Cointelegraph.rss",
             "Decrypt.rss",
             "FederalReserve.press_rss",
+            "GDELT.articles",
             "HackerNewsAlgolia.stories_24h",
             "MarketWatch.top_stories_rss",
             "Reddit.CryptoCurrency_rss",

@@ -37,10 +37,7 @@ async def test_what_may_not_be_sold_on_is_null_and_says_why(tmp_path, name):
     assert answer.status_code == 200
     told = {w["section"] for w in body.get("warning", []) if w["code"] == "licence_excluded"}
     for section in SECTIONS[name]:
-        if section == "trending":  # one feed is left, which is too few to tell
-            assert shown(body, name, section) is None
-            assert any("licence policy bars 13" in w["message"] for w in body["warning"] if w["section"] == section)
-        elif section in barred(name):
+        if section in barred(name):
             assert shown(body, name, section) is None, section
             assert section in told or section.rpartition(".")[0] in told, section
         else:
@@ -76,12 +73,12 @@ async def test_what_a_policy_withholds_is_said_before_payment_and_a_gutted_tool_
         answer = await s.buy("sentiment")
         balance, names = await s.balance(), {tool.name for tool in s.tools}
 
-    withheld = ["market_indices.stocks_vix", "trending"]
+    withheld = ["market_indices.stocks_vix"]
     said = f"Always null here, for licence reasons: {', '.join(withheld)}."
     assert (refusal.status_code, sold["premium_sentiment"]["withheld"]) == (402, withheld)
     assert all(said in text for text in (refusal.json()["detail"], listed, tool))
     assert f"- `premium_sentiment`: {', '.join(withheld)}" in page
-    assert (answer.json()["trending"], answer.json()["prediction_markets_signals"] is None) == (None, False)
+    assert all(answer.json()[section] for section in ("trending", "prediction_markets_signals"))
     assert "withheld" not in sold["premium_code_host_velocity"]
     assert balance == FUNDS - sold["premium_sentiment"]["credits"]
     assert sold["premium_agent_context"]["credits"] == 1

@@ -320,7 +320,7 @@ async def test_one_part_is_enough(compose, left):
     assert {path for path in PARTS if part(made.json, path) is not None} == {left}
 
 
-@pytest.mark.parametrize("lost", sorted(NEWS - {"GoogleNews.search_rss"}))
+@pytest.mark.parametrize("lost", sorted(NEWS - {"GoogleNews.search_rss", "GDELT.articles"}))
 async def test_without_one_feed_the_others_tell(compose, lost):
     made = await compose(premium_sentiment, down={lost})
     assert made.json["trending"]
