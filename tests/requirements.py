@@ -242,6 +242,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "answers.meta-short": "meta=short keeps of _meta only what changes a decision, over REST and MCP; the default"
         " is the whole.",
         "answers.rows-dropped": "Rows that could not be read are left out and told with their count.",
+        "answers.member-missing": "A member that a source used to give and that all rows of an answer lack is told"
+        " (field_missing), also after a restart.",
         "answers.rows-share": "A body with more unreadable rows than its source may have is rejected.",
         "headers.deprecation": "What is about to go is announced by Deprecation, Sunset and X-Service-Deprecation in"
         " the answers concerned.",

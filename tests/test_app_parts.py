@@ -8,7 +8,7 @@ import httpx
 import pytest
 
 from tests.arranged import arrange_service
-from tests.calls.parts import RICH, START, funded_money, number_source
+from tests.calls.parts import RICH, START, Number, funded_money, number_source
 from tests.calls.toy import REGISTRY
 from tests.requirements import proves
 from tests.served import all_tools
@@ -31,6 +31,7 @@ from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.background_tasks import open_tasks
 from toolserver.serving.money import memory_money
 from toolserver.settings import LedgerSettings, LimitSettings, ProbeSettings, Settings, SourceSettings
+from toolserver.upstream.member_watch import LEAST_SEEN, MemberWatch
 from toolserver.upstream.outlier_guard import EVERY_S, LEAST, SERIES, SizeGuard
 from toolserver.upstream.source import Licence, SourceExcluded
 from toolserver.upstream.source_health import SourceHistory
@@ -48,13 +49,17 @@ async def test_what_waits_to_be_written_is_written_before_the_store_is_closed(tm
         for number in range(LEAST):
             at = START - timedelta(seconds=EVERY_S * (LEAST - number))
             SizeGuard(store.save_point).check(number_source(), "fires", [7] * 50, at)
+        rows = [Number(3.0, START)] * LEAST_SEEN
+        MemberWatch(store.save_members).learn(number_source(), "fires", rows, START)
     async with open_answers(tmp_path, clock) as store:
-        history, sources, sizes = await restore_history(store, usage, clock)
-        sources.count("A", "failed", "timeout")
+        history, sources = await restore_history(store, usage, clock)
+        sources.history.count("A", "failed", "timeout")
+        sources.members.learn(number_source(), "fires", [Number(3.0), Number(4.0)], START)
     assert history.last("prices", "BTC") == DataPoint(START, 7.0)
     assert history.keys(SERIES) == []
-    assert sizes.usual("fires") == 50
-    assert [(row.good, row.failed) for row in sources.quarters("A")] == [(1, 1)]
+    assert sources.sizes.usual("fires") == 50
+    assert sources.members.list_gone() == [("Test.number", "Number.at", START.timestamp())]
+    assert [(row.good, row.failed) for row in sources.history.quarters("A")] == [(1, 1)]
     assert usage.rows() == [(int(clock.time() // 3600), "curl", 3)]
 
 

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import anyio
 from anyio.abc import TaskGroup
@@ -92,6 +92,7 @@ from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredA
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.http_sender import HttpSender, RecordExchange
+from toolserver.upstream.member_watch import MemberWatch
 from toolserver.upstream.network_watch import NetworkWatch
 from toolserver.upstream.outlier_guard import SERIES, SizeGuard
 from toolserver.upstream.secret_removal import SecretRemover
@@ -189,7 +190,7 @@ class Service:
             else:
                 money = await open_(open_money(settings, clock=clock, base_url=facts.base_url, service=facts.source))
             store = None if parts.in_memory else await open_(open_answers(settings.data_dir, clock))
-            history, sources, sizes = await restore_history(store, usage, clock)
+            history, sources = await restore_history(store, usage, clock)
             memory = await open_(open_shared_memory(settings, metrics))
             fetcher = await open_(
                 open_fetcher(
@@ -199,7 +200,7 @@ class Service:
                     metrics=metrics,
                     transport=parts.transport,
                     record=parts.record,
-                    history=sources,
+                    history=sources.history,
                     memory=memory,
                 )
             )
@@ -209,7 +210,8 @@ class Service:
                 clock=clock,
                 tasks=tasks,
                 store=store,
-                sizes=sizes,
+                sizes=sources.sizes,
+                members=sources.members,
                 shared=None if memory is None else FetchInMemory(memory, SecretRemover(settings.keys)),
             )
             info = ServiceInfo(
@@ -472,20 +474,29 @@ async def open_answers(data_dir: Path, clock: Clock) -> AsyncIterator[Persistent
             writer.cancel_scope.cancel()
 
 
+class SourceMemory(NamedTuple):
+    """What is remembered of sources across restarts."""
+
+    history: SourceHistory
+    sizes: SizeGuard
+    members: MemberWatch
+
+
 async def restore_history(
     store: PersistentCache | None, usage: Usage, clock: Clock
-) -> tuple[TimeSeriesStore, SourceHistory, SizeGuard]:
-    """Restore the usage counts, and return the stored time series, source history and list sizes."""
+) -> tuple[TimeSeriesStore, SourceMemory]:
+    """Restore the usage counts, and return the stored time series and what is remembered of sources."""
     if store is None:
-        return TimeSeriesStore(), SourceHistory(clock), SizeGuard()
-    history, sources = TimeSeriesStore(store.save_point), SourceHistory(clock, store)
-    sizes = SizeGuard(store.save_point)
-    sources.restore(await store.load_quarters(), await store.load_changes())
+        return TimeSeriesStore(), SourceMemory(SourceHistory(clock), SizeGuard(), MemberWatch())
+    history = TimeSeriesStore(store.save_point)
+    sources = SourceMemory(SourceHistory(clock, store), SizeGuard(store.save_point), MemberWatch(store.save_members))
+    sources.history.restore(await store.load_quarters(), await store.load_changes())
     points = await store.load_history()
     history.restore(point for point in points if point[0] != SERIES)
-    sizes.restore(points)
+    sources.sizes.restore(points)
+    sources.members.restore(await store.load_members())
     usage.restore(await store.load_usage(int(clock.time() // 3600) - KEEP_H))
-    return history, sources, sizes
+    return history, sources
 
 
 @asynccontextmanager

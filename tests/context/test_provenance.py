@@ -154,6 +154,30 @@ def test_the_time_of_the_oldest_is_the_answers_own_and_not_repeated():
     }
 
 
+@proves("answers.member-missing")
+def test_what_a_source_no_longer_gives_is_told_once_and_changes_nothing_else():
+    lacking = Coverage(missing=("change", "price"))
+    found = kept(note(coverage=lacking), note(coverage=lacking), note(B, coverage=lacking, section="news"))
+    assert [caveat.as_json() for caveat in found.caveats()] == [
+        {
+            "section": section,
+            "source": source,
+            "code": "field_missing",
+            "message": f"{source} no longer gives change, price, which it gave before.",
+        }
+        for section, source in (("data", "Test.A"), ("news", "Test.B"))
+    ]
+    assert (found.degraded, found.stale()) == (False, False)
+    assert kept(replace(failure(), coverage=lacking)).caveats() == []
+
+
+def test_a_warning_names_five_missing_members_and_counts_the_others():
+    names = tuple("abcdefg")
+    assert "gives a, b, c, d, e and 2 more, which" in kept(note(coverage=Coverage(missing=names))).warnings[0].message
+    both = kept(note(coverage=Coverage(missing=("b",))), note(coverage=Coverage(missing=("a",))))
+    assert both.sources[0].coverage.missing == ("a", "b")
+
+
 @proves("answers.rows-dropped")
 def test_rows_that_were_left_out_are_told_once_with_their_count_and_their_source():
     found = kept(

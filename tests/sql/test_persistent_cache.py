@@ -9,7 +9,9 @@ import anyio
 import pytest
 from anyio.lowlevel import checkpoint
 
+from tests.requirements import proves
 from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer, open_database
+from toolserver.upstream.member_watch import FORGET_S
 from toolserver.upstream.source import StoredBody
 from toolserver.upstream.source_health import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
@@ -150,6 +152,24 @@ async def test_what_sources_did_is_kept_for_a_day_and_the_changes_to_a_number(tm
         for table, count in (("source_quarter", QUARTERS), ("source_change", CHANGES)):
             async with db.execute(f"SELECT count(*) FROM {table}") as cursor:
                 assert (await cursor.fetchall())[0][0] == count
+
+
+@proves("answers.member-missing")
+async def test_the_usual_members_of_answers_are_kept_until_they_are_forgotten(tmp_path):
+    count = {"Row.price": {"filled": 3, "seen": 4, "filled_at": 7.0, "lacking": 0}}
+    old, new = NOW.timestamp() - FORGET_S - 1, NOW.timestamp()
+    async with open_database(tmp_path / "answers.sqlite3", MIGRATIONS) as db:
+        store = PersistentCache(db, now=lambda: NOW)
+        async with anyio.create_task_group() as tasks:
+            await tasks.start(store.run)
+            store.save_members("A", "q", new - 5, {})
+            store.save_members("A", "q", new, count)
+            store.save_members("B", "q", old, count)
+            await until_written(store)
+            tasks.cancel_scope.cancel()
+        assert await store.load_members() == [("B", "q", old, count), ("A", "q", new, count)]
+        await store.sweep(NOW.timestamp())
+        assert await store.load_members() == [("A", "q", new, count)]
 
 
 class Counted:

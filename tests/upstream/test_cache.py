@@ -4,6 +4,7 @@ import itertools
 import json
 from contextlib import asynccontextmanager
 from dataclasses import replace
+from typing import NamedTuple
 
 import anyio
 import httpx
@@ -25,6 +26,7 @@ from toolserver.upstream.cache import (
 )
 from toolserver.upstream.fan_out import FanOut
 from toolserver.upstream.host_lane import RequestWithheld
+from toolserver.upstream.member_watch import MemberWatch
 from toolserver.upstream.outlier_guard import EVERY_S, LEAST
 from toolserver.upstream.source import (
     Gauge,
@@ -247,6 +249,67 @@ async def test_not_modified_renews_the_answer_without_a_body():
         assert second.value == first.value
         assert second.fetched_at > first.fetched_at
         assert len(e.internet.asked) == 2
+
+
+class Priced(NamedTuple):
+    price: float | None
+
+
+def priced(**more):
+    """A source of rows with a price, which a body may lack."""
+    source = number_source(**more)
+    return replace(source, parse=lambda body, query: tuple(Priced(row.get("price")) for row in body["rows"]))
+
+
+def rows_of(count, **row):
+    return {"rows": [row] * count}
+
+
+@proves("answers.member-missing")
+async def test_an_answer_names_what_its_source_no_longer_gives_and_also_one_that_is_not_modified():
+    source, chosen = priced(conditional=True), priced(user_input=True)
+    async with engine() as e:
+
+        async def upstream(request):
+            if request.headers.get("if-none-match") == '"a"':
+                return httpx.Response(304)
+            return httpx.Response(200, json=rows_of(3), headers={"etag": '"a"'})
+
+        e.internet.serves(URL, rows_of(30, price=1))
+        assert (await e.cache.fresh(source, None, sla_s=30)).missing == ()
+        e.internet.serves(URL, upstream)
+        for _ in range(2):
+            e.clock.advance(31)
+            assert (await e.cache.fresh(source, None, sla_s=30)).missing == ("price",)
+        assert (await e.cache.kept(source, None)).missing == ("price",)
+        e.internet.serves(f"{URL}/1", rows_of(3))
+        assert (await e.cache.fresh(chosen, 1, sla_s=30, is_chosen=True)).missing == ("price",)
+
+
+async def test_what_callers_ask_for_says_nothing_about_what_is_usual():
+    source = priced(user_input=True)
+    async with engine() as e:
+        e.internet.serves(f"{URL}/1", rows_of(30, price=1))
+        await e.cache.fresh(source, 1, sla_s=30, is_chosen=True)
+        e.clock.advance(31)
+        e.internet.serves(f"{URL}/1", rows_of(30))
+        assert (await e.cache.fresh(source, 1, sla_s=30, is_chosen=True)).missing == ()
+
+
+@own_time
+async def test_a_stored_answer_names_what_its_source_no_longer_gave():
+    source, disk, saved = priced(), DictStore(), {}
+    watch = MemberWatch(lambda source, key, at, members: saved.update({key: (source, key, at, members)}))
+    async with engine_on(disk) as e:
+        e.cache.member_watch = watch
+        for count, row in ((30, {"price": 1}), (3, {})):
+            e.internet.serves(URL, rows_of(count, **row))
+            await e.cache.fresh(source, None, sla_s=30)
+            e.clock.advance(31)
+    async with engine_on(disk) as e:
+        e.clock.advance(62)
+        e.cache.member_watch.restore(saved.values())
+        assert (await e.cache.kept(source, None)).missing == ("price",)
 
 
 @proves("answers.never-invented")

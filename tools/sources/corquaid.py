@@ -36,6 +36,8 @@ def parse(body: Any, query: None) -> tuple[Traveller, ...]:
     people = read_rows(body["people"], _traveller)
     if len(people) > MOST_PEOPLE:
         raise SourceChanged(f"{len(people)} people")
+    if people and not any("iss" in person for person in body["people"]):
+        raise SourceChanged("no person is said to be on the ISS or not")
     if people and newest(people) is None:
         raise SourceChanged("no person has a launch date")
     return people

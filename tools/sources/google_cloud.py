@@ -10,6 +10,7 @@ from tools.parsing.fields import clean, clean_or_none, from_iso
 from tools.sources.hosts import MINUTE, STATUS
 from toolserver import MIB, Get, Licence, Proof, Source, SourceChanged, SourceUnproved, read_rows
 
+MOST_OPEN = 10  # incidents at once; more without an end mean that ends are no longer given
 LICENCE = Licence("unclear", "Google Cloud Service Health", "https://status.cloud.google.com")
 
 
@@ -29,6 +30,8 @@ def parse(body: Any, query: None) -> tuple[GoogleIncident, ...]:
         raise SourceChanged("not a list")
     if not body:
         raise SourceUnproved("a history of years is never empty")
+    if len(body) > MOST_OPEN and not any(incident.get("end") for incident in body):
+        raise SourceChanged("no incident of a history has ended")
     return read_rows(body, lambda incident: None if incident.get("end") else _incident(incident))
 
 

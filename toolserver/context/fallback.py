@@ -107,7 +107,7 @@ class FallbackReader:
         age = judge(source, answer, now=self._now(), sla_s=self._sla_s)
         status: Status = "stale" if age.stale else "live" if answer.latency_ms is not None else "cached"
         part = source.covers(answer.value) if source.covers else None
-        coverage = Coverage(part, answer.dropped)
+        coverage = Coverage(part, answer.dropped, answer.missing)
         return SourceNote(source, self.section, status, answer.fetched_at, answer.failure, coverage=coverage)
 
 

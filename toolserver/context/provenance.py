@@ -49,6 +49,7 @@ PASSING: frozenset[Code] = frozenset(
 """Codes of conditions that end when an upstream is back. An answer with one is recomposed soon."""
 
 
+NAMED = 5  # missing members that a warning names
 NO_NETWORK = "This server has no network at the moment, so no source could be asked."
 
 
@@ -58,6 +59,7 @@ class Coverage:
 
     part: str | None = None  # the part of the list that was read, or None for all of it
     dropped: int = 0  # rows that could not be read
+    missing: tuple[str, ...] = ()  # members that the source used to give and that all rows now lack
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,7 @@ class Provenance:
             if (note.reason or "").startswith(NoNetwork.word):
                 self.warn("data", "no_network", NO_NETWORK)
             self._warn_dropped(note)
+            self._warn_missing(note)
             if (part := note.coverage.part) and note.used:
                 self.warn(note.section, "insufficient_sample", f"Read was {part}.", note.source.name)
             twin = next(
@@ -164,6 +167,12 @@ class Provenance:
         warning = Caveat(note.section, "rows_dropped", message, note.source.name, count=dropped)
         if warning not in self.warnings:
             self.warnings.append(warning)
+
+    def _warn_missing(self, note: SourceNote) -> None:
+        missing, source = note.coverage.missing, note.source.name
+        if missing and note.used:
+            names = ", ".join(missing[:NAMED]) + (f" and {len(missing) - NAMED} more" if len(missing) > NAMED else "")
+            self.warn(note.section, "field_missing", f"{source} no longer gives {names}, which it gave before.", source)
 
     def warn_truncated(self, section: str, shown: int, total: int) -> None:
         """Add a warning that a list shows only some of its items, with the total."""
@@ -243,5 +252,7 @@ def _merge(one: SourceNote, other: SourceNote) -> SourceNote:
         return replace(used, reason=used.reason or failed.reason)
     severe, mild = (one, other) if _SEVERITY[one.status] >= _SEVERITY[other.status] else (other, one)
     ages = [n.fetched_at for n in (one, other) if n.fetched_at]
-    coverage = replace(severe.coverage, dropped=max(one.coverage.dropped, other.coverage.dropped))
+    dropped = max(one.coverage.dropped, other.coverage.dropped)
+    missing = tuple(sorted({*one.coverage.missing, *other.coverage.missing}))
+    coverage = replace(severe.coverage, dropped=dropped, missing=missing)
     return replace(severe, fetched_at=min(ages, default=None), reason=severe.reason or mild.reason, coverage=coverage)

@@ -25,6 +25,7 @@ from toolserver.sql.errors import ForeignDatabase, StorageFailed
 from toolserver.sql.failures import DATA_DIR, describe_disk_error
 from toolserver.sql.migrate import CACHE_ID, Migration, migrate
 from toolserver.sql.sqlite import BUSY_MS, private
+from toolserver.upstream.member_watch import FORGET_S
 from toolserver.upstream.source import StoredBody
 from toolserver.upstream.source_health import CHANGES, QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
@@ -72,6 +73,15 @@ MIGRATIONS = (
     CREATE TABLE source_change(
       at REAL NOT NULL, source TEXT NOT NULL, kind TEXT NOT NULL, reason TEXT NOT NULL,
       PRIMARY KEY(at, source)) WITHOUT ROWID;
+    """,
+    ),
+    Migration(
+        5,
+        "member_counts",
+        """
+    CREATE TABLE member_counts(
+      source TEXT NOT NULL, key TEXT NOT NULL, at REAL NOT NULL, counts TEXT NOT NULL,
+      PRIMARY KEY(source, key)) WITHOUT ROWID;
     """,
     ),
 )
@@ -192,6 +202,15 @@ class PersistentCache:
         sql = "INSERT OR REPLACE INTO source_change VALUES(?,?,?,?)"
         self._soon(("change", repr(change.at), change.source), (sql, tuple(change)))
 
+    async def load_members(self) -> list[tuple[str, str, float, dict[str, dict[str, Any]]]]:
+        """Return how many rows had each member, `(source, key, saved_at, members)`, oldest first."""
+        rows = await self._read("SELECT source, key, at, counts FROM member_counts ORDER BY at", ())
+        return [(row[0], row[1], row[2], msgspec.json.decode(row[3])) for row in rows]
+
+    def save_members(self, source: str, key: str, at: float, members: dict[str, dict[str, Any]]) -> None:
+        sql, counts = "INSERT OR REPLACE INTO member_counts VALUES(?,?,?,?)", msgspec.json.encode(members).decode()
+        self._soon(("members", source, key), (sql, (source, key, at, counts)))
+
     def _oldest_quarter(self) -> int:
         """Return the last quarter hour that is older than a day."""
         return int(self._now().timestamp() // QUARTER_S) - QUARTERS
@@ -279,6 +298,7 @@ class PersistentCache:
             await self._db.execute("DELETE FROM point WHERE at<?1-keep_s", (now,))
             await self._db.execute("DELETE FROM usage WHERE hour<?", (int(now // 3600) - KEEP_H,))
             await self._db.execute("DELETE FROM source_quarter WHERE quarter<=?", (self._oldest_quarter(),))
+            await self._db.execute("DELETE FROM member_counts WHERE at<?", (now - FORGET_S,))
             newest = "SELECT at FROM source_change ORDER BY at DESC LIMIT 1 OFFSET ?"
             await self._db.execute(f"DELETE FROM source_change WHERE at<=({newest})", (CHANGES,))
         except aiosqlite.DatabaseError as error:

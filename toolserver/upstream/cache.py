@@ -21,6 +21,7 @@ from toolserver.upstream.fan_out import FanOut, FanOutPart
 from toolserver.upstream.fetcher import Fetched, Fetcher
 from toolserver.upstream.freshness import StillnessGuard, judge, judge_order
 from toolserver.upstream.host_lane import RequestWithheld
+from toolserver.upstream.member_watch import MemberWatch
 from toolserver.upstream.outlier_guard import OutlierGuard, SizeGuard
 from toolserver.upstream.shared_fetch import Ask, SharedFetch, Take
 from toolserver.upstream.source import BodyStore, NoStore, Source, SourceAnswer, SourceError, StoredBody
@@ -84,6 +85,7 @@ class SourceCache:
         tasks: TaskGroup,
         store: BodyStore | None = None,
         sizes: SizeGuard | None = None,
+        members: MemberWatch | None = None,
         shared: SharedFetch | None = None,
     ) -> None:
         self._fetcher, self._clock, self._store = fetcher, clock, store or NoStore()
@@ -98,6 +100,7 @@ class SourceCache:
         self._unstored: LRUCache[Hashable, bool] = LRUCache(ENTRIES)  # keys known not to be in the store
         self.outlier_guard = OutlierGuard()
         self._stillness_guard, self.size_guard = StillnessGuard(), sizes or SizeGuard()
+        self.member_watch = members or MemberWatch()
 
     async def fresh(
         self,
@@ -237,7 +240,12 @@ class SourceCache:
         self._stillness_guard.check(source, key, answer.value, answer.fetched_at)
         self.outlier_guard.check(source, answer.value, answer.fetched_at)
         if cached is not None and fetched.body is None:
-            fetched = replace(fetched, answer=replace(answer, dropped=cached.answer.dropped))
+            old = cached.answer
+            fetched = replace(fetched, answer=replace(answer, dropped=old.dropped, missing=old.missing))
+        else:
+            if not (question.is_chosen or source.user_input):
+                self.member_watch.learn(source, _store_key(key), answer.value, answer.fetched_at)
+            fetched = replace(fetched, answer=self._name_missing(source, answer))
         self._keep(source, key, fetched)
         self._save(source, key, fetched)
         return fetched
@@ -305,7 +313,12 @@ class SourceCache:
         except SourceError as error:
             log.info("a stored body cannot be used", extra={"source": source.name, "reason": error.reason})
             return None
-        return parsed.make_answer(stored.fetched_at)
+        return self._name_missing(source, parsed.make_answer(stored.fetched_at))
+
+    def _name_missing(self, source: Source[Any, Any], answer: SourceAnswer[Any]) -> SourceAnswer[Any]:
+        """Return the answer with the names of the members that the source no longer gives."""
+        missing = self.member_watch.list_missing(source, answer.value)
+        return replace(answer, missing=missing) if missing else answer
 
     def _make_key(self, source: Source[Any, Any], query: Any) -> Hashable:
         """Return the cache key: sources share answers if they share a name and send the same requests.

@@ -440,7 +440,8 @@ class SourceAnswer(Generic[R]):
     `dated` is the time that `newest_max_s` limits (the document's stamp, or its newest item).
     `latency_ms` is that of the exchange that this read started or waited for, or None if the
     value was cached. `failure` says why the value could not be refreshed, if an older one is
-    returned instead. `dropped` counts the unreadable rows that are left out.
+    returned instead. `dropped` counts the unreadable rows that are left out. `missing` names the
+    members that the source used to give and that all rows now lack.
     """
 
     value: R
@@ -450,6 +451,7 @@ class SourceAnswer(Generic[R]):
     latency_ms: int | None = None
     failure: str | None = None
     dropped: int = 0
+    missing: tuple[str, ...] = ()
 
 
 class SourceReader(Protocol):
