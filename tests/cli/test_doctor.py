@@ -157,7 +157,7 @@ def test_hosts_that_refuse_us_are_listed(capsys, as_json):
     if as_json:
         assert json.loads(out)["refusals"] == [refused[0]._asdict()]
     else:
-        assert "www.cisa.gov                         refuses us (status 403)" in out
+        assert "www.cisa.gov                         answered 403; retried" in out
 
 
 async def test_without_live_no_source_is_requested_and_nothing_is_recorded(tmp_path, capsys):
@@ -225,7 +225,7 @@ def test_what_a_running_server_skips_is_listed(capsys, as_json):
             "left_alone": [{"name": "www.cisa.gov", "status": "403", "left_s": 60.0}],
         }
     else:
-        assert "www.cisa.gov                         refuses it (status 403); retried in 60 s" in out
+        assert "www.cisa.gov                         answered 403; retried in 60 s" in out
 
 
 def test_a_source_that_is_requested_in_two_forms_has_a_line_for_each(capsys):
@@ -297,7 +297,7 @@ def test_only_what_is_left_alone_is_read():
 def test_what_was_found_is_said_in_lines():
     said = describe_server(RunningServer("http://h/metrics", True, (REFUSING, FAILING)))
     assert said[0] == "the running server (http://h/metrics) is currently skipping:"
-    assert said[1].split() == "www.cisa.gov refuses it (status 403); retried in 1800 s".split()
+    assert said[1].split() == "www.cisa.gov answered 403; retried in 1800 s".split()
     assert said[2].split() == "Test.one keeps failing; retried in 30 s".split()
     assert describe_server(RunningServer("u", True, ())) == ["the running server (u) uses every source"]
     assert "does not answer" in describe_server(RunningServer("u", False, ()))[0]

@@ -41,7 +41,7 @@ from toolserver.settings import KEYS, Settings
 from toolserver.settings.upstream import SERVERS
 from toolserver.sql.ledger_place import report_database
 from toolserver.upstream.http_sender import Announcement
-from toolserver.upstream.source_health import HostRefusal
+from toolserver.upstream.source_health import HostRefusal, describe_refusal
 
 CREDITS = 1000  # for a token that exists only in this process
 VISITED = 3  # hosts that are visited to find out why no source can be reached
@@ -333,7 +333,7 @@ def _print_findings(examination: Examination, table: list[dict[str, Any]], licen
     for announcement in examination.announced:
         click.echo(f"{announcement.source:36} announces {announcement.kind}: {announcement.text}")
     for refusal in examination.refused:
-        click.echo(f"{refusal.host:36} refuses us (status {refusal.status}); retried after an hour, then a day")
+        click.echo(f"{refusal.host:36} {describe_refusal(refusal.status)}; retried after an hour, then once a day")
     for row in table:
         click.echo(f"{row['setting']:28} {row['value']:40} {row['from']}")
     click.echo("")
@@ -422,6 +422,6 @@ def describe_server(server: RunningServer | None) -> list[str]:
         return [f"the running server ({server.metrics_url}) uses every source"]
     lines = [f"the running server ({server.metrics_url}) is currently skipping:"]
     for each in server.left_alone:
-        why = f"refuses it (status {each.status})" if each.status else "keeps failing"
+        why = describe_refusal(int(each.status)) if each.status else "keeps failing"
         lines.append(f"  {each.name:36} {why}; retried in {each.left_s:.0f} s")
     return lines

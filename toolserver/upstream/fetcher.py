@@ -29,6 +29,7 @@ from toolserver.upstream.source import (
     Get,
     HostRefused,
     Keys,
+    NoAddress,
     NotConnected,
     Request,
     Source,
@@ -199,7 +200,12 @@ class Fetcher:
         self.refusals.admit(host, source.name)
         if not isinstance(request, Connect):  # which measures the network itself
             await self._network.admit(request.url)
-        raw = await self._send_with_retry(order, request, place)
+        try:
+            raw = await self._send_with_retry(order, request, place)
+        except NoAddress:
+            if not order.is_chosen:
+                self.refusals.record_no_address(host, source.name)
+            raise
         if raw.status == 304 and order.cached_value is not None:
             parsed, body = read_times(source, order.cached_value), None
         else:

@@ -39,6 +39,7 @@ from toolserver.upstream.source import (
     Connect,
     HostRefused,
     Keys,
+    NoAddress,
     NotConnected,
     Post,
     Request,
@@ -55,6 +56,7 @@ if TYPE_CHECKING:
 
 
 R = TypeVar("R")
+E = TypeVar("E", bound=BaseException)
 
 STEPS = ((256 * 1024, 8), (2 * MIB, 2))
 """The size from which a body needs a place, and the number of places. A very large body takes one of each."""
@@ -229,6 +231,7 @@ class Announcements:
         return [self._last[key] for key in sorted(self._last)]
 
 
+NO_SUCH_NAME = frozenset({socket.EAI_NONAME, getattr(socket, "EAI_NODATA", socket.EAI_NONAME)})  # unlike EAI_AGAIN
 REDIRECTS = 3
 SHORTEST_KEY = 8  # characters; shorter values are switches ("1", "yes"), not secrets
 ACCEPT = {"json": "application/json", "text": "text/csv, text/plain, */*;q=0.5", "bytes": "*/*"}
@@ -294,8 +297,7 @@ class HttpSender:
         except httpx.TimeoutException as error:
             raise SourceDown(word="timeout") from error
         except httpx.ConnectError as error:
-            kind = SourceDown if is_caused_by(error, ssl.SSLError) else NotConnected
-            raise kind(type(error).__name__) from error
+            raise _judge_connection(error) from error
         except (httpx.HTTPError, httpx.InvalidURL, httpx.StreamError) as error:
             raise SourceDown(type(error).__name__) from error
 
@@ -392,12 +394,22 @@ class HttpSender:
         return HostPools(self._proxies, via=self._via)
 
 
-def is_caused_by(error: BaseException, kind: type[BaseException]) -> bool:
-    """Return True if an error is of this kind, or was raised because of one."""
+def _judge_connection(error: Exception) -> SourceDown:
+    """Return the SourceDown for a connection that failed."""
+    if find_cause(error, ssl.SSLError) is not None:
+        return SourceDown(type(error).__name__)
+    unresolved = find_cause(error, socket.gaierror)
+    if unresolved is not None and unresolved.errno in NO_SUCH_NAME:
+        return NoAddress("the name does not resolve")
+    return NotConnected(type(error).__name__)
+
+
+def find_cause(error: BaseException, kind: type[E]) -> E | None:
+    """Return the error of this kind that an error is, or because of which it was raised, or None."""
     cause: BaseException | None = error
     while cause is not None and not isinstance(cause, kind):
         cause = cause.__cause__ or cause.__context__
-    return cause is not None
+    return cause
 
 
 async def connect_ms(

@@ -78,6 +78,10 @@ class NotConnected(SourceDown):
     """No connection could be opened: the name does not resolve, or the host (or our proxy) takes none."""
 
 
+class NoAddress(NotConnected):
+    """The host's name does not resolve: the name service answered that there is no such name."""
+
+
 class SourceLimited(SourceError):
     """The upstream (429, 418, quota text) or our own budget allows no request now."""
 

@@ -8,8 +8,9 @@ for all: a script repeats the rules of `core/circuit_breaker` for failures in a 
 A refusal is not a failure of the upstream: a host refuses data centres, countries or clients
 without a browser, every client at this address gets the refusal, and retrying soon changes
 nothing. The first refusal closes a host for a source for an hour, the next one in a row for a
-day. A host may refuse everyone a single page, so it is closed to all its sources only after
-it has refused two of them.
+day. A host may refuse everyone a single page, so it is closed to all its sources only after it
+has refused two of them, or one of them twice while it answered nobody. A host whose name has not
+resolved for six hours counts as refusing everything: it is asked once a day, whatever its sources.
 
 The history records each source's past day by quarters of an hour, and when it went down and
 came back. Only actual exchanges are counted. A quarter in which a source was not queried has no
@@ -355,11 +356,16 @@ class SharedCircuits:
 
 
 HOUR_S, DAY_S = 3_600.0, 86_400.0
+NAMELESS_S = 6 * HOUR_S  # without an address, before a host is asked once a day
+NO_ADDRESS = 0  # in place of the status of a refusal
 SEVERAL = 2  # refused sources of a host after which it refuses us, not just a page
 
 
 class HostRefusal(NamedTuple):
-    """The last refusal of a host: its status, its time, and the end of the pause; times in Unix seconds."""
+    """The last refusal of a host: its status, its time, and the end of the pause; times in Unix seconds.
+
+    The status is 0 if the host's name does not resolve.
+    """
 
     host: str
     status: int
@@ -373,6 +379,8 @@ class HostRefusals:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._refusals: dict[str, dict[str, HostRefusal]] = {}  # by host and source
+        self._answered_at: dict[str, float] = {}  # by host that refuses some sources
+        self._nameless_since: dict[str, float] = {}  # by host
 
     def admit(self, host: str, source: str) -> None:
         """Admit a source's request to a host. Raise HostRefused while requests to the host are paused."""
@@ -380,10 +388,18 @@ class HostRefusals:
             return
         now = self._clock.time()
         closed = {name: each for name, each in refusals.items() if now < each.until}
-        refusal = closed.get(source) or (max(closed.values(), key=_end) if len(closed) >= SEVERAL else None)
+        is_whole = len(closed) >= SEVERAL or any(self._is_of_host(each) for each in closed.values())
+        refusal = closed.get(source) or (max(closed.values(), key=_end) if is_whole else None)
         if refusal is not None:
             left_min = (refusal.until - now) / 60
-            raise HostRefused(f"{host} answered {refusal.status}; asked again in {left_min:.0f} min", was_sent=False)
+            fault = f"{host} {describe_refusal(refusal.status)}"
+            raise HostRefused(f"{fault}; asked again in {left_min:.0f} min", was_sent=False)
+
+    def _is_of_host(self, refusal: HostRefusal) -> bool:
+        """Return True if a source was refused twice, and the host answered no other source between."""
+        is_lasting = refusal.until - refusal.seen_at >= DAY_S
+        answered_at = self._answered_at.get(refusal.host, -DAY_S)
+        return refusal.status == NO_ADDRESS or (is_lasting and answered_at < refusal.seen_at - HOUR_S)
 
     def record(self, host: str, source: str, status: int) -> None:
         """Record that a host refused a source, and pause requests to it: for a day if a refusal is already recorded."""
@@ -393,11 +409,28 @@ class HostRefusals:
         if not refusals:
             log.warning("a host refuses us", extra={"host": host, "status": status, "pause_s": pause_s})
 
+    def record_no_address(self, host: str, source: str) -> None:
+        """Record that a host's name does not resolve. After six hours without an answer, pause requests for a day."""
+        now = self._clock.time()
+        if now - self._nameless_since.setdefault(host, now) < NAMELESS_S:
+            return
+        if not self._find(host):
+            log.warning("a host has no address any more", extra={"host": host, "pause_s": DAY_S})
+        self._refusals.setdefault(host, {})[source] = HostRefusal(host, NO_ADDRESS, now, now + DAY_S)
+
     def forget(self, host: str, source: str) -> None:
         """Forget a refusal, because the host answers the source again."""
+        self._nameless_since.pop(host, None)
         refusals = self._refusals.get(host)
-        if refusals is not None and refusals.pop(source, None) is not None and not refusals:
-            del self._refusals[host]
+        if refusals is not None:
+            self._answered_at[host] = self._clock.time()
+            for name in [name for name, each in refusals.items() if each.status == NO_ADDRESS]:
+                del refusals[name]
+        if refusals is None:
+            return
+        refusals.pop(source, None)
+        if not refusals:
+            del self._refusals[host], self._answered_at[host]
             log.warning("a host no longer refuses us", extra={"host": host})
 
     def list_all(self) -> list[HostRefusal]:
@@ -413,6 +446,11 @@ class HostRefusals:
         """Return the refusals of a host, each until a day after its pause."""
         now, refusals = self._clock.time(), self._refusals.get(host, {})
         return {source: each for source, each in refusals.items() if now <= each.until + DAY_S}
+
+
+def describe_refusal(status: int) -> str:
+    """Say in two words how a host refuses."""
+    return f"answered {status}" if status else "has no address"
 
 
 def _end(refusal: HostRefusal) -> float:

@@ -47,6 +47,7 @@ def test_a_person_parses_to_its_values_and_the_newest_launch_dates_the_list():
         {"people": [PERSON] * 31},
         {"people": [PERSON | {"launched": None}] * 7},
         {"people": [PERSON | {"name": None}]},
+        {"people": [{name: value for name, value in PERSON.items() if name != "iss"}] * 7},
     ],
 )
 def test_what_is_not_a_dated_list_of_people_is_refused(body):

@@ -11,8 +11,8 @@ import tools.simulated.google_cloud  # noqa: F401 - registers its routes
 from tests.tools.desk import NOW, ask
 from tools.shared.status import from_google_cloud
 from tools.simulated.incidents import incidents
-from tools.sources.google_cloud import GOOGLE_CLOUD_INCIDENTS, newest, parse
-from toolserver import SourceUnproved
+from tools.sources.google_cloud import GOOGLE_CLOUD_INCIDENTS, MOST_OPEN, newest, parse
+from toolserver import SourceChanged, SourceUnproved
 from toolserver.upstream.source import SourceError
 from toolserver.world.model import Edits, World
 
@@ -40,7 +40,14 @@ def test_a_recorded_incident_reopened_is_read_with_its_values(sample):
     assert newest((found,)) == found.began_at
 
 
-@given(st.lists(st.sampled_from([..., None, "", "2026-07-16T12:25:00+00:00"]), min_size=1))
+def test_a_history_in_which_nothing_ever_ended_no_longer_says_what_is_open():
+    rows = [incident(id=f"i{number}") for number in range(MOST_OPEN + 1)]
+    with pytest.raises(SourceChanged, match="no incident of a history has ended"):
+        parse(rows, None)
+    assert len(parse(rows[:MOST_OPEN], None)) == MOST_OPEN
+
+
+@given(st.lists(st.sampled_from([..., None, "", "2026-07-16T12:25:00+00:00"]), min_size=1, max_size=MOST_OPEN))
 def test_open_means_without_an_end_however_that_is_written(ends):
     found = parse([incident(id=f"i{n}", end=end) for n, end in enumerate(ends)], None)
     assert [i.id for i in found] == [f"i{n}" for n, end in enumerate(ends) if end in (..., None, "")]
