@@ -230,7 +230,7 @@ export interface StocksQuote {
   /** Change against previous_close, percent */ change_percent: number;
   /** price less previous_close */ change: number;
   /** Close of the session before */ previous_close: number;
-  /** Name; null: the provider does not give it */ name: string | null;
+  /** Name, the provider's or else our list's; null: neither has it */ name: string | null;
   /** Time of the price; null: the provider does not give it */ as_of: string | null;
   /** Whether the provider calls the price delayed; null: it does not say */ delayed: boolean | null;
   /** Older than 12 minutes (delayed ones 32) in market hours */ stale: boolean;

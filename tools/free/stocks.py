@@ -12,7 +12,7 @@ from pydantic import AfterValidator, Field
 from tools.parsing import fields
 from tools.parsing.market_hours import in_session
 from tools.parsing.stock_quotes import Quotes, StockQuote, Symbols
-from tools.shared.companies import UnknownCompany, find_symbol, show_company
+from tools.shared.companies import UnknownCompany, find_name, find_symbol, show_company
 from tools.sources import cboe, yahoo
 from tools.sources.cboe import DELAYED_QUOTE
 from tools.sources.cnbc import INDICES, QUOTES, QUOTES_ON_DEMAND
@@ -196,7 +196,7 @@ class Quote(Payload):
     change_percent: float = Field(description="Change against previous_close, percent")
     change: float = Field(description="price less previous_close")
     previous_close: float = Field(description="Close of the session before")
-    name: str | None = Field(description="Name; null: the provider does not give it")
+    name: str | None = Field(description="Name, the provider's or else our list's; null: neither has it")
     as_of: Timestamp | None = Field(description="Time of the price; null: the provider does not give it")
     delayed: bool | None = Field(description="Whether the provider calls the price delayed; null: it does not say")
     stale: bool = Field(description="Older than 12 minutes (delayed ones 32) in market hours")
@@ -268,15 +268,24 @@ async def stocks(
     lost = [name for name in missing if name not in unknown]
     if lost:
         ctx.warn("data.quotes", "missing_symbols", f"{len(lost)} without a quote: {', '.join(lost)}.")
-    quotes = shown(board, universe, ctx.now)
+    quotes, indices = shown(board, universe, ctx.now), shown(board, INDICES, ctx.now)
+    warn_lacking(ctx, [*indices, *quotes])
     most = limit if symbols else min(limit, SHOWN)
     return Stocks(
         gainers=sorted((q for q in quotes if q.change_percent > 0), key=lambda q: -q.change_percent)[:most],
         losers=sorted((q for q in quotes if q.change_percent < 0), key=lambda q: q.change_percent)[:most],
-        indices=shown(board, INDICES, ctx.now),
+        indices=indices,
         quotes=ctx.page(quotes, limit, "data.quotes"),
         unknown_symbols=unknown,
     )
+
+
+def warn_lacking(ctx: ToolContext, quotes: list[Quote]) -> None:
+    """Warn of what the first provider gives and those that stand in for it do not."""
+    lacking = {"as_of": sum(each.as_of is None for each in quotes), "name": sum(each.name is None for each in quotes)}
+    told = [f"{name} of {count} of {len(quotes)} quotes" for name, count in lacking.items() if count]
+    if told:
+        ctx.warn("data.quotes", "field_missing", f"Not known from the providers that answered: {', '.join(told)}.")
 
 
 def shown(board: QuoteBoard, symbols: tuple[str, ...], now: datetime) -> list[Quote]:
@@ -294,7 +303,7 @@ def quoted(board: QuoteBoard, symbol: str, now: datetime) -> Quote:
         change_percent=fields.change_percent(quote.price, quote.previous_close),
         change=round(change, 2) + 0.0 if quote.price >= 1 else fields.significant(change),
         previous_close=fields.price(quote.previous_close),
-        name=quote.name,
+        name=quote.name or find_name(symbol),
         as_of=quote.as_of,
         delayed=quote.delayed,
         stale=board.old(symbol, now),

@@ -50,6 +50,12 @@ def find_symbol(text: str) -> str | UnknownCompany:
     return UnknownCompany(text.strip(), find_similar(text))
 
 
+def find_name(symbol: str) -> str | None:
+    """Return the usual name of a company or index of the list, or None for another ticker."""
+    names = COMPANIES.get(symbol)
+    return names[0] if names else None
+
+
 def find_similar(text: str) -> list[str]:
     """Return up to five names of companies that a text may mean: those with its words, then those spelled alike."""
     by_word = _find_by_word(text)

@@ -143,7 +143,22 @@ async def test_yahoo_answers_for_cnbc_in_two_batches(compose):
 
     assert prices(made.json["quotes"]) == ROUTES.expectations["stocks"](OPEN, {})["quotes"]
     assert [len(query.names) for name, query in made.desk.asked if name == YAHOO] == [20, 16]
-    assert [w.code for w in made.notes.warnings] == ["fallback_used"]
+    assert [w.code for w in made.notes.warnings] == ["fallback_used", "field_missing"]
+
+
+async def test_what_a_stand_in_does_not_say_is_named_and_names_come_from_our_list(compose):
+    whole = await compose(stocks, world=OPEN)
+    made = await compose(stocks, world=OPEN, down={CNBC})
+
+    assert "field_missing" not in {w.code for w in whole.notes.warnings}
+    (lacking,) = [w for w in made.notes.warnings if w.code == "field_missing"]
+    assert lacking.section == "data.quotes"
+    assert lacking.message == (
+        "Not known from the providers that answered: as_of of 36 of 36 quotes, name of 5 of 36 quotes."
+    )
+    names = {row["symbol"]: row["name"] for row in made.json["quotes"]}
+    assert (names["AAPL"], names["GOOGL"], names["SPY"]) == ("Apple", "Alphabet", None)
+    assert made.json["indices"][0]["name"] == "S&P 500"
 
 
 async def test_cboe_is_asked_for_ten_at_most_and_the_others_are_counted_missing(compose):
