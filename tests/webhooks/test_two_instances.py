@@ -1,14 +1,24 @@
 """Two instances on one database: what is due is claimed by one of them, and their changes do not undo each other."""
 
 import anyio
+import msgspec
 import pytest
 
 from tests.money.ledger.ledgers import opened_file
+from tests.requirements import proves
 from tests.webhooks.shop import NOW, fire, subscription
-from toolserver.webhooks.fire_operations import AcceptFire, AddFire, ClaimFires, ClaimSubscriptions, FinishFire
-from toolserver.webhooks.records import Attempt
+from toolserver.errors import SubscriptionConflict
+from toolserver.webhooks.fire_operations import (
+    AcceptFire,
+    AddFire,
+    ClaimFires,
+    ClaimSubscriptions,
+    FinishFire,
+    RecordEvaluation,
+)
+from toolserver.webhooks.records import Attempt, EventTerms
 from toolserver.webhooks.store import WebhookStore
-from toolserver.webhooks.subscription_operations import AddSubscription
+from toolserver.webhooks.subscription_operations import AddSubscription, SubscribeEvent
 
 pytestmark = pytest.mark.live
 SHOPS = 30
@@ -61,3 +71,29 @@ async def test_what_instances_count_adds_up_and_fires_are_numbered_in_a_line(sto
     assert stored.delivered_count == 24
     log = await stores[0].fires(stored.id, 50)
     assert sorted(one.seq for one in log) == list(range(1, 25))
+
+
+@proves("events.once", "events.renewed")
+async def test_the_same_subscription_at_both_is_one_and_what_both_find_is_one_event(stores):
+    terms = EventTerms("sub_1", "price.crossed", {"symbol": "BTC", "below": 90_000})
+    wanted = subscription(event=msgspec.json.encode(terms), condition=b"{}", expires_at=NOW + 600_000)
+    outcomes = []
+
+    async def subscribe(store):
+        try:
+            outcomes.append(await store.apply(SubscribeEvent(wanted._replace(id=f"wh_{next(ids):016x}"), None, NOW)))
+        except SubscriptionConflict:
+            outcomes.append(None)
+
+    async def find(store):
+        number = next(ids)
+        planned = fire(number, subscription=stored.id)
+        found.append(await store.apply(RecordEvaluation(stored.id, None, b'{"level":"fired"}', planned)))
+
+    ids, found = iter(range(1, 100)), []
+    await together(stores, subscribe)
+    [stored] = [outcome for outcome in outcomes if outcome is not None]
+    assert [one.id for one in await stores[1].owned(wanted.owner)] == [stored.id]
+    await together(stores, find)
+    assert sorted(found) == [False] * 7 + [True]
+    assert len(await stores[0].fires(stored.id, 10)) == 1
