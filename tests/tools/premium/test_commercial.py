@@ -3,6 +3,7 @@
 Text that only barred publishers have is planted in their bodies, so that a byte of it shows wherever it goes.
 """
 
+import base64
 import json
 import logging
 import re
@@ -23,6 +24,7 @@ from tests.specified import PREMIUM
 from tests.tools.premium.sections import SECTIONS, shown
 from tests.tools.premium.store import Store, store
 from tests.tools.premium.test_licences import KEPT, WHOLE
+from toolserver.cli.docs import OWN
 from toolserver.settings import SourceSettings
 from toolserver.upstream.source import Source
 from toolserver.world.model import ROUTES, Ask
@@ -193,3 +195,25 @@ async def test_what_is_planted_shows_in_answers_and_files_where_its_source_is_al
     marked = list_marked(s, tmp_path, answers, lines)
     assert {"answer", "log", "answers.sqlite3: body", "answers.sqlite3: answer"} <= marked
     assert any(place.startswith("ledger.sqlite3: ") for place in marked)  # the results kept for an Idempotency-Key
+
+
+async def test_with_servers_of_ones_own_no_public_host_of_theirs_is_asked_and_no_password_is_kept(tmp_path):
+    own = {name: OWN[name] for name in ("ETH_RPC_URL", "BITCOIN_RPC_URL")}
+    served = {source.name for source in all_tools().sources if source.terms.keys() & own.keys()}
+    async with store(tmp_path, sources=SourceSettings(licence_policy="commercial", keys=own)) as s:
+        with written_log() as lines:
+            answers = [await s.buy(name, WHOLE.get(name, "")) for name in ("whales", "crypto-deep", "exchange-flows")]
+        requests = [request for request in s.upstreams.asked if source_of(request) in served]
+
+    whales, deep, flows = (answer.json() for answer in answers)
+    sold = (whales["btc_whales_unconfirmed"], deep["network_btc"], flows["spot_eth_usd"])
+    assert None not in (*sold, *deep["network_btc"].values())
+    hosts = {request.url.path.removeprefix("/u/").partition("/")[0] for request in requests}
+    assert hosts == {"ethereum.example", "bitcoin.example"}
+    places = [
+        *(("answer", answer.text) for answer in answers),
+        *read_files(tmp_path),
+        *(("log", line) for line in lines),
+    ]
+    login = base64.b64encode(b"sim-user:sim-password").decode()
+    assert [place for place, text in places if "sim-password" in str(text) or login in str(text)] == []
