@@ -256,9 +256,9 @@ async def test_without_a_limit_an_optional_source_is_waited_for():
 
 
 async def test_rows_that_were_left_out_are_noted():
-    reading = reader_of(Arranged(A=replace(answer(1), dropped=3)))
+    reading = reader_of(Arranged(A=replace(answer(1), dropped=3, missing=("price",))))
     await reading.read(A)
-    assert reading.notes[0].coverage.dropped == 3
+    assert (reading.notes[0].coverage.dropped, reading.notes[0].coverage.missing) == (3, ("price",))
 
 
 async def test_a_chain_starts_each_source_a_pause_after_the_one_before_it():
