@@ -23,9 +23,11 @@ from toolserver.registry.site_facts import (
     BUY,
     FRONT,
     HTML,
+    JSON,
     PAYMENTS,
     PAYMENTS_MARKDOWN,
     RECEIPTS,
+    SAMPLES,
     Document,
     SiteFacts,
     Snippet,
@@ -42,12 +44,14 @@ def documents(
     snippets: Sequence[Snippet] = (),
     changes: str = "",
     examples: Mapping[str, Any] = NO_EXAMPLES,
+    samples: Mapping[str, bytes] = NO_EXAMPLES,
     licences: LicenceTable = NO_TABLE,
     guides: Mapping[str, str] = NO_EXAMPLES,
 ) -> dict[str, Document]:
     """Return documents by path. A path that ends in `.md` has the same page as Markdown.
 
-    `changes` is CHANGELOG.md, `guides` the documents of docs/ by name.
+    `changes` is CHANGELOG.md, `guides` the documents of docs/ by name. `examples` are answers with shortened lists,
+    `samples` whole ones of premium tools, as JSON.
     """
     rendered_guides = Guides(guides, registry, facts)
     paid = {}
@@ -60,7 +64,8 @@ def documents(
         "/": home(registry, facts, snippets, examples),
         "/docs": reference(registry, facts, rendered_guides.groups),
         **(rendered_guides.documents() if guides else {}),
-        **{tool_path(o): tool_page(registry, facts, o, examples.get(o.name)) for o in registry},
+        **{tool_path(o): tool_page(registry, facts, o, examples.get(o.name), samples.keys()) for o in registry},
+        **{f"{SAMPLES}/{o.name}.json": Document(samples[o.name], JSON) for o in registry if o.name in samples},
         **paid,
         "/problems": problems_page(registry, facts),
         **{f"/problems/{problem.code}": problem_page(registry, facts, problem) for problem in PROBLEMS.values()},

@@ -104,12 +104,12 @@ def brief(make: Callable[[], Document], *, max_age_s: int = 5) -> Handler:
     return handler
 
 
-def brief_under(above: str, read: Callable[[str], bytes | None]) -> Handler:
+def brief_under(above: str, read: Callable[[str], Awaitable[bytes | None]]) -> Handler:
     """Serve JSON at `<above><name>.json`, made for every request. Raise NotFound if `read` returns None."""
 
     async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
         name, dot, ending = scope["path"].removeprefix(above).rpartition(".")
-        body = read(name) if (dot, ending) == (".", "json") else None
+        body = await read(name) if (dot, ending) == (".", "json") else None
         if body is None:
             raise NotFound("There is nothing at this address.")
         return ServedDocument(Document(body, JSON)).reply(request, cache_control=b"public, max-age=5")

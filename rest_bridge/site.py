@@ -67,13 +67,14 @@ def site_handlers(
     ready: ReadHealth,
     sells: ReadHealth,
     live: LiveValues,
+    read_answer: Callable[[str], Awaitable[bytes | None]],
 ) -> dict[str, Handler]:
     """Return handlers by path.
 
     `documents` writes every fixed document, by path, when the first of them is requested.
     `tool_definitions` answers /api/llm-tools from its query parameters. `ready` tells whether
     free calls are answered, `sells` whether paid ones are.
-    `live` reads kept answers, for the home page and the pages of tools.
+    `live` reads the cards of the home page, `read_answer` what the page of a tool shows, by the tool's name.
     """
     written = DocumentsOnFirstUse(documents)
 
@@ -94,7 +95,7 @@ def site_handlers(
         LIVEZ: fresh(_answer_health(_is_alive)),
         LIVE: brief(lambda: as_json(live.read())),
         "/docs/*": written.before(written.under),
-        f"{TOOLS}*": brief_under(TOOLS, live.read_answer),
+        f"{TOOLS}*": brief_under(TOOLS, read_answer),
         f"{PREFIX}*": static_handler(),
     }
 

@@ -599,6 +599,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "operating.data-dir": "Keys and databases are made in the data directory on first start, mode 0600.",
         "operating.via": "With upstream.via every request goes to /u/HOST/PATH there, as it is, and answers say so.",
         "operating.demo-spacing": "The demo runs without spacing, unless --limits or a setting of it is given.",
+        "pages.search": "The search of the documentation forgives typing errors and knows other words for things.",
         "pages.try": "Pages try free tools by a path of their own, with small limits of its own, and mint nothing.",
         "operating.no-limits": "limits.enabled=false takes all limits away.",
         "webhook.target": "A webhook target that is refused is 400 with the reason, and no connection is made.",

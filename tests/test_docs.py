@@ -147,6 +147,24 @@ def test_every_tool_is_described():
     assert set(names) == pages
 
 
+def test_each_cell_of_the_comparisons_has_a_link_and_a_date():
+    rows = re.findall(r"^\| (?!question|-)(.*) \|$", read(ROOT / "docs" / "comparisons.md"), re.MULTILINE)
+    cells = [cell for row in rows for cell in row.split(" | ")[1:] if cell != "–"]
+    assert len(cells) > 40
+    assert [cell for cell in cells if not re.search(r"\]\([^)]+\) 20\d\d-\d\d-\d\d\)$", cell)] == []
+
+
+def test_the_readme_shows_a_still_and_a_moving_picture_and_proves_five_claims():
+    text = read(ROOT / "README.md")
+    pictures = re.findall(r"!\[[^\]]+\]\((docs/pictures/[\w.-]+)\)", text)
+    assert [Path(name).suffix for name in pictures] == [".png", ".svg"]
+    assert "@keyframes" in read(ROOT / "docs" / "pictures" / "session.svg")
+    claims = re.search(r"\| what you can rely on \| proof \|\n\|---\|---\|\n((?:\|.*\n)+)", text)
+    assert claims is not None
+    assert len(claims[1].splitlines()) == 5
+    assert all(re.search(r"\]\(docs/", line) for line in claims[1].splitlines())
+
+
 def test_pictures_are_small():
     pictures = list((ROOT / "docs" / "pictures").glob("*"))
     assert pictures
@@ -300,7 +318,7 @@ def test_the_readme_fits_on_a_page_or_two_and_names_the_prices_of_the_registry()
     text = " ".join(read(ROOT / "README.md").split())
     prices = sorted({operation.credits for operation in Registry.load("tools") if operation.credits})
 
-    assert len(read(ROOT / "README.md").splitlines()) < 130
+    assert len(read(ROOT / "README.md").splitlines()) < 120
     assert f"cost {prices[0]} or {prices[1]} credits a call" in text
     assert len(prices) == 2
     assert f"1 USD buys {CREDITS_PER_USD} credits" in text
@@ -372,6 +390,7 @@ def test_no_page_or_example_is_left_of_a_tool_that_is_gone():
 
     assert {path.stem for path in (ROOT / "docs" / "tools").iterdir()} <= names
     assert {path.stem for path in (ROOT / "catalog" / "examples").iterdir()} <= names
+    assert {path.stem for path in (ROOT / "catalog" / "samples").iterdir()} <= names
 
 
 @pytest.mark.live

@@ -25,7 +25,9 @@ from rest_bridge.money_pages import money_pages
 from rest_bridge.pages.account import mount_visitor_tokens
 from rest_bridge.pages.buy import mount_buying
 from rest_bridge.pages.consent import make_consent_page
+from rest_bridge.pages.doc_search import search_handlers
 from rest_bridge.pages.front import front_handlers
+from rest_bridge.pages.guides import SEARCH
 from rest_bridge.pages.home import home
 from rest_bridge.pages.operators import OperatorsFace
 from rest_bridge.pages.status import status_handlers
@@ -624,6 +626,12 @@ def write_site_documents(registry: Registry, facts: SiteFacts) -> Mapping[str, D
     return site | llms_txt.documents(registry, facts)
 
 
+def _read_search_index(registry: Registry, facts: SiteFacts) -> bytes:
+    """Return the entries that the documentation's search finds, as JSON."""
+    written = write_site_documents(registry, facts)
+    return written[SEARCH].body if SEARCH in written else b"[]"
+
+
 def write_home(registry: Registry, facts: SiteFacts) -> Document:
     """Return the home page without values. It does not wait for all other documents, because it is opened first."""
     return home(registry, facts, hosts.snippets(facts, token=sells(registry)), read_examples())
@@ -644,7 +652,9 @@ def _page_handlers(service: Service) -> dict[str, Any]:
             ready=service.readiness.describe,
             sells=service.readiness.describe_ledger,
             live=service.live,
+            read_answer=service.front.read_answer,
         )
+        | search_handlers(registry, facts, lambda: _read_search_index(registry, facts))
         | front_handlers(registry, facts, service.front, service.clock, lambda: write_home(registry, facts))
         | status_handlers(registry, facts, service.status.read, service.clock)
         | money_pages(

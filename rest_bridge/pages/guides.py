@@ -2,25 +2,29 @@
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
 from rest_bridge.pages.folding import fold_tables
-from rest_bridge.pages.render import finish_tokens, is_web_address, render_page
-from toolserver.registry.registry import Registry
+from rest_bridge.pages.render import finish_tokens, is_web_address, make_parser, render_page
+from toolserver.registry.error_codes import PROBLEMS
+from toolserver.registry.registry import Registry, Tier
 from toolserver.registry.site_facts import JSON, MARKDOWN, Document, SiteFacts, tool_path
+from toolserver.registry.site_pages import pages
 
 if TYPE_CHECKING:  # loaded when a page is made
     from markdown_it import MarkdownIt
     from markdown_it.token import Token
 
 LIST = "README"
+ABOUT_CODE = "Changing the code"  # the group of documents for those who change the service
 SEARCH = "/docs/search.json"
 _TOOL = re.compile(r"(?:\.\./)?tools/(\w+)\.md")
 _COMMENT = re.compile(r"^<!-- .* -->\n", re.MULTILINE)  # marks the generated parts of a file
+_SUMMARY = re.compile(r"\[[^\]]*\]\(([\w-]+)\.md\): ([^\n]*)")
 _LINK = re.compile(r"\[[^\]]*\]\(([\w-]+)\.md\)")
 
 
@@ -32,26 +36,47 @@ class GuideGroup:
     guides: tuple[tuple[str, str], ...]
 
 
+@dataclass(frozen=True, slots=True)
+class GuidePlace:
+    """What is on a document's page, by heading and id, and the name and title of the documents before and after it."""
+
+    contents: Sequence[tuple[str, str]]
+    before: tuple[str, str] | None
+    after: tuple[str, str] | None
+
+
 class Guides:
     """The documents (Markdown) by name, in the order of the list in README.md."""
 
     def __init__(self, sources: Mapping[str, str], registry: Registry, facts: SiteFacts) -> None:
         self._sources, self._registry, self._facts = sources, registry, facts
         self.groups = list(self._read_groups(sources.get(LIST, "")))
+        self._summaries = dict(_SUMMARY.findall(sources.get(LIST, "")))
+        self._about_code = {name for group in self.groups if group.heading == ABOUT_CODE for name, _ in group.guides}
 
     def documents(self) -> dict[str, Document]:
         """Return every page by its path, its Markdown next to it, and the search index."""
         documents: dict[str, Document] = {}
         entries: list[dict[str, str]] = []
-        parser = _make_parser()
-        for name, title in (guide for group in self.groups for guide in group.guides):
+        parser = make_parser(lambda url: is_web_address(url) or ":" not in url)
+        guides = [guide for group in self.groups for guide in group.guides]
+        for at, (name, title) in enumerate(guides):
             path = f"/docs/{name}"
             tokens = parser.parse(_COMMENT.sub("", self._sources[name]))
-            for heading, slug, text in _split_sections(tokens):  # before links and headings are changed for the page
-                entries.append({"path": f"{path}#{slug}", "title": title, "heading": heading, "text": text})
-            documents[path] = self._render_page(name, title, self._write(parser, tokens))
+            sections = list(_split_sections(tokens))  # before links and headings are changed for the page
+            for heading, slug, text in sections:
+                entry = {"path": f"{path}#{slug}", "title": title, "heading": heading, "text": text}
+                kind = "code" if name in self._about_code else "guide"
+                entries.append({**entry, "hint": self._summaries.get(name, ""), "kind": kind})
+            around = GuidePlace(
+                [(heading, slug) for heading, slug, _ in sections if heading],
+                guides[at - 1] if at else None,
+                guides[at + 1] if at + 1 < len(guides) else None,
+            )
+            documents[path] = self._render_page(name, title, self._write(parser, tokens), around)
             documents[f"{path}.md"] = Document(self._sources[name].encode(), MARKDOWN)
-        index = json.dumps([*entries, *self._describe_tools()], ensure_ascii=False, separators=(",", ":"))
+        others = [*self._describe_tools(), *self._describe_pages(), *_describe_problems()]
+        index = json.dumps([*entries, *others], ensure_ascii=False, separators=(",", ":"))
         return documents | {SEARCH: Document(index.encode(), JSON)}
 
     def _read_groups(self, text: str) -> Iterator[GuideGroup]:
@@ -60,7 +85,7 @@ class Guides:
             titles = tuple((name, _find_title(self._sources[name])) for name in names)
             yield GuideGroup(part.partition("\n")[0], titles)
 
-    def _render_page(self, name: str, title: str, text: Markup) -> Document:
+    def _render_page(self, name: str, title: str, text: Markup, place: GuidePlace) -> Document:
         return render_page(
             "guides.html",
             self._registry,
@@ -72,6 +97,7 @@ class Guides:
             scripts=["docs.js"],
             groups=self.groups,
             text=text,
+            place=place,
         )
 
     def _write(self, parser: "MarkdownIt", tokens: "list[Token]") -> Markup:
@@ -112,16 +138,27 @@ class Guides:
     def _describe_tools(self) -> Iterator[dict[str, str]]:
         """Yield the search entries of the tools."""
         for operation in self._registry:
+            names = " ".join((operation.name, *operation.aliases)).replace("_", " ")
             text = f"{operation.name} {operation.path} {operation.description}"
-            yield {"path": tool_path(operation), "title": operation.title, "heading": "", "text": text}
+            entry = {"path": tool_path(operation), "title": operation.title, "heading": "", "text": text}
+            kind = "tool" if operation.tier in (Tier.FREE, Tier.PREMIUM) else "account tool"
+            yield {**entry, "hint": f"{names} {operation.search_hint}", "kind": kind}
+
+    def _describe_pages(self) -> Iterator[dict[str, str]]:
+        """Yield the search entries of the other pages for people."""
+        for page in pages(self._registry):
+            if page.label and page.media_type == "text/html":
+                entry = {"path": page.path, "title": page.title, "heading": "", "text": page.summary}
+                yield {**entry, "hint": page.label, "kind": "page"}
 
 
-def _make_parser() -> "MarkdownIt":
-    from markdown_it import MarkdownIt
-
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.validateLink = lambda url: is_web_address(url) or ":" not in url  # type: ignore[method-assign]
-    return parser
+def _describe_problems() -> Iterator[dict[str, str]]:
+    """Yield the search entries of the error codes."""
+    for problem in PROBLEMS.values():
+        text = f"{problem.meaning} {problem.advice}"
+        hint = f"{problem.code.replace('_', ' ')} {problem.status} error"
+        entry = {"path": f"/problems/{problem.code}", "title": problem.code, "heading": "", "text": text}
+        yield {**entry, "hint": hint, "kind": "error"}
 
 
 def _name_headings(tokens: "list[Token]") -> None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from markupsafe import Markup
 
+from rest_bridge.pages.highlight import highlight, highlight_block
 from rest_bridge.static_files import static_path
 from toolserver import API_VERSION, __version__
 from toolserver.registry.registry import Operation, Registry
@@ -125,16 +126,21 @@ def _make_environment() -> "Environment":
         "is_easy": is_easy,
     }
     environment.globals |= {"tool_path": tool_path, "static_path": static_path, "is_above": _is_above}
-    environment.filters |= {"prose": prose_to_html}
+    environment.filters |= {"prose": prose_to_html, "highlight": highlight}
     return environment
 
 
 @functools.cache
 def _markdown_parser() -> "MarkdownIt":
+    return make_parser(is_web_address)
+
+
+def make_parser(accept_link: Callable[[str], bool]) -> "MarkdownIt":
+    """Return a parser of documents: tables, coloured code, no HTML, and links that `accept_link` accepts."""
     from markdown_it import MarkdownIt
 
-    parser = MarkdownIt("commonmark", {"html": False}).enable("table")
-    parser.validateLink = is_web_address  # type: ignore[method-assign]
+    parser = MarkdownIt("commonmark", {"html": False, "highlight": highlight_block}).enable("table")
+    parser.validateLink = accept_link  # type: ignore[assignment,method-assign]
     return parser
 
 

@@ -6,7 +6,7 @@ neither uses up the calls of programs at the same address nor gets a token.
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 from urllib.parse import urlencode
@@ -16,6 +16,7 @@ import msgspec
 from rest_bridge import headers as h
 from rest_bridge.asgi import ParsedRequest, Scope
 from rest_bridge.json_post import json_post
+from rest_bridge.pages.highlight import read_languages
 from rest_bridge.pages.render import is_easy, render_page
 from rest_bridge.pages.tool_form import form_fields
 from rest_bridge.routes import Mounted
@@ -23,11 +24,12 @@ from toolserver.calls.arguments import example_call
 from toolserver.calls.pipeline import Pipeline
 from toolserver.core.caller import Addresses, Caller, crowd_of
 from toolserver.errors import InvalidArguments, NotFound
+from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, find_deprecations
 from toolserver.registry.field_table import payload_rows, rows
 from toolserver.registry.placement import place_arguments
-from toolserver.registry.registry import Operation, Registry, Tier
-from toolserver.registry.site_facts import PREMIUM_LICENCE, TRY, Document, SiteFacts, auth, tool_path
+from toolserver.registry.registry import FREE_SIBLING, Operation, Registry, Tier
+from toolserver.registry.site_facts import PREMIUM_LICENCE, SAMPLES, TRY, Document, SiteFacts, auth, tool_path
 from toolserver.settings import LimitSettings
 from toolserver.upstream.source import Source
 
@@ -49,9 +51,15 @@ def tool_page(
     facts: SiteFacts,
     operation: Operation,
     example: Mapping[str, Any] | None,
+    samples: Collection[str] = (),
     deprecations: Sequence[Deprecation] = DEPRECATIONS,
 ) -> Document:
-    """Return the page of one tool. `example` is an answer from the simulated world, with shortened lists."""
+    """Return the page of one tool.
+
+    `example` is an answer from the simulated world, with shortened lists. `samples` are the tools with a whole one.
+    """
+    fields = form_fields(operation)
+    sampled = operation.name in samples
     return render_page(
         "tool.html",
         registry,
@@ -64,11 +72,17 @@ def tool_page(
         operation=operation,
         going=find_deprecations(operation, deprecations),
         kept=is_kept(operation),
-        form_data=_describe_form(operation, facts),
-        example=example,
+        form_data=_describe_form(operation, facts, sampled=sampled),
+        languages=read_languages(),
+        tries=operation.tier is Tier.FREE,
+        sampled=sampled,
+        example=None if sampled else example,
         example_text=json.dumps(example, indent=2, ensure_ascii=False) if example else "",
         has_series=bool(operation.headline) or any(picture.kind == "series" for picture in operation.pictures),
-        fields=form_fields(operation),
+        fields=fields,
+        on_map={"lat", "lon"} <= {field.name for field in fields},
+        credits_per_usd=CREDITS_PER_USD,
+        sibling=registry.get(operation.tags.get(FREE_SIBLING, "")),
         curl=_write_curl(operation, facts),
         arguments=rows(operation.input_schema),
         answer_fields=payload_rows(operation),
@@ -89,7 +103,7 @@ def sources_of(operation: Operation) -> list[Source[Any, Any]]:
     return list({source.name: source for source in operation.sources}.values())
 
 
-def _describe_form(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
+def _describe_form(operation: Operation, facts: SiteFacts, *, sampled: bool) -> dict[str, Any]:
     """Return what the page's script needs to know about the tool."""
     shown = operation.headline
     return {
@@ -106,6 +120,9 @@ def _describe_form(operation: Operation, facts: SiteFacts) -> dict[str, Any]:
         "places": place_arguments(operation),
         "value": shown.value if shown else None,
         "unit": shown.unit if shown else "",
+        "note": shown.note if shown else "",
+        "change": shown.change if shown else "",
+        "sample": f"{SAMPLES}/{operation.name}.json" if sampled else None,
         "pictures": [asdict(picture) for picture in operation.pictures],
     }
 

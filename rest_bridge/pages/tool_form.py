@@ -8,6 +8,16 @@ from toolserver.registry.json_schema import Schema
 from toolserver.registry.registry import Operation
 
 UNKNOWN = "…"  # placeholder for a value for which the schema has no example
+CITIES = (
+    "Auckland", "Bangkok", "Berlin", "Buenos Aires", "Cairo", "Cape Town", "Chicago", "Delhi", "Dubai", "Hong Kong",
+    "Istanbul", "Jakarta", "Johannesburg", "Lagos", "London", "Los Angeles", "Madrid", "Mexico City", "Moscow",
+    "Mumbai", "Nairobi", "New York", "Paris", "Reykjavik", "Rome", "San Francisco", "Seoul", "Shanghai", "Singapore",
+    "Stockholm", "Sydney", "São Paulo", "Tokyo", "Toronto", "Vancouver", "Zurich",
+)  # fmt: skip
+COINS = ("ADA", "AVAX", "BNB", "BTC", "DOGE", "DOT", "ETH", "LINK", "LTC", "SOL", "TRX", "XRP")
+SHARES = ("AAPL", "AMZN", "GOOGL", "META", "MSFT", "NVDA", "SPY", "TSLA")
+SUGGESTIONS = {"place": CITIES, "coin": COINS, "coins": COINS, "symbols": SHARES}
+"""Values to complete an argument with, by its name. Others are accepted too: the tool alone decides."""
 FieldKind = Literal["choice", "flag", "number", "text", "json"]
 
 
@@ -32,6 +42,7 @@ class FormField:
     initial: str
     hint: str
     control: InputControl
+    suggestions: tuple[str, ...] = ()
 
 
 def form_fields(operation: Operation) -> list[FormField]:
@@ -51,7 +62,15 @@ def _make_field(name: str, schema: Schema, required: bool) -> FormField:
         initial=_write_value(example) if required and example != UNKNOWN else "",
         hint=_write_value(default if default is not None else example),
         control=_make_control(schema),
+        suggestions=_suggest(name, schema),
     )
+
+
+def _suggest(name: str, schema: Schema) -> tuple[str, ...]:
+    """Return values to complete an argument with: examples of its schema, then those of its kind."""
+    if schema.get("type") != "string" or "enum" in schema:
+        return ()
+    return tuple(dict.fromkeys([*map(str, schema.get("examples", ())), *SUGGESTIONS.get(name, ())]))
 
 
 def _make_control(schema: Schema) -> InputControl:

@@ -1,5 +1,6 @@
 """What the home page shows beside its cards: read from what is kept, and from nothing else."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -7,7 +8,7 @@ from typing import Any
 
 from tests.calls.parts import START, engine, number_source
 from toolserver.calls.front_values import NEWS_OF_ONE, PLACES, FrontReader, FrontValues
-from toolserver.calls.live_values import LiveValues
+from toolserver.calls.live_values import SERIES, LiveValues
 from toolserver.context.context import ToolContext
 from toolserver.core.models import TopLevel
 from toolserver.registry.display import CardValue, DayLine, MarketQuote, Picture
@@ -65,6 +66,39 @@ async def read(operation: Operation, *rows: dict[str, Any]) -> tuple[FrontValues
         values = await front.read()
         assert await front.read() == values
         return values, len(e.internet.asked) - asked
+
+
+async def test_the_page_of_a_tool_gets_the_past_day_of_each_figure_with_its_times():
+    ROWS[:] = [{"name": "Half"}]
+    registry = Registry([made()])
+    async with engine(registry) as e:
+        e.internet.serves("https://test.example/Test.hours", {"value": 5})
+        live = LiveValues(registry, e.answers)
+        front = FrontReader(live, e.cache)
+        assert json.loads(await front.read_answer("shown") or b"{}")["lines"] == []
+        assert await live.fill(within_s=5) == 0
+        asked = len(e.internet.asked)
+        read = json.loads(await front.read_answer("shown") or b"{}")
+        assert len(e.internet.asked) == asked
+    begin = int(START.timestamp())
+    points = [[begin - hours * 3600, 5.0 + hours] for hours in (24, 2, 1)]
+    assert read["lines"] == [{"label": "Half, half", "unit": "$", "points": points, "seen": False}]
+    assert read["answer"]["value"] == 5.0
+
+
+async def test_what_this_service_has_seen_stands_in_where_no_source_keeps_a_day():
+    operation = replace(made(), headline=CardValue("value", "m"))
+    registry = Registry([operation])
+    async with engine(registry) as e:
+        live = LiveValues(registry, e.answers)
+        front = FrontReader(live, e.cache)
+        assert await front.read_answer("none") is None
+        history = e.answers.surroundings.history
+        for minutes in (0, 1, 2):
+            history.note(SERIES, "shown", 5.0 + minutes, START + timedelta(minutes=minutes), keep_s=3600)
+        (line,) = json.loads(await front.read_answer("shown") or b"{}")["lines"]
+    assert (line["label"], line["unit"], line["seen"]) == ("Shown", "m", True)
+    assert [value for _, value in line["points"]] == [5.0, 6.0, 7.0]
 
 
 async def test_reading_asks_no_upstream_and_a_line_is_the_past_day_of_the_source_that_keeps_one():

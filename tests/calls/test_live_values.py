@@ -7,6 +7,7 @@ import anyio
 
 from tests.calls.parts import engine
 from tests.calls.toy import FIRST, REGISTRY, Reading
+from toolserver.calls.front_values import FrontReader
 from toolserver.calls.live_values import AT_ONCE, EVERY_S, POINTS, WATCHED_S, LiveValues
 from toolserver.context.context import ToolContext
 from toolserver.registry.display import CardValue
@@ -59,13 +60,14 @@ async def test_the_page_of_a_tool_reads_the_whole_answer_and_so_asks_for_it():
     async with engine(CARDS) as e:
         e.internet.serves(FIRST, {"value": 3})
         live = live_values(e)
-        empty = json.loads(live.read_answer("hasty"))
-        assert empty == {"tool": "hasty", "generated_at": "2027-01-15T08:00:00Z", "series": [], "answer": None}
+        front = FrontReader(live, e.cache)
+        empty = json.loads(await front.read_answer("hasty"))
+        assert empty == {"tool": "hasty", "generated_at": "2027-01-15T08:00:00Z", "lines": [], "answer": None}
         assert await refresh(live) == 1  # this one alone
-        answer = json.loads(live.read_answer("hasty"))["answer"]
+        answer = json.loads(await front.read_answer("hasty"))["answer"]
         assert (answer["endpoint"], answer["data"]) == ("hasty", {"value": 3.0, "twice": 6.0})
-        assert live.read_answer("premium_report") is None
-        assert live.read_answer("none") is None
+        assert await front.read_answer("premium_report") is None
+        assert await front.read_answer("none") is None
 
 
 async def test_an_answer_is_composed_anew_when_it_has_expired_and_at_most_once_a_minute():

@@ -1,6 +1,7 @@
 """The wheel of this project: it holds every file that the code reads, and works without the checkout."""
 
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -159,3 +160,27 @@ def test_what_is_installed_works_without_the_checkout(wheel: Path, tmp_path: Pat
     assert (
         min(found["pages"][path] for path in ("/", "/docs", "/docs/payments.md", "/docs/webhooks", "/problems")) > 500
     )
+
+
+def test_the_install_lines_of_the_readme_install_a_program_that_runs(wheel: Path, tmp_path: Path) -> None:
+    """The lines as they stand, in a copy of the checkout; pip is the one here, told to load nothing from elsewhere."""
+    block = re.search(
+        r"^```sh\n(pip install [^\n]+)\ntoolserver demo\n```", read_text(ROOT / "README.md"), re.MULTILINE
+    )
+    carried = re.search(r"^`(pip wheel [^`]+)`", read_text(ROOT / "README.md"), re.MULTILINE)
+    assert block is not None
+    assert carried is not None
+    copy = tmp_path / "checkout"
+    subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{ROOT}", copy], check=True)
+    programs = make_environment(wheel, tmp_path / "venv")
+    pip = programs / "pip"
+    pip.write_text(f'#!/bin/sh\nexec {sys.executable} -m pip --python {programs / "python"} "$@"\n', encoding="utf-8")
+    pip.chmod(0o755)
+    bare = {"HOME": str(tmp_path), "PATH": f"{programs}:/usr/bin:/bin", "PIP_NO_INDEX": "1", "PIP_NO_DEPS": "1"}
+    bare |= {"PIP_NO_BUILD_ISOLATION": "0", "PIP_FORCE_REINSTALL": "1", "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
+    for line in (carried[1], block[1]):
+        done = subprocess.run(["bash", "-ec", line], cwd=copy, env=bare, capture_output=True, text=True, check=False)
+        assert done.returncode == 0, (line, done.stdout, done.stderr)
+    assert [path.name for path in (copy / "dist").iterdir()] == [wheel.name]
+    shown = subprocess.run(["toolserver", "tools"], cwd="/", env=bare, capture_output=True, text=True, check=True)
+    assert "btc_price" in shown.stdout

@@ -110,7 +110,10 @@ async def test_a_brief_document_is_made_for_every_request_and_kept_for_seconds()
 
 
 async def test_what_is_read_by_name_is_json_or_not_there():
-    handler = brief_under("/t/", {"sights": b'{"answer":1}'}.get)
+    async def read(name):
+        return {"sights": b'{"answer":1}'}.get(name)
+
+    handler = brief_under("/t/", read)
 
     async def at(path):
         scope = {"headers": [], "query_string": b"", "path": path}
@@ -179,7 +182,10 @@ async def test_a_compressed_form_is_made_once():
 
 
 async def test_what_is_read_by_name_may_be_kept_for_seconds_and_a_brief_one_as_long_as_it_says():
-    handler = brief_under("/t/", lambda name: b"{}")
+    async def read(name):
+        return b"{}"
+
+    handler = brief_under("/t/", read)
     scope = {"headers": [], "query_string": b"", "path": "/t/sights.json"}
     assert header(await handler(scope, parse_request(scope)), b"cache-control") == b"public, max-age=5"
     assert header(await ask(brief(lambda: LONG, max_age_s=9)), b"cache-control") == b"public, max-age=9"

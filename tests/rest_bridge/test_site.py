@@ -15,7 +15,11 @@ from toolserver.errors import NotFound
 from toolserver.registry.site_facts import FRONT, Document
 from toolserver.registry.site_pages import pages
 
-LIVE = SimpleNamespace(read=dict, read_answer={"sights": b'{"answer":1}'}.get)
+LIVE = SimpleNamespace(read=dict)
+
+
+async def read_answer(name):
+    return {"sights": b'{"answer":1}'}.get(name)
 
 
 def handlers(
@@ -33,7 +37,7 @@ def handlers(
             "/docs/payments": Document(b"page", "text/html")
         }
 
-    given = {"ready": ready, "sells": sells, "live": LIVE}
+    given = {"ready": ready, "sells": sells, "live": LIVE, "read_answer": read_answer}
     found = site_handlers(registry, documents=documents, tool_definitions=definitions, **given)
     return found, written
 
@@ -62,7 +66,13 @@ async def test_documents_are_written_beside_the_event_loop_and_once_for_all_who_
         return {}, True
 
     found = site_handlers(
-        TINY, documents=documents, tool_definitions=lambda given: None, ready=ready, sells=ready, live=LIVE
+        TINY,
+        documents=documents,
+        tool_definitions=lambda given: None,
+        ready=ready,
+        sells=ready,
+        live=LIVE,
+        read_answer=read_answer,
     )
 
     async def read(path):
@@ -136,7 +146,13 @@ async def test_a_document_that_only_writing_brings_up_is_found_by_its_path():
         return {}, True
 
     found = site_handlers(
-        TINY, documents=documents, tool_definitions=lambda given: None, ready=ready, sells=ready, live=LIVE
+        TINY,
+        documents=documents,
+        tool_definitions=lambda given: None,
+        ready=ready,
+        sells=ready,
+        live=LIVE,
+        read_answer=read_answer,
     )
     handler = found["/docs/*"]
     scope = {"headers": [], "query_string": b"", "path": "/docs/webhooks"}

@@ -23,4 +23,4 @@ def test_the_documents_are_read_by_name():
     found = read_texts()
     assert {"README", "webhooks", "operating"} <= found["guides"].keys()
     assert found["guides"]["webhooks"].startswith("# Webhooks")
-    assert found.keys() == {"changes", "examples", "licences", "guides"}
+    assert found.keys() == {"changes", "examples", "samples", "licences", "guides"}

@@ -56,7 +56,14 @@ def test_what_is_sold_follows_from_the_settings(settings, sales):
 
 def test_the_facts_are_those_of_the_settings():
     settings = Settings(
-        limits=LimitSettings(daily=7, spacing_s=5, personal_per_minute=3, premium_per_minute=2),
+        limits=LimitSettings(
+            daily=7,
+            spacing_s=5,
+            personal_per_minute=3,
+            premium_per_minute=2,
+            page_tries_per_minute=4,
+            page_tries_per_day=6,
+        ),
         upstream=UpstreamSettings(contact="ops@data.example", via="http://127.0.0.1:9"),
         ledger=LedgerSettings(url="http://a.example", key_id="k", secret=KEY),
     )
@@ -67,7 +74,14 @@ def test_the_facts_are_those_of_the_settings():
         contact="ops@data.example",
         simulated=True,
         ledger="followed",
-        limits=LimitFacts(free_per_day=7, free_spacing_s=5, payment_per_minute=3, premium_per_minute=2),
+        limits=LimitFacts(
+            free_per_day=7,
+            free_spacing_s=5,
+            payment_per_minute=3,
+            premium_per_minute=2,
+            page_tries_per_minute=4,
+            page_tries_per_day=6,
+        ),
     )
 
 

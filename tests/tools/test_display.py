@@ -1,11 +1,13 @@
 """What the project's tools show: every headline and picture is there in an answer of the simulated world."""
 
+import json
+
 import pytest
 
 from toolserver.registry.display import fill_places, read_path
 from toolserver.registry.field_table import payload_rows
 from toolserver.registry.registry import Registry, Tier
-from toolserver.serving.packaged_texts import read_examples
+from toolserver.serving.packaged_texts import read_examples, read_samples
 
 REGISTRY = Registry.load("tools")
 EXAMPLES = read_examples()
@@ -55,12 +57,34 @@ def test_the_rows_of_a_picture_have_the_members_that_it_draws(operation):
             assert all(name in operation.input_schema["properties"] for name in picture.arguments)
             continue
         for rows in read_paths(payload(operation), picture.rows):
-            assert rows, picture.title
-            if isinstance(rows, dict):
-                assert picture.kind in ("bars", "matrix"), "the others draw a list"
+            assert rows or rows == [], picture.title
+            if isinstance(rows, dict | str):
+                assert picture.kind in ("bars", "matrix", "board", "text"), "the others draw a list"
+            if picture.kind == "text":
+                rows = [payload(operation)]
+            elif picture.kind == "board":
+                rows = [row for row in rows.values() if isinstance(row, dict)]
+            elif isinstance(rows, dict):
                 continue
-            drawn = {*picture.values, picture.label, picture.time, *_place(picture)} - {""}
-            assert drawn <= rows[0].keys(), picture.title
+            drawn = {*picture.values, picture.label, picture.time, *_place(picture), *picture.ends} - {""}
+            for row in rows[:1]:
+                missing = {paths for paths in drawn if not any(_has(row, path) for path in paths.split("|"))}
+                assert missing == set(), picture.title
+
+
+def _has(row, path):
+    """Whether a row has the member at a path, be it null."""
+    above, _, name = path.rpartition(".")
+    return name in (read_path(row, above) or {})
+
+
+@pytest.mark.parametrize("operation", [o for o in REGISTRY if o.credits], ids=lambda o: o.name)
+def test_a_premium_tool_is_shown_by_one_whole_sample_with_something_to_draw(operation):
+    sample = json.loads(read_samples()[operation.name])
+    assert sample.keys() >= set(EXAMPLES[operation.name]) - {"warning"}
+    assert sample["stale"] is False
+    drawn = [rows for picture in operation.pictures for rows in read_paths(sample, picture.rows) if rows]
+    assert drawn, "nothing of the sample is drawn"
 
 
 def _place(picture):

@@ -23,6 +23,7 @@ from tools.sources.nyfed import EFFR
 from toolserver import (
     FREE_SIBLING,
     Fallback,
+    Picture,
     Sections,
     Tier,
     ToolContext,
@@ -78,6 +79,7 @@ class AgentContext(TopLevel):
         *bets.SOURCES,
         *MAJOR_SOURCES,
     ),
+    pictures=(Picture("text", "The prompt", rows="system_prompt", values=("notes.approx_tokens",)),),
 )
 async def premium_agent_context(ctx: ToolContext) -> AgentContext:
     """What is going on in the world right now, for a model to know: markets, Fed funds rate, dollar rates, large

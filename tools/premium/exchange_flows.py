@@ -146,6 +146,15 @@ class Sides(NamedTuple):
             label="exchange",
             unit="ETH",
         ),
+        Picture(
+            "flows",
+            "Transfers",
+            rows="recent_transfers",
+            values=("value_eth",),
+            ends=("exchange", "counterparty_exchange|counterparty"),
+            label="direction",
+            unit="ETH",
+        ),
     ),
 )
 async def premium_exchange_flows(ctx: ToolContext, limit: Annotated[int, up_to(MOST)] = MOST) -> PremiumExchangeFlows:

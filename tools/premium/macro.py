@@ -162,6 +162,10 @@ SOURCES = tuple(
     tags={FREE_SIBLING: "economic_data"},
     sources=SOURCES,
     pictures=(
+        Picture("board", "Economy", rows="economic", values=("value",), label="unit", time="date"),
+        Picture("board", "Markets", rows="markets", values=("price", "change_percent"), time="as_of"),
+        Picture("board", "Commodities", rows="commodities", values=("price_usd",), time="as_of|date", unit="$"),
+        Picture("board", "A dollar in other currencies", rows="forex.rates"),
         Picture(
             "series",
             "Economic series",
@@ -172,7 +176,7 @@ SOURCES = tuple(
         ),
         Picture(
             "series",
-            "A dollar in other currencies",
+            "A dollar in the past 30 days",
             rows="forex.series.*",
             values=("value",),
             time="date",

@@ -135,12 +135,20 @@ class LargeTransfer(NamedTuple):
     sources=(*onchain.PRICE_SOURCES, *btc_whales.UNCONFIRMED_SOURCES, *onchain.CHAIN_SOURCES),
     pictures=(
         Picture(
-            "bars",
+            "flows",
             "Large transfers of Ether",
             rows="eth_whales_latest_block",
             values=("value_eth",),
-            label="tx_hash",
+            ends=("from_label|from", "to_label|to"),
             unit="ETH",
+        ),
+        Picture(
+            "timeline",
+            "Large bitcoin transactions that wait for a block",
+            rows="btc_whales_unconfirmed",
+            values=("value_btc", "tx_hash"),
+            time="first_seen",
+            unit="BTC",
         ),
     ),
 )

@@ -207,7 +207,17 @@ MARKET_MOVED = EventKind(
     toolset="core",
     tags={FREE_SIBLING: "earthquakes", "webhook_since": "since"},
     sources=deltas.SOURCES,
-    pictures=(Picture("bars", "What happened in the hour", rows="counts"),),
+    pictures=(
+        Picture(
+            "timeline",
+            "What happened in the hour, and launches ahead",
+            rows="events",
+            values=("severity", "data.title|data.question|data.place|data.name"),
+            label="type",
+            time="timestamp",
+        ),
+        Picture("bars", "Events by kind", rows="counts"),
+    ),
     events=(MARKET_MOVED,),
 )
 async def premium_world_deltas(

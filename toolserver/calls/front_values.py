@@ -1,4 +1,5 @@
-"""Reads what the home page shows beside its cards: the strip of markets, places on the map, news and states.
+"""Reads what the home page shows beside its cards (the strip of markets, places on the map, news and states) and what
+the page of a tool shows: its newest answer and the past day of its figures.
 
 Everything is taken from kept answers and kept bodies of sources: a reader never causes an upstream request.
 """
@@ -8,8 +9,11 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import Any
 
+from msgspec import Raw
+
 from toolserver.calls.live_values import LiveValues
-from toolserver.calls.response import decode
+from toolserver.calls.response import decode, encode
+from toolserver.core.models import iso
 from toolserver.registry.display import DayLine, Mark, Picture, fill_places, read_path
 from toolserver.registry.registry import Operation
 from toolserver.upstream.cache import SourceCache
@@ -92,9 +96,9 @@ class FrontReader:
             headline = operation.headline
             assert headline is not None
             seen = [value for _, value in card["series"]]
-            card["line"] = await self._day(headline.days, now) or seen
+            card["line"] = _values(await self._day(headline.days, now)) or seen
             for quote in headline.quotes:
-                label = "".join(str(part) for part in fill_places(quote.label, payload) if part is not None)
+                label = _write_label(quote.label, payload)
                 quotes.append(
                     FrontQuote(
                         tool=operation.name,
@@ -104,12 +108,48 @@ class FrontReader:
                         change_percent=_figure(read_path(payload, quote.change)) if quote.change else None,
                         stale=bool(card["stale"]),
                         updated_at=_time(card["updated_at"]),
-                        line=await self._day(quote.days, now) or (seen if quote.value == headline.value else []),
+                        line=_values(await self._day(quote.days, now))
+                        or (seen if quote.value == headline.value else []),
                     )
                 )
             places += _read_places(operation, payload)
             states += _read_states(operation, payload)
         return FrontValues(now, list(cards.values()), quotes, places, _choose_news(places, now), states)
+
+    async def read_answer(self, name: str) -> bytes | None:
+        """Return the newest kept answer of a free tool to a call without arguments, as JSON; None for other tools.
+
+        The JSON has the current time, the answer (null while there is none) and `lines`, the past day of each figure
+        of the tool: `points` are pairs of a time in seconds since 1970 and a value, oldest first, and `seen` says that
+        they are what this service has seen, as no source keeps a day.
+        """
+        viewed = self._live.view(name)
+        if viewed is None:
+            return None
+        operation, rendered, seen = viewed
+        now = self._live.now()
+        lines = await self._lines(operation, [(point.at, point.value) for point in seen], now)
+        head = {"tool": name, "generated_at": iso(now), "lines": lines}
+        return encode({**head, "answer": None if rendered is None else Raw(rendered.payload)})
+
+    async def _lines(
+        self, operation: Operation, seen: Sequence[tuple[datetime, float]], now: datetime
+    ) -> list[dict[str, Any]]:
+        headline = operation.headline
+        if headline is None:
+            return []
+        payload = self._payload(operation)
+        figures = [(_write_label(quote.label, payload), quote.unit, quote.days) for quote in headline.quotes]
+        if not any(days for _, _, days in figures):
+            figures = [(operation.title, headline.unit, headline.days)]
+        lines = []
+        for label, unit, days in figures:
+            points = await self._day(days, now)
+            shown = points or (seen if len(figures) == 1 else ())
+            if len(shown) > 1:
+                pairs = [(int(at.timestamp()), value) for at, value in shown]
+                lines.append({"label": label or operation.title, "unit": unit, "points": pairs, "seen": not points})
+        return lines
 
     def _payload(self, operation: Operation) -> Any:
         """Return what the newest kept answer says, read once for each answer, or None."""
@@ -121,12 +161,12 @@ class FrontReader:
             rendered.memo["front"] = body.get("data") if operation.enveloped else body
         return rendered.memo["front"]
 
-    async def _day(self, days: Sequence[DayLine], now: datetime) -> list[float]:
+    async def _day(self, days: Sequence[DayLine], now: datetime) -> list[tuple[datetime, float]]:
         """Return the past day of a value from the first source that keeps one, oldest first."""
         for day in days:
             kept = await self._cache.kept(day.source, day.query)
             points = day.read(kept.value) if kept is not None else ()
-            line = [value for at, value in points if now - at <= DAY]
+            line = [(at, value) for at, value in points if now - at <= DAY]
             if len(line) > 1:
                 return line
         return []
@@ -189,6 +229,15 @@ def _choose_news(places: Sequence[FrontPlace], now: datetime) -> list[FrontPlace
 def _rows(payload: Any, picture: Picture) -> list[dict[str, Any]]:
     rows = read_path(payload, picture.rows)
     return [row for row in rows if isinstance(row, dict)] if isinstance(rows, list) else []
+
+
+def _write_label(label: str, payload: Any) -> str:
+    """Return the name of a figure, with its paths in braces filled from the payload."""
+    return "".join(str(part) for part in fill_places(label, payload) if part is not None)
+
+
+def _values(points: Sequence[tuple[datetime, float]]) -> list[float]:
+    return [value for _, value in points]
 
 
 def _figure(value: Any) -> float | None:

@@ -6,16 +6,15 @@ had been called. A page with many viewers therefore causes no more upstream requ
 agent would.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from types import MappingProxyType
 from typing import Any
 
 import anyio
-from msgspec import Raw
 
 from toolserver.calls.arguments import build_cache_key
-from toolserver.calls.response import RenderedResponse, decode, encode
+from toolserver.calls.response import RenderedResponse, decode
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.core.models import DataPoint, iso, moment
 from toolserver.registry.display import read_path
@@ -53,20 +52,19 @@ class LiveValues:
         self._asked_at |= dict.fromkeys((operation.name for operation in self.shown), clock.monotonic())
         return {"generated_at": iso(clock.now()), "values": [self._card(operation) for operation in self.shown]}
 
-    def read_answer(self, name: str) -> bytes | None:
-        """Return the newest kept answer of a free tool to a call without arguments, as JSON; None for other tools.
-
-        The JSON has the current time, the answer (null while there is none) and the points of the tool's value.
+    def view(self, name: str) -> tuple[Operation, RenderedResponse | None, Sequence[DataPoint]] | None:
+        """Return a free tool, its newest kept answer to a call without arguments and the points seen of its value, and
+        record that someone is viewing its page. Return None for a tool whose page shows no kept answer.
         """
         operation = self._kept_by_name.get(name)
         if operation is None:
             return None
-        clock = self._answers.clock
-        self._asked_at[name] = clock.monotonic()
+        self._asked_at[name] = self._answers.clock.monotonic()
         rendered = self.kept(operation)
-        series = self._card(operation)["series"] if operation.headline is not None else []
-        head = {"tool": name, "generated_at": iso(clock.now()), "series": series}
-        return encode({**head, "answer": None if rendered is None else Raw(rendered.payload)})
+        if operation.headline is None:
+            return operation, rendered, ()
+        self._card(operation)
+        return operation, rendered, self._series(operation)
 
     async def fill(self, *, within_s: float) -> int:
         """Compose every card that has no answer, all at once, and wait. Return the number that still have none."""

@@ -102,6 +102,7 @@ def generate(
     root: Path = ROOT,
     meanings: Sequence[Meaning] = (),
     readings: Mapping[str, TermsReading] = MappingProxyType({}),
+    samples: Mapping[str, str] = MappingProxyType({}),
 ) -> dict[Path, str]:
     """Return the text of every generated file, by its path below the root."""
     readme, selling = ((root / name).read_text(encoding="utf-8") for name in ("README.md", "docs/selling-credits.md"))
@@ -126,6 +127,7 @@ def generate(
         Path("clients/typescript/tools.ts"): typescript_types.write_module(registry),
         **pages,
         **shown,
+        **{Path(f"catalog/samples/{name}.json"): f"{sample}\n" for name, sample in samples.items()},
     }
 
 
@@ -133,15 +135,18 @@ def compose_documents(settings: Settings, root: Path = ROOT) -> dict[Path, str]:
     """Compose every generated file of a checkout, with an example answer of each tool that needs no argument."""
     registry = Registry.load(*settings.tools)
     examples = anyio.run(example_answers, registry, settings)
+    samples = anyio.run(compose_samples, registry, settings)
     licences = anyio.run(compose_licence_table, registry, settings)
     meanings, readings = find_meanings(settings.tools), find_readings(settings.tools)
-    return generate(registry, examples, licences, root, meanings, readings)
+    return generate(registry, examples, licences, root, meanings, readings, samples)
 
 
 def update_files(documents: Mapping[Path, str], *, check: bool = False, root: Path = ROOT) -> list[Path]:
     """Update the generated files and return those that were out of date. With `check`, only return them."""
     changed = [path for path, text in documents.items() if _read(root / path) != text]
-    present = [path for folder in ("docs/tools", "catalog/examples") for path in (root / folder).glob("*.*")]
+    present = [
+        path for folder in ("docs/tools", "catalog/examples", "catalog/samples") for path in (root / folder).glob("*.*")
+    ]
     gone = [path.relative_to(root) for path in present if path.relative_to(root) not in documents]
     if not check:
         for path in changed:
@@ -236,6 +241,22 @@ async def example_answers(registry: Registry, settings: Settings) -> dict[str, A
     shown = [operation for operation in registry if has_example(operation)]
     with tempfile.TemporaryDirectory() as folder:
         return {operation.name: await _example(operation, settings, Path(folder)) for operation in shown}
+
+
+async def compose_samples(registry: Registry, settings: Settings) -> dict[str, str]:
+    """Compose one whole answer of every premium tool, with the arguments that add its series, by tool name as JSON.
+
+    Pages show it as the sample of what is sold, the same for everybody.
+    """
+    load_providers(settings.tools)
+    with tempfile.TemporaryDirectory() as folder:
+        return {
+            operation.name: (
+                await compose_example(operation, settings, Path(folder), arguments=_longest(operation))
+            ).payload.decode()
+            for operation in registry
+            if has_example(operation) and operation.tier is Tier.PREMIUM
+        }
 
 
 async def _example(operation: Operation, settings: Settings, folder: Path) -> dict[str, Any]:

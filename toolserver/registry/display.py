@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from toolserver.upstream.source import Source
 
-PictureKind = Literal["series", "map", "matrix", "bars", "grid"]
+PictureKind = Literal["series", "map", "matrix", "bars", "grid", "board", "timeline", "flows", "text"]
 Mark = Literal["circle", "triangle", "diamond", "square", "peak"]
 
 _PLACE = re.compile(r"\{([^}]*)\}")
@@ -82,6 +82,12 @@ class Picture:
     `values` the members with figures: a series draws a line for each, and bars go to both
     sides if there are two. Without `arguments` there are no rows.
 
+    A board shows the newest figure of each member of an object: `values` are the figure and its change in percent,
+    `label` leads to its unit and `time` to its date. On a timeline `label` leads to the lane of a row, and `values` to
+    its size, a figure or a word, and its name. Flows go from one of `ends` to the other, or back where the member that
+    `label` names is `inflow`. A text is shown as it is, with the number of tokens to which `values` leads from the
+    payload. Paths separated by `|` are alternatives: the first with a value counts.
+
     On the map of the home page the rows are marked with the shape `mark`, which the legend calls `legend`.
     """
 
@@ -97,6 +103,7 @@ class Picture:
     arguments: Mapping[str, str] = field(default_factory=dict)
     mark: Mark = "circle"
     legend: str = ""
+    ends: tuple[str, ...] = ()
 
 
 def fill_places(words: str, payload: Any) -> list[Any]:

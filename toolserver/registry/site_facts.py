@@ -63,6 +63,8 @@ class LimitFacts:
     free_spacing_s: int = 30
     payment_per_minute: int = 60
     premium_per_minute: int = 600
+    page_tries_per_minute: int = 12
+    page_tries_per_day: int = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +149,7 @@ PAYMENTS_MARKDOWN = f"{PAYMENTS}.md"
 BUY, ACCOUNT, RECEIPTS, NO_CHARGE = "/buy", "/account", "/receipts", "/no-charge"
 QR, WATCH, DEMO_PAY = f"{BUY}/qr.svg", f"{BUY}/payment", f"{BUY}/demo-payment"
 VISITOR_TOKENS = "/api/payment/visitor-token"  # issues free identities; no tool, as nobody pays for it
+SAMPLES = "/docs/samples"  # whole answers of premium tools from the simulated world, by name
 TRY = "/t/try"  # where the pages of tools try a free tool
 PREMIUM_FACTS = "/api/meta/pro"
 SOURCES = "/api/sources"

@@ -30,6 +30,13 @@ def read_examples() -> dict[str, Any]:
     return {name: json.loads(named[name].read_text(encoding="utf-8")) for name in sorted(named)}
 
 
+def read_samples() -> dict[str, bytes]:
+    """Read the whole sample answers of the premium tools that `toolserver docs` has written, by tool name, as JSON."""
+    folder = files("catalog").joinpath("samples")
+    named = {entry.name.removesuffix(".json"): entry for entry in folder.iterdir() if entry.name.endswith(".json")}
+    return {name: named[name].read_bytes() for name in sorted(named)}
+
+
 def read_licence_table() -> LicenceTable:
     """Read what each licence policy removes from this package's premium tools, as `toolserver docs` found it."""
     text = files("catalog").joinpath("licences.json").read_text(encoding="utf-8")
@@ -41,6 +48,7 @@ def read_texts() -> dict[str, Any]:
     return {
         "changes": read_changelog(),
         "examples": read_examples(),
+        "samples": read_samples(),
         "licences": read_licence_table(),
         "guides": read_guides(),
     }

@@ -22,6 +22,8 @@ def read_public_facts(settings: Settings, base_url: str) -> SiteFacts:
             free_spacing_s=int(settings.limits.spacing_s),
             payment_per_minute=settings.limits.personal_per_minute,
             premium_per_minute=settings.limits.premium_per_minute,
+            page_tries_per_minute=settings.limits.page_tries_per_minute,
+            page_tries_per_day=settings.limits.page_tries_per_day,
         ),
     )
 

@@ -1,12 +1,14 @@
 """`python -m tests.live.browser.pictures`: the pictures of pages in docs/pictures, of a demo that has just begun.
 
-Each is a PNG of fewer than 300 KB. They are made anew by hand when pages change: no test compares them.
+Each is a PNG of fewer than 300 KB, and one is a moving SVG: a session in a terminal. They are made anew by hand when
+pages change: no test compares them.
 """
 
 import sys
 import tempfile
 from pathlib import Path
 
+from tests.live.browser.session_picture import draw_session, record_session
 from tests.live.browser.visitor import DESK, PHONE, Theme, chromium, visiting
 from tests.live.processes import ROOT, UNLIMITED, started
 
@@ -17,6 +19,8 @@ SHOTS: tuple[tuple[str, str, int, Theme], ...] = (
     ("home", "/", DESK, "light"),
     ("home-dark-phone", "/", PHONE, "dark"),
     ("earthquakes", "/t/earthquakes", DESK, "light"),
+    ("bitcoin-phone", "/t/btc_price", PHONE, "light"),
+    ("macro-dark", "/t/premium_macro", DESK, "dark"),
     ("launches-dark", "/t/launches", DESK, "dark"),
     ("status", "/status", DESK, "light"),
     ("sources", "/sources#USGS.earthquakes_feed", DESK, "light"),
@@ -50,7 +54,9 @@ def take_pictures(folder: Path) -> list[Path]:
             if target.stat().st_size >= MOST_BYTES:
                 raise ValueError(f"{target} has {target.stat().st_size} bytes")
             written.append(target)
-    return written
+        moving = folder / "session.svg"
+        moving.write_text(draw_session(record_session(demo.url, demo.ready["token"])), encoding="utf-8")
+    return [*written, moving]
 
 
 if __name__ == "__main__":

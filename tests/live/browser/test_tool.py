@@ -72,12 +72,13 @@ def test_a_form_runs_with_its_arguments_and_shows_exactly_that_call(visitor: Vis
 def test_a_picture_that_is_late_does_not_stand_below_the_words_of_a_later_call(visitor: Visitor) -> None:
     held: list[Route] = []
 
-    def give_a_series(route: Route) -> None:
+    def give_a_line(route: Route) -> None:
         kept = route.fetch().json()
-        kept["series"] = [["2026-01-01T00:00:00Z", 1.0], ["2026-01-01T01:00:00Z", 2.0]]
+        points = [[1_767_225_600, 1.0], [1_767_229_200, 2.0]]
+        kept["lines"] = [{"label": "Earthquakes", "unit": "M", "points": points, "seen": True}]
         route.fulfill(json=kept)
 
-    visitor.page.route("**/t/earthquakes.json", give_a_series)
+    visitor.page.route("**/t/earthquakes.json", give_a_line)
     visitor.page.route("**/js/series.js", lambda route: held.append(route))
     page = visitor.open("/t/earthquakes", settled=False)
     expect(page.locator("#answer-about")).to_contain_text("newest answer", timeout=60_000)
@@ -87,7 +88,77 @@ def test_a_picture_that_is_late_does_not_stand_below_the_words_of_a_later_call(v
     held[0].continue_()
     filled(page)
     expect(page.locator("#as-picture figure")).to_have_count(1)
-    expect(page.locator("#as-picture")).not_to_contain_text("Seen in the past day")
+    expect(page.locator("#as-picture")).not_to_contain_text("the past day")
+    visitor.check()
+
+
+def test_the_figure_says_how_it_changed_and_its_past_day_is_drawn_from_what_a_source_keeps(visitor: Visitor) -> None:
+    page = visitor.open("/t/btc_price", settled=False)
+    filled(page)
+    shown = json.loads(page.locator("#as-json code").text_content() or "")["data"]
+    headline = page.locator("#headline")
+    expect(headline.locator(".value")).to_contain_text(f"${shown['price_usd']:,.2f}")
+    word = "up" if shown["change_24h_percent"] > 0 else "down"
+    expect(headline.locator(".change .unseen")).to_have_text(word)
+    expect(headline).to_contain_text("in 24 h at coinbase")
+    day = page.locator("#as-picture .chart")
+    assert int(day.first.get_attribute("data-points") or 0) > 20, "a day of candles, on a server that has just begun"
+    expect(page.locator("#as-picture figcaption").first).to_have_text("Bitcoin: the past day")
+    visitor.check()
+
+
+def test_a_field_says_what_it_means_in_the_table_and_in_the_json(visitor: Visitor) -> None:
+    page = visitor.open("/t/earthquakes", settled=False)
+    run(page)
+    text = page.locator("#as-json code").text_content()
+    page.get_by_role("tab", name="JSON").click()
+    assert page.locator("#as-json code").text_content() == text, "colours change no letter"
+    page.locator('#as-json [data-field="data.earthquakes[].magnitude"]').first.click()
+    row = page.locator("#answer-fields tr", has=page.get_by_text("data.earthquakes[].magnitude", exact=True))
+    meaning = row.locator("[data-label=Meaning]").text_content() or ""
+    expect(page.locator("#meaning")).to_have_text(f"data.earthquakes[].magnitude {meaning}")
+    page.get_by_role("tab", name="Table").click()
+    page.locator('#as-table [data-field="data.earthquakes[].location"]').hover()
+    expect(page.locator("#meaning")).to_contain_text("data.earthquakes[].location")
+    assert page.locator("#as-json .code-number").count() > 10
+    visitor.check()
+
+
+def test_a_place_is_chosen_on_a_map_and_stands_in_the_call(visitor: Visitor) -> None:
+    page = visitor.open("/t/weather", settled=False)
+    page.get_by_text("Choose the place on a map").click()
+    page.locator("svg.chooser").click(position={"x": 30, "y": 20})
+    lat, lon = (float(page.get_by_label(name, exact=True).input_value()) for name in ("lat", "lon"))
+    assert lat > 45
+    assert lon < -90
+    expect(page.locator("#code code").first).to_contain_text(f"lat={lat:g}&lon={lon:g}")
+    page.get_by_role("tab", name="LangChain").click()
+    code = page.locator("#code [role=tabpanel]:not([hidden]) code")
+    expect(code).to_contain_text("langchain_mcp_adapters")
+    expect(code).to_contain_text(f'ainvoke({{"lat": {lat:g}, "lon": {lon:g}}})')
+    visitor.check()
+
+
+@pytest.mark.parametrize(
+    ("name", "drawn"),
+    [
+        ("premium_macro", "ul.figures[data-points]"),
+        ("premium_world_deltas", ".timeline[data-points]"),
+        ("premium_whales", ".flows[data-points]"),
+        ("premium_exchange_flows", ".flows .flow"),
+        ("premium_correlation_matrix", ".matrix[data-points]"),
+        ("premium_agent_context", "pre.prompt"),
+    ],
+)
+def test_a_premium_tool_shows_one_sample_that_is_drawn_and_marked_as_such(
+    visitor: Visitor, name: str, drawn: str
+) -> None:
+    page = visitor.open(f"/t/{name}", settled=False)
+    filled(page)
+    expect(page.locator("#answer-about")).to_contain_text("A fixed sample from the simulated world")
+    expect(page.locator(f"#as-picture {drawn}").first).to_be_visible()
+    assert json.loads(page.locator("#as-json code").text_content() or "")["stale"] is False
+    expect(page.get_by_text(re.compile(r"A call costs \d credits?, US\$0\.0\d"))).to_be_visible()
     visitor.check()
 
 
@@ -105,7 +176,7 @@ def test_a_premium_tool_shows_an_example_and_runs_with_a_token_of_the_page_alone
 ) -> None:
     token = demo.ready["token"]
     page = visitor.open("/t/premium_macro", settled=False)
-    expect(page.locator("#answer-about")).to_contain_text("An example from the simulated world")
+    expect(page.locator("#answer-about")).to_contain_text("A fixed sample from the simulated world")
     page.get_by_role("button", name="Run").click()
     expect(page.locator("#trouble")).to_contain_text("needs a token")
     page.get_by_label("Token").fill(token)

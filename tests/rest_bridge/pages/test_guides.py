@@ -118,12 +118,16 @@ def test_the_index_says_where_each_section_is_and_what_it_is_about():
             "title": "The first",
             "heading": "",
             "text": "What it is <b>about</b>, with two.",
+            "hint": "first; [two](two.md), [none](none.md)",
+            "kind": "guide",
         },
         {
             "path": "/docs/one#more-words",
             "title": "The first",
             "heading": "More words",
             "text": "tool up here bad web a b 1 findme",
+            "hint": "first; [two](two.md), [none](none.md)",
+            "kind": "guide",
         },
     ]
     tool = next(entry for entry in entries if entry["path"] == "/t/digest")

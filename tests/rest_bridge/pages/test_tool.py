@@ -12,7 +12,7 @@ from tests.catalog.tiny import FACTS, PLACE, TINY
 from tests.rest_bridge.made import PROJECT
 from tests.rest_bridge.markup import Page
 from toolserver.registry.registry import Tier
-from toolserver.registry.site_facts import auth
+from toolserver.registry.site_facts import LimitFacts, auth
 
 EXAMPLE = {"data": {"name": "</script><script>alert(1)</script>"}}
 
@@ -135,11 +135,49 @@ def test_the_script_is_told_how_the_tool_is_called():
         "places": {"history": "query"},
         "value": None,
         "unit": "",
+        "note": "",
+        "change": "",
+        "sample": None,
         "pictures": [],
     }
     assert told(body("btc_price", PROJECT))["value"] == PROJECT["btc_price"].headline.value
     assert told(body("digest"))["kept"] is True
     assert told(body("digest"))["try"] == "/t/try"
+
+
+def test_a_whole_sample_is_named_to_the_script_and_the_short_one_is_for_readers_without_scripts():
+    operation = TINY["premium_deep"]
+    text = tool_page(TINY, FACTS, operation, {"a": 1}, ["premium_deep"]).body.decode()
+    assert told(text)["sample"] == "/docs/samples/premium_deep.json"
+    assert told(text, "example") is None
+    assert "A sample answer" in text
+    assert re.search(r"<noscript>\s*<h3 id=\"example-answer\">", text)
+
+
+def test_a_price_stands_in_credits_and_dollars_and_a_free_tool_says_how_often_it_may_be_tried():
+    paid = Page(body("premium_macro", PROJECT).encode()).text
+    assert "A call costs 2 credits, US$0.04, and nothing if it fails" in paid
+    assert f"The nearest free tool: {PROJECT['economic_data'].title}" in paid
+    facts = replace(FACTS, limits=LimitFacts(page_tries_per_minute=3, page_tries_per_day=9))
+    free = Page(tool_page(PROJECT, facts, PROJECT["forex"], None).body).text
+    assert "3 times a minute and 9 times a day" in free
+    assert "times a minute" not in paid
+
+
+def test_arguments_are_completed_and_places_are_chosen_on_a_map():
+    text = body("weather", PROJECT)
+    assert '<datalist id="list-place"><option value="Portland, OR"></option><option value="Auckland">' in text
+    assert 'list="list-place"' in text
+    assert 'id="on-map"' in text
+    assert '<option value="TSLA">' in body("stocks", PROJECT)
+    assert 'id="on-map"' not in body("stocks", PROJECT)
+
+
+def test_code_is_coloured_by_the_server_and_by_the_same_patterns_in_the_page():
+    text = body("btc_price", PROJECT, {"price": 1.5})
+    assert '<span class="code-word">curl</span>' in text
+    assert '<span class="code-key">&quot;price&quot;</span>: <span class="code-number">1.5</span>' in text
+    assert told(text, "languages").keys() == {"json", "python", "js", "sh", "toml"}
 
 
 def test_a_tool_is_described_as_a_data_set_that_is_free_or_not():

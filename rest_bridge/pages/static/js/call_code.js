@@ -1,15 +1,16 @@
-// Writes one call as code: curl, Python, TypeScript, and an MCP message, with exactly the arguments in the form.
+// Writes one call as code: curl, Python, TypeScript, an MCP message and LangChain, with exactly the arguments in the form.
 
-/** Return [label, code] rows. `tool` is the description in the page, `given` the arguments, `site` the public address. */
+/** Return [label, code, language] rows. `tool` is the description in the page, `given` the arguments, `site` the public address. */
 export function writeCode(tool, given, site) {
   const call = placeArguments(tool, given);
   const address = site + call.path + (call.query.size ? `?${call.query}` : "");
   const authorized = tool.auth === "bearer"; // the token comes from the environment variable TOOLSERVER_TOKEN
   return [
-    ["curl", curl(tool.method, address, call.body, authorized)],
-    ["Python", python(tool.method, site + call.path, call, authorized)],
-    ["TypeScript", typescript(tool.method, address, call.body, authorized)],
-    ["MCP", mcp(tool.name, given)],
+    ["curl", curl(tool.method, address, call.body, authorized), "sh"],
+    ["Python", python(tool.method, site + call.path, call, authorized), "python"],
+    ["TypeScript", typescript(tool.method, address, call.body, authorized), "js"],
+    ["MCP", mcp(tool.name, given), "json"],
+    ["LangChain", langchain(tool.name, site, given, authorized), "python"],
   ];
 }
 
@@ -74,4 +75,24 @@ function typescript(method, address, body, authorized) {
 function mcp(name, given) {
   const message = { jsonrpc: "2.0", id: 1, method: "tools/call", params: { name, arguments: given } };
   return JSON.stringify(message, null, 2);
+}
+
+function langchain(name, site, given, authorized) {
+  const headers = authorized ? ', "headers": {"Authorization": "Bearer " + os.environ["TOOLSERVER_TOKEN"]}' : "";
+  return `# pip install langchain-mcp-adapters
+import asyncio${authorized ? "\nimport os" : ""}
+
+from langchain_mcp_adapters.client import MultiServerMCPClient
+
+url = ${JSON.stringify(`${site}/api/mcp?tools=${name}`)}
+server = {"transport": "streamable_http", "url": url${headers}}
+
+
+async def main():
+    tools = await MultiServerMCPClient({"toolserver": server}).get_tools()
+    tool = next(tool for tool in tools if tool.name == ${JSON.stringify(name)})
+    print(await tool.ainvoke(${toPython(given)}))
+
+
+asyncio.run(main())`;
 }

@@ -44,6 +44,13 @@ export function bars(rows, { format = formatNumber } = {}) {
   return element("div", { class: "bars", "data-points": rows.length }, ...lines);
 }
 
+/** Return a change in percent with its sign, an arrow and a word, so that colour is not all that tells up from down. */
+export function changeMark(percent) {
+  const [kind, arrow, words] = percent > 0 ? ["rise", "▲", "up"] : percent < 0 ? ["fall", "▼", "down"] : ["flat", "→", "unchanged"];
+  const written = `${percent > 0 ? "+" : ""}${formatNumber(percent, { digits: 2 })} %`;
+  return element("span", { class: `change ${kind}` }, element("span", { "aria-hidden": "true" }, arrow), element("span", { class: "unseen" }, words), ` ${written}`);
+}
+
 function round(value) {
   return Math.round(value * 100) / 100;
 }

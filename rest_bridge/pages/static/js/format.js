@@ -33,6 +33,12 @@ export function formatDuration(seconds) {
   return `${Math.floor(whole / 86400)} d`;
 }
 
+/** Return the name of a member as words: `space_launch` as "Space launch". */
+export function plainName(name) {
+  const words = name.replaceAll("_", " ");
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
+
 function isMoney(unit) {
   return unit === "$" || unit === "€";
 }

@@ -7,6 +7,15 @@ export function readPath(payload, path) {
   return value ?? null;
 }
 
+/** Return the first value that paths separated by `|` lead to, or null. */
+export function readFirst(payload, paths) {
+  for (const path of paths.split("|")) {
+    const value = path ? readPath(payload, path) : null;
+    if (value !== null) return value;
+  }
+  return null;
+}
+
 /** Return [name, rows] for everything that a path with one `*` leads to. */
 export function readPaths(payload, path) {
   const [before, after] = path.split("*");

@@ -1,20 +1,24 @@
 // Draws the pictures of an answer as its tool declares them: every row in the answer, and nothing else.
 
-import { bars } from "./chart.js";
+import { bars, changeMark } from "./chart.js";
+import { addCopyButtons } from "./copy.js";
 import { element, findAll } from "./dom.js";
-import { formatNumber } from "./format.js";
-import { readPath, readPaths } from "./paths.js";
+import { formatNumber, plainName } from "./format.js";
+import { readFirst, readPath, readPaths } from "./paths.js";
 
 /** Draw all pictures into a place. Resolves to the number drawn. */
 export async function drawPictures(place, pictures, payload) {
   const drawn = [];
   for (const picture of pictures) {
     for (const [name, rows] of readPaths(payload, picture.rows)) {
-      const drawing = rows && size(rows) ? await draw(picture, rows) : null;
-      if (drawing) drawn.push(figure(name ? `${picture.title}: ${name}` : picture.title, drawing));
+      const drawing = rows && size(rows) ? await draw(picture, rows, payload) : null;
+      const title = name ? `${picture.title}: ${plainName(name)}` : picture.title;
+      if (drawing) drawn.push(figure(title, drawing, picture.kind === "series" ? "half" : null));
     }
   }
   place.replaceChildren(...drawn);
+  place.classList.add("pictures");
+  addCopyButtons(place);
   for (const chart of findAll("[data-pending]", place)) chart.dispatchEvent(new Event("attached"));
   return drawn.length;
 }
@@ -23,13 +27,17 @@ function size(rows) {
   return Array.isArray(rows) ? rows.length : Object.keys(rows).length;
 }
 
-function figure(title, picture) {
-  return element("figure", {}, element("figcaption", {}, title), picture);
+function figure(title, picture, width) {
+  return element("figure", { class: width }, element("figcaption", {}, title), picture);
 }
 
-async function draw(picture, rows) {
+async function draw(picture, rows, payload) {
   if (picture.kind === "map") return (await import("./map.js")).drawMap(picture, rows);
   if (picture.kind === "series") return (await import("./series.js")).drawSeries(picture, rows);
+  if (picture.kind === "timeline") return (await import("./timeline.js")).drawTimeline(picture, rows);
+  if (picture.kind === "flows") return (await import("./flows.js")).drawFlows(picture, rows);
+  if (picture.kind === "board") return board(picture, rows);
+  if (picture.kind === "text") return text(picture, rows, payload);
   if (picture.kind === "matrix") return matrix(rows);
   if (picture.kind === "grid") return grid(picture, rows);
   return drawBars(picture, rows);
@@ -50,6 +58,33 @@ function drawBars({ values, label, unit }, rows) {
 
 function shorten(words) {
   return words.length > 90 ? `${words.slice(0, 88)}…` : words;
+}
+
+/** Return a card for each member of an object: its name, its figure, how it changed, and the date it is for. */
+function board({ values, label, time, unit }, rows) {
+  const members = Object.entries(rows).filter(([, row]) => row !== null);
+  const cards = members.map(([name, row]) => {
+    const plain = typeof row === "number";
+    const [value, change] = plain ? [row, null] : [readPath(row, values[0]), values[1] ? readPath(row, values[1]) : null];
+    const of = label && !plain ? readFirst(row, label) : null;
+    const percent = of === "percent" ? "%" : unit;
+    const about = [of && of !== "percent" ? of : null, time && !plain ? String(readFirst(row, time) ?? "").slice(0, 10) : null];
+    return element(
+      "li",
+      { class: "card" },
+      element("h3", {}, name.length < 4 ? name.toUpperCase() : plainName(name)),
+      element("p", { class: "value" }, formatNumber(value, { unit: percent })),
+      change === null ? null : element("p", {}, changeMark(change)),
+      element("p", { class: "soft small" }, about.filter(Boolean).join(" · ")),
+    );
+  });
+  return element("ul", { class: "cards figures", "data-points": members.length }, ...cards);
+}
+
+function text({ values }, words, payload) {
+  const tokens = values.length ? readPath(payload, values[0]) : null;
+  const count = tokens === null ? null : element("p", { class: "soft" }, `About ${tokens} tokens`);
+  return element("div", {}, count, element("pre", { class: "prompt", "data-points": 1 }, words));
 }
 
 /** Return a matrix of correlations as a table with cells coloured from -1 to 1; null stays blank. */

@@ -26,6 +26,7 @@ export function makeTabs(rows, label) {
   function show(chosen) {
     rows.forEach(([, panel], index) => {
       panel.hidden = index !== chosen;
+      if (index === chosen) panel.dispatchEvent(new Event("shown"));
       buttons[index].setAttribute("aria-selected", index === chosen);
       buttons[index].tabIndex = index === chosen ? 0 : -1;
     });

@@ -2,10 +2,14 @@
 
 import { ageOf, setClock } from "./age.js";
 import { placeArguments, writeCode } from "./call_code.js";
+import { changeMark } from "./chart.js";
 import { addCopyButtons } from "./copy.js";
 import { element, find, findAll, readData } from "./dom.js";
-import { formatNumber } from "./format.js";
+import { explainFields, readMeanings } from "./fields.js";
+import { formatNumber, formatTime } from "./format.js";
+import { highlight } from "./highlight.js";
 import { fetchJson, Problem, showProblem } from "./http.js";
+import { drawJson } from "./json_view.js";
 import { readPath } from "./paths.js";
 import { drawPictures } from "./pictures.js";
 import { drawTables } from "./table.js";
@@ -17,7 +21,8 @@ const example = readData("example");
 const form = find("#form");
 const panels = { picture: find("#as-picture"), table: find("#as-table"), json: find("#as-json") };
 const answerTabs = makeTabs([["Picture", panels.picture], ["Table", panels.table], ["JSON", panels.json]], "The answer as");
-const codePanels = ["curl", "Python", "TypeScript", "MCP"].map((name) => [name, element("div", {}, element("pre", {}, element("code")))]);
+const meaning = readMeanings();
+const codePanels = ["curl", "Python", "TypeScript", "MCP", "LangChain"].map((name) => [name, element("div", {}, element("pre", {}, element("code")))]);
 let ran = false; // after the reader has run the tool, the page no longer shows the newest answer that the service keeps
 
 find("#code").replaceChildren(...codePanels.map(([, panel]) => panel));
@@ -27,7 +32,11 @@ writeCalls();
 form.addEventListener("input", writeCalls);
 form.addEventListener("submit", run);
 if (find("#token")) bindTokenInput(find("#token"));
+for (const panel of [panels.table, panels.json]) explainFields(panel, find("#meaning"));
+panels.json.addEventListener("shown", colorJson);
+find("#on-map")?.addEventListener("toggle", offerMap, { once: true });
 if (tool.kept) showKept();
+else if (tool.sample) showSample();
 else if (example) show(example, "An example from the simulated world; lists are shortened.");
 
 /** Return the arguments in the form, as the tool takes them. Throws a Problem if one cannot be read. */
@@ -54,7 +63,9 @@ function parse(name, words) {
 
 function writeCalls() {
   try {
-    writeCode(tool, readForm(), tool.site).forEach(([, code], index) => (find("code", codePanels[index][1]).textContent = code));
+    writeCode(tool, readForm(), tool.site).forEach(([, code, language], index) => {
+      find("code", codePanels[index][1]).replaceChildren(...highlight(code, language));
+    });
   } catch (error) {
     if (!(error instanceof Problem)) throw error;
   }
@@ -99,21 +110,23 @@ function callTool(given, token) {
  * Show an answer: value, age and sources first, then picture, table and JSON. Each answer is drawn in its own place, so
  * that one that is drawn late does not appear below the text of a later answer.
  */
-async function show(answer, words, series = []) {
+async function show(answer, words, lines = []) {
   const payload = tool.enveloped ? answer.data : answer;
   find("#answer-about").replaceChildren(...about(answer, words));
-  find("#headline").textContent = tool.value && payload ? headline(readPath(payload, tool.value)) : "";
+  showHeadline(payload);
   find("code", panels.json).textContent = JSON.stringify(answer, null, 2);
-  panels.table.replaceChildren(...drawTables(plain(payload), tool.title));
+  shownAnswer = answer;
+  if (!panels.json.hidden) colorJson();
+  panels.table.replaceChildren(...drawTables(plain(payload), tool.title, explainPath));
   const place = element("div");
   panels.picture.replaceChildren(place);
   const drawn = await drawPictures(place, tool.pictures, payload);
-  const line = await drawKept(place, series);
+  const line = await drawDays(place, lines);
   if (!place.isConnected) return; // a later answer is already shown
   answerTabs.show(drawn || line ? 0 : 1);
   find("#answer").dataset.drawn = ""; // from now on it is as long as what it shows
   if (!drawn && !line) place.replaceChildren(element("p", { class: "soft" }, missing()));
-  if (answer !== example) writeAges(answer._meta?.sources ?? []);
+  if (ran || tool.kept) writeAges(answer._meta?.sources ?? []);
 }
 
 function missing() {
@@ -121,24 +134,76 @@ function missing() {
   return given.length ? `Run it with ${[...new Set(given)].join(", ")} for a picture.` : "This answer has only text and single values: see the table.";
 }
 
-function headline(value) {
-  if (typeof value === "number") return formatNumber(value, { unit: tool.unit });
-  return value === null ? "" : String(value);
+/** Show the figure of the answer with its change, and below it what it is about. */
+function showHeadline(payload) {
+  const place = find("#headline");
+  const value = tool.value && payload ? readPath(payload, tool.value) : null;
+  const change = value !== null && tool.change ? readPath(payload, tool.change) : null;
+  if (value === null) {
+    place.replaceChildren();
+    return;
+  }
+  place.hidden = false;
+  const words = typeof value === "number" ? formatNumber(value, { unit: tool.unit }) : String(value);
+  const note = tool.note.replace(/\{([^}]*)\}/g, (_, path) => written(readPath(payload, path)));
+  const figure = element("p", { class: "value" }, words, change === null ? null : " ", change === null ? null : changeMark(change));
+  place.replaceChildren(figure, element("p", { class: "soft" }, note));
 }
 
-/** Draw the values that the service has seen in the past day, below the pictures of the answer. */
-async function drawKept(place, series) {
-  if (series.length < 2 || !globalThis.uPlot) return false;
+/** Return a part of a note: figures and times as the reader writes them. */
+function written(value) {
+  if (typeof value === "number") return formatNumber(value);
+  return typeof value === "string" && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? formatTime(value) : String(value ?? "–");
+}
+
+/** Draw the past day of each figure of the tool, before the pictures of the answer. */
+async function drawDays(place, lines) {
+  if (!lines.length || !globalThis.uPlot) return false;
   const { drawLines } = await import("./series.js");
-  const moments = series.map(([at]) => new Date(at).getTime() / 1000);
-  const chart = drawLines(moments, [series.map(([, value]) => value)], [tool.title], tool.unit);
-  place.append(element("figure", {}, element("figcaption", {}, "Seen in the past day"), chart));
-  chart.dispatchEvent(new Event("attached"));
+  const figures = lines.map(({ label, unit, points, seen }) => {
+    const chart = drawLines(points.map(([at]) => at), [points.map(([, value]) => value)], [label], unit);
+    return element("figure", {}, element("figcaption", {}, `${label}: ${seen ? "seen here in the past day" : "the past day"}`), chart);
+  });
+  const days = element("div", { class: figures.length > 1 ? "days beside" : "days" }, ...figures);
+  place.prepend(days);
+  for (const chart of findAll("[data-pending]", days)) chart.dispatchEvent(new Event("attached"));
   return true;
 }
 
+let shownAnswer = null;
+/** Colour the JSON when somebody looks at it: a long answer has many parts. */
+function colorJson() {
+  if (shownAnswer) find("code", panels.json).replaceChildren(...drawJson(shownAnswer, meaning));
+}
+
+/** Return the path and the meaning of a member of the payload. */
+function explainPath(path) {
+  const at = !tool.enveloped ? path : path.startsWith("[]") || !path ? `data${path}` : `data.${path}`;
+  return { path: at, meaning: meaning(at) };
+}
+
+/** Show a map on which a press chooses the place; the two numbers can be written as well. */
+async function offerMap() {
+  const { drawChooser } = await import("./map.js");
+  const [lat, lon] = [find("#field-lat"), find("#field-lon")];
+  const chosen = (north, east) => {
+    [lat.value, lon.value] = [north, east];
+    if (find("#field-place")) find("#field-place").value = "";
+    writeCalls();
+  };
+  find("#on-map > div").replaceChildren(drawChooser(chosen));
+}
+
+/** Show the whole sample answer of a premium tool: one from the simulated world, the same for everybody. */
+async function showSample() {
+  const { data } = await fetchJson(tool.sample);
+  if (ran) return;
+  await show(data, "A fixed sample from the simulated world, the same for everybody. Every value is invented.");
+  find("#answer").dataset.filled = "";
+}
+
 function about(answer, words) {
-  const at = answer === example ? null : (answer.updated_at ?? answer.captured_at ?? null);
+  const at = answer === example || !(ran || tool.kept) ? null : (answer.updated_at ?? answer.captured_at ?? null);
   const sources = [...new Set((answer._meta?.attribution ?? []))].join(", ");
   const parts = [words, at ? ageOf(at, { before: " Data " }) : null, answer.stale ? element("strong", { class: "warn" }, " Stale.") : null];
   const warnings = (answer.warning ?? []).map((one) => element("p", { class: "warn small" }, `${one.section}: ${one.message}`));
@@ -176,10 +241,10 @@ async function showKept() {
 }
 
 let last = "";
-async function showIfNew({ answer, series }) {
-  const key = JSON.stringify([answer, series.length]);
+async function showIfNew({ answer, lines }) {
+  const key = JSON.stringify([answer, lines]);
   if (key === last) return;
   last = key;
-  await show(answer, "The newest answer that the service keeps.", series);
+  await show(answer, "The newest answer that the service keeps.", lines);
   find("#answer").dataset.filled = "";
 }
