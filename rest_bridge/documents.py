@@ -7,7 +7,7 @@ from rest_bridge import discovery
 from rest_bridge.openapi.document import NO_EXAMPLES, openapi
 from rest_bridge.pages.account import account_page
 from rest_bridge.pages.buy import buy_page
-from rest_bridge.pages.changelog import changelog, changelog_markdown
+from rest_bridge.pages.changelog import changelog, changelog_markdown, code_history
 from rest_bridge.pages.guides import Guides
 from rest_bridge.pages.home import home
 from rest_bridge.pages.payments import NO_TABLE, payments, payments_markdown
@@ -21,6 +21,7 @@ from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import (
     ACCOUNT,
     BUY,
+    CODE_HISTORY,
     FRONT,
     HTML,
     JSON,
@@ -35,6 +36,8 @@ from toolserver.registry.site_facts import (
     tool_path,
 )
 from toolserver.registry.site_pages import pages
+
+API_CHANGES = "api-changes"  # the document of what changed for users
 
 
 def documents(
@@ -69,8 +72,9 @@ def documents(
         **paid,
         "/problems": problems_page(registry, facts),
         **{f"/problems/{problem.code}": problem_page(registry, facts, problem) for problem in PROBLEMS.values()},
-        "/changelog": changelog(registry, facts, changes),
-        "/changelog.md": changelog_markdown(changes),
+        "/changelog": changelog(registry, facts, guides.get(API_CHANGES, changes)),
+        "/changelog.md": changelog_markdown(guides.get(API_CHANGES, changes)),
+        CODE_HISTORY: code_history(registry, facts, changes),
         "/openapi.json": discovery.as_json(openapi(registry, facts, examples)),
         **discovery.documents(registry, facts),
     }

@@ -1,12 +1,13 @@
-"""Writes /changelog: deprecations and CHANGELOG.md, as a page for people and as Markdown on request."""
+"""Writes /changelog: deprecations and what changed for users, as a page and as Markdown; and the code's history."""
 
+import re
 from collections.abc import Sequence
 
 from rest_bridge.pages.folding import fold_changes
 from rest_bridge.pages.render import markdown_to_html, render_page
 from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, write_table
 from toolserver.registry.registry import Registry
-from toolserver.registry.site_facts import MARKDOWN, Document, SiteFacts
+from toolserver.registry.site_facts import CODE_HISTORY, MARKDOWN, Document, SiteFacts
 
 
 def changelog(registry: Registry, facts: SiteFacts, source: str) -> Document:
@@ -18,7 +19,19 @@ def changelog(registry: Registry, facts: SiteFacts, source: str) -> Document:
         path="/changelog",
         title="Changelog",
         markdown_path="/changelog.md",
-        text=markdown_to_html(_with_deprecations(source), fold_changes),
+        text=markdown_to_html(_lead_link(_with_deprecations(source), facts), fold_changes),
+    )
+
+
+def code_history(registry: Registry, facts: SiteFacts, source: str) -> Document:
+    """Return the history of the code as a page."""
+    return render_page(
+        "markdown.html",
+        registry,
+        facts,
+        path=CODE_HISTORY,
+        title="History of the code",
+        text=markdown_to_html(source, fold_changes),
     )
 
 
@@ -27,7 +40,13 @@ def changelog_markdown(source: str, deprecations: Sequence[Deprecation] = DEPREC
     return Document(_with_deprecations(source, deprecations).encode(), MARKDOWN)
 
 
+def _lead_link(source: str, facts: SiteFacts) -> str:
+    """Return the text with its link to the file of the history leading to the page."""
+    return source.replace("(../CHANGELOG.md)", f"({facts.url(CODE_HISTORY)})")
+
+
 def _with_deprecations(source: str, deprecations: Sequence[Deprecation] = DEPRECATIONS) -> str:
-    """Return the file with the deprecations before its first version."""
-    head, mark, rest = source.partition("## [")
-    return head + write_table(deprecations) + mark + rest
+    """Return the file with the deprecations before its first part."""
+    begin = re.search(r"^## ", source, re.MULTILINE)
+    at = begin.start() if begin is not None else len(source)
+    return source[:at] + write_table(deprecations) + source[at:]

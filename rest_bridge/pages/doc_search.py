@@ -90,7 +90,8 @@ class DocSearch:
     def find(self, query: str, most: int = MOST) -> tuple[int, list[Hit]]:
         """Return how many entries have words of the query, and the best of them."""
         subject = " ".join(word for word in query[:LONGEST].split() if word.casefold().strip(".,:;!?()") not in NOISE)
-        words = self._index.read(subject or query[:LONGEST])
+        read = self._index.read(subject or query[:LONGEST])
+        words = {word: weight for word, weight in read.items() if len(word) > 1}
         scores = [(score * self._prefer(at, words), -at) for at, score in self._index.score(words).items()]
         best = heapq.nlargest(most, scores)
         return len(scores), [self._show(-at, words) for _, at in best]

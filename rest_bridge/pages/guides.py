@@ -12,7 +12,7 @@ from rest_bridge.pages.folding import fold_tables
 from rest_bridge.pages.render import finish_tokens, is_web_address, make_parser, render_page
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry, Tier
-from toolserver.registry.site_facts import JSON, MARKDOWN, Document, SiteFacts, tool_path
+from toolserver.registry.site_facts import CODE_HISTORY, JSON, MARKDOWN, Document, SiteFacts, tool_path
 from toolserver.registry.site_pages import pages
 
 if TYPE_CHECKING:  # loaded when a page is made
@@ -130,6 +130,8 @@ class Guides:
         tool = _TOOL.fullmatch(target)
         if tool is not None and (operation := self._registry.get(tool[1])) is not None:
             return self._facts.href(tool_path(operation))
+        if target == "../CHANGELOG.md":
+            return self._facts.href(CODE_HISTORY)
         name = target.removesuffix(".md")
         if name not in {listed for group in self.groups for listed, _ in group.guides}:
             return None

@@ -164,10 +164,9 @@ def test_what_is_installed_works_without_the_checkout(wheel: Path, tmp_path: Pat
 
 def test_the_install_lines_of_the_readme_install_a_program_that_runs(wheel: Path, tmp_path: Path) -> None:
     """The lines as they stand, in a copy of the checkout; pip is the one here, told to load nothing from elsewhere."""
-    block = re.search(
-        r"^```sh\n(pip install [^\n]+)\ntoolserver demo\n```", read_text(ROOT / "README.md"), re.MULTILINE
-    )
-    carried = re.search(r"^`(pip wheel [^`]+)`", read_text(ROOT / "README.md"), re.MULTILINE)
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    block = re.search(r"^```sh\n(pip install [^\n]+)\ntoolserver demo\n```", readme, re.MULTILINE)
+    carried = re.search(r"^`(pip wheel [^`]+)`", readme, re.MULTILINE)
     assert block is not None
     assert carried is not None
     copy = tmp_path / "checkout"

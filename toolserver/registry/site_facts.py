@@ -149,6 +149,7 @@ PAYMENTS_MARKDOWN = f"{PAYMENTS}.md"
 BUY, ACCOUNT, RECEIPTS, NO_CHARGE = "/buy", "/account", "/receipts", "/no-charge"
 QR, WATCH, DEMO_PAY = f"{BUY}/qr.svg", f"{BUY}/payment", f"{BUY}/demo-payment"
 VISITOR_TOKENS = "/api/payment/visitor-token"  # issues free identities; no tool, as nobody pays for it
+CODE_HISTORY = "/changelog/code"
 SAMPLES = "/docs/samples"  # whole answers of premium tools from the simulated world, by name
 TRY = "/t/try"  # where the pages of tools try a free tool
 PREMIUM_FACTS = "/api/meta/pro"

@@ -7,6 +7,7 @@ from toolserver.registry.site_facts import (
     ACCOUNT,
     API_CATALOG,
     BUY,
+    CODE_HISTORY,
     FRONT,
     JSON,
     LEDGER_HEALTH,
@@ -209,10 +210,18 @@ PAGES = (
     SitePage(
         "/changelog",
         "Changelog",
-        "What changed; deprecations are announced here 90 days ahead",
+        "What changed for users; deprecations are announced here 90 days ahead",
         "text/html",
         markdown=True,
         label="Changelog",
+    ),
+    SitePage(
+        CODE_HISTORY,
+        "History of the code",
+        "Everything that changed, also for those who run the service or build on its code",
+        "text/html",
+        described=False,
+        listed=False,
     ),
     SitePage(
         STATUS,

@@ -88,7 +88,7 @@ def test_a_picture_that_is_late_does_not_stand_below_the_words_of_a_later_call(v
     held[0].continue_()
     filled(page)
     expect(page.locator("#as-picture figure")).to_have_count(1)
-    expect(page.locator("#as-picture")).not_to_contain_text("the past day")
+    expect(page.locator("#as-picture")).not_to_contain_text("seen here in the past day")
     visitor.check()
 
 

@@ -2,12 +2,16 @@
 
 from pathlib import Path
 
+from rest_bridge.documents import documents
 from rest_bridge.pages.render import markdown_to_html
-from tests.catalog.tiny import TINY
+from tests.catalog.tiny import FACTS, TINY
 from tests.requirements import proves
 from tests.rest_bridge.made import CHANGES, made
 from tests.rest_bridge.markup import Page
 from toolserver.registry.deprecations import write_table
+from toolserver.registry.site_facts import CODE_HISTORY
+
+USERS = "# What changed\n\nThe [history](../CHANGELOG.md).\n\n## 2026-11-28\n\n- A field more.\n"
 
 
 @proves("version.changelog")
@@ -19,6 +23,18 @@ def test_the_changelog_is_a_page_and_stays_markdown_for_who_wants_that():
     assert '<strong>more</strong> at <a href="https://more.example/">the page</a>' in page
     assert document["/changelog.md"].body.decode().replace(write_table(), "") == CHANGES
     assert document["/changelog.md"].content_type.startswith("text/markdown")
+
+
+def test_the_changes_for_users_are_apart_from_the_history_of_the_code():
+    guides = {"README": "# Docs\n\n## Users\n\n- [Changes](api-changes.md)\n", "api-changes": USERS}
+    written = documents(TINY, FACTS, changes=CHANGES, guides=guides)
+    page, history = Page(written["/changelog"].body), Page(written[CODE_HISTORY].body)
+    assert "A field more" in page.text
+    assert "new" not in page.text.partition("2026-11-28")[2]
+    assert FACTS.url(CODE_HISTORY) in page.links
+    assert "[Unreleased]" in history.text
+    assert written["/changelog.md"].body.decode().replace(write_table(), "") == USERS
+    assert f'href="{CODE_HISTORY}"' in written["/docs/api-changes"].body.decode()
 
 
 def test_the_project_s_own_changelog_reads_well_as_a_page():
