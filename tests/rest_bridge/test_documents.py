@@ -145,3 +145,11 @@ def test_pages_about_money_are_there_only_where_something_is_sold():
     paid = made(TINY).keys() - made(FREE).keys()
     tools = {tool_path(operation) for operation in TINY} - {tool_path(operation) for operation in FREE}
     assert paid - tools == {*("/docs/payments", "/docs/payments.md", "/buy", "/account", "/receipts", "/api/meta/pro")}
+
+
+def test_a_sample_answer_is_served_as_it_is_and_its_tool_shows_it():
+    written = documents(TINY, FACTS, samples={"premium_deep": b'{"a": 1}', "gone": b"{}"})
+    assert written["/docs/samples/premium_deep.json"].body == b'{"a": 1}'
+    assert written["/docs/samples/premium_deep.json"].content_type == "application/json"
+    assert "/docs/samples/gone.json" not in written
+    assert b"/docs/samples/premium_deep.json" in written["/t/premium_deep"].body
