@@ -4,7 +4,7 @@ Each command is shown with its answer for some seconds, one after the other. Who
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from typing import Any
 
@@ -21,8 +21,8 @@ text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill
 
 
 def record_session(site: str, token: str) -> list[tuple[str, list[str]]]:
-    """Make the calls of a first minute and return each command with the lines of its answer, shortened."""
-    short = site.replace("http://", "")
+    """Make the calls of a first minute, and return each command with the lines of its answer, shortened."""
+    short = "localhost:8080"  # where a demo listens that is told nothing else
     bearer = {"Authorization": f"Bearer {token}"}
     with httpx.Client(base_url=site, timeout=30) as client:
         price = client.get("/api/btc-price").raise_for_status().json()
@@ -31,22 +31,22 @@ def record_session(site: str, token: str) -> list[tuple[str, list[str]]]:
         call = message | {"params": {"name": "premium_correlation_matrix", "arguments": {}}}
         refused = client.post("/api/mcp", json=call).raise_for_status().json()
         paid = client.get("/api/pro/correlation-matrix", headers=bearer).raise_for_status()
-        receipt = json.dumps(paid.json()["_meta"]["receipt"])
-        checked = client.post("/api/receipt/verify", json={"receipt": json.loads(receipt)}).raise_for_status().json()
+        receipt = {"receipt": paid.headers["x-service-receipt"]}
+        checked = client.post("/api/receipt/verify", json=receipt).raise_for_status().json()
     fields = {name: price[name] for name in ("updated_at", "data", "stale")}
-    headers = [f"{name}: {paid.headers[name]}" for name in sorted(paid.headers) if name.startswith("x-credits")]
+    offer = json.loads(refused["result"]["content"][0]["text"])
+    verdict = {name: checked[name] for name in ("valid", "checks", "core")}
+    left = [f"{name}: {paid.headers[name]}" for name in sorted(paid.headers) if name.startswith("x-credits")]
+    premium = f'curl -si {short}/api/pro/correlation-matrix -H "Authorization: Bearer $TOKEN"'
     return [
-        (f"curl -s {short}/api/btc-price", [*_write(fields), "…", "# every value with its age and source"]),
+        (f"curl -s {short}/api/btc-price", [*_write(fields), "# every value with its age and source"]),
         (f"curl -s '{short}/api/earthquake?limit=2'", _write(quakes["data"])),
         (
-            f'curl -s {short}/api/mcp -d \'{{…"name":"premium_correlation_matrix"}}\'',
-            [*_write(refused.get("result", refused.get("error"))), "# what it costs, and how to pay: no account"],
+            f"curl -s {short}/api/mcp -d '{{…premium_correlation_matrix…}}'",
+            [*_write(offer), "# what it costs, and how to pay: no account"],
         ),
-        (
-            f'curl -si {short}/api/pro/correlation-matrix -H "Authorization: Bearer $TOKEN"',
-            [f"HTTP/1.1 {paid.status_code} OK", *headers, *_write(paid.json()["matrix"])],
-        ),
-        (f"curl -s {short}/api/receipt/verify -d @receipt.json", [*_write(checked), "# signed: anybody can check it"]),
+        (premium, [f"HTTP/1.1 {paid.status_code} OK", *left, *_write(paid.json()["matrix"])]),
+        (f"curl -s {short}/api/receipt/verify -d @receipt.json", [*_write(verdict), "# signed: anybody can check it"]),
     ]
 
 
@@ -83,11 +83,10 @@ def _draw_screen(at: int, command: str, lines: Sequence[str]) -> str:
     return f'<g class="screen" id="step{at}">{"".join(texts)}</g>'
 
 
-def _write(value: Any) -> list[str]:
-    """Return JSON as lines, or as one if it is short."""
-    compact = json.dumps(value, ensure_ascii=False)
-    lines = json.dumps(value, indent=2, ensure_ascii=False).splitlines()
-    return [compact] if len(compact) <= MOST_LETTERS else lines
+def _write(value: Mapping[str, Any]) -> list[str]:
+    """Return an object as JSON, a line for each member."""
+    members = [f"  {json.dumps(name)}: {json.dumps(member, ensure_ascii=False)}" for name, member in value.items()]
+    return ["{", *(f"{line}," for line in members[:-1]), *members[-1:], "}"]
 
 
 def _cut(line: str) -> str:
