@@ -22,9 +22,10 @@ from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import JSON, Document, SiteFacts
 
 PAGE = "/docs/search"
-TITLE, HEADING, HINT, TEXT = 2.5, 3.0, 3.0, 1.0  # how much a word counts by where it stands
-PREFERENCES = {"tool": 1.3, "account tool": 0.7, "page": 1.3, "error": 1.0, "guide": 1.0, "code": 0.5}
-"""How much an entry counts by its kind: people who search rarely mean how the code is built."""
+TITLE, HEADING, HINT, TEXT = 4.0, 3.0, 3.0, 1.0  # how much a word counts by where it stands
+TITLED = 1.25  # how much more an entry counts if a word of the query is in the title of its page
+PREFERENCES = {"tool": 1.3, "account tool": 0.7, "page": 1.3, "error": 1.0, "guide": 1.0, "history": 0.5, "code": 0.5}
+"""How much an entry counts by its kind: people who search rarely mean how the code is built, or what it was."""
 MOST, LONGEST, AROUND = 12, 200, 160  # results; characters of a query, and of the text that is shown of a result
 
 SYNONYMS: Mapping[str, str] = {
@@ -57,8 +58,8 @@ SYNONYMS: Mapping[str, str] = {
 """Words that people search for, each with the words of our documents that it means."""
 
 NOISE = frozenset(
-    "add bug comprehensive documentation feature function help implement issue near please problem question request"
-    " requests support too work works working".split()
+    "add bug comprehensive documentation error errors feature function help implement issue near please problem"
+    " question request requests resolve support too work works working".split()
 )
 """Words of questions that say nothing about their subject."""
 
@@ -97,10 +98,11 @@ class DocSearch:
         return len(scores), [self._show(-at, words) for _, at in best]
 
     def _prefer(self, at: int, words: Mapping[str, float]) -> float:
-        """Return how much more an entry counts: for the share of the words it has, and for what it is."""
-        text = self._texts[at]
+        """Return how much more an entry counts: for the share of the words it has, its title, and what it is."""
+        text, entry = self._texts[at], self._entries[at]
         share = sum(weight for word, weight in words.items() if word in text) / sum(words.values())
-        return share * PREFERENCES[self._entries[at]["kind"]]
+        titled = TITLED if not words.keys().isdisjoint(split_words(entry["title"])) else 1.0
+        return share * titled * PREFERENCES[entry["kind"]]
 
     def _show(self, at: int, words: Mapping[str, float]) -> Hit:
         entry = self._entries[at]

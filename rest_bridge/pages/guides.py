@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # loaded when a page is made
     from markdown_it.token import Token
 
 LIST = "README"
+HISTORIES = ("api-changes", "comparisons")  # what was, and what others are
 ABOUT_CODE = "Changing the code"  # the group of documents for those who change the service
 SEARCH = "/docs/search.json"
 _TOOL = re.compile(r"(?:\.\./)?tools/(\w+)\.md")
@@ -66,7 +67,7 @@ class Guides:
             sections = list(_split_sections(tokens))  # before links and headings are changed for the page
             for heading, slug, text in sections:
                 entry = {"path": f"{path}#{slug}", "title": title, "heading": heading, "text": text}
-                kind = "code" if name in self._about_code else "guide"
+                kind = "code" if name in self._about_code else "history" if name in HISTORIES else "guide"
                 entries.append({**entry, "hint": self._summaries.get(name, ""), "kind": kind})
             around = GuidePlace(
                 [(heading, slug) for heading, slug, _ in sections if heading],
