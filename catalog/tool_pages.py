@@ -142,17 +142,25 @@ def meanings_page(meanings: Iterable[Meaning]) -> str:
         "# What words mean",
         "",
         "Who defines a word, class or window of an answer, and where each class begins. Every example is a row of a",
-        "test. Where no publisher is named nobody defines it all, and the choice is ours. `toolserver docs` writes",
+        "test. Where no publisher is named nobody defines all of it, and the choice is ours. A publisher without",
+        "quoted words is known to define the rule, but we have no text of theirs. `toolserver docs` writes",
         "this table from the code that decides.",
         "",
         "| field | rule | defined by | examples |",
         "|---|---|---|---|",
     ]
     for m in meanings:
-        publisher = f'[{m.publisher}]({m.link}), read {m.read_on}: "{m.words}"' if m.publisher else "our choice"
         rows = ", ".join(f"{_plain(given)} → {_plain(result)}" for given, result in m.rows)
-        lines.append(f"| `{m.field}` | {m.rule} | {publisher} | {rows} |")
+        lines.append(f"| `{m.field}` | {m.rule} | {_defined_by(m)} | {rows} |")
     return "\n".join([*lines, ""])
+
+
+def _defined_by(meaning: Meaning) -> str:
+    """Return who defined a rule: with quoted words, without any, or ourselves."""
+    if meaning.publisher is None:
+        return "our choice"
+    name = f"[{meaning.publisher}]({meaning.link})" if meaning.link else meaning.publisher
+    return f'{name}, read {meaning.read_on}: "{meaning.words}"' if meaning.words else f"{name}, without a quotation"
 
 
 def _plain(value: object) -> str:

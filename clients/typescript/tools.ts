@@ -50,8 +50,8 @@ export interface BriefingSectionsNews {
 
 export interface BriefingSectionsServices {
   /** Name of the service */ name: string;
-  /** Our word for what its status page reports; unknown: the page does not answer */ status: "operational" | "maintenance" | "degraded" | "partial_outage" | "major_outage" | "unknown";
-  /** The status page's own words, or those of its worst open event */ description: string;
+  /** Our word for what its status page reports, of OpenAI about its API; unknown: the page does not answer */ status: "operational" | "maintenance" | "degraded" | "partial_outage" | "major_outage" | "unknown";
+  /** The status page's own words, those of its worst open event, or the endpoints in trouble (OpenAI) */ description: string;
   /** The status page */ url: string;
   /** When the status page was read; null: it does not answer */ checked_at: string | null;
 }
@@ -208,8 +208,8 @@ export interface ForexPayload {
 
 export interface ServiceStatusData {
   /** Name of the service */ name: string;
-  /** Our word for what its status page reports; unknown: the page does not answer */ status: "operational" | "maintenance" | "degraded" | "partial_outage" | "major_outage" | "unknown";
-  /** The status page's own words, or those of its worst open event */ description: string;
+  /** Our word for what its status page reports, of OpenAI about its API; unknown: the page does not answer */ status: "operational" | "maintenance" | "degraded" | "partial_outage" | "major_outage" | "unknown";
+  /** The status page's own words, those of its worst open event, or the endpoints in trouble (OpenAI) */ description: string;
   /** The status page */ url: string;
   /** When the status page was read; null: it does not answer */ checked_at: string | null;
 }
@@ -673,6 +673,7 @@ export interface FundingRatesDataTop {
   /** Price that positions are valued at (dYdX: its oracle's); null: not given */ mark_price: number | null;
   /** When the next settlement is due; null: not given */ next_funding_time: string | null;
   /** True: Hyperliquid's forecast of it, as the venue itself did not answer */ predicted: boolean;
+  /** Always false: a rate moves until next_funding_time, and is paid then */ settled: false;
 }
 
 export interface FundingRatesDataVenues {
@@ -1456,11 +1457,17 @@ export interface PremiumCryptoDeepNetworkBtcFeesSatPerVb {
   /** For a block within about an hour */ hour: number;
   /** For a block within about a day */ economy: number;
   /** Least that enters the mempool of mempool.space or our node; of Blockstream the estimate for a week */ minimum: number;
+  /** `fastest` before it is rounded up, often below 1; null: only whole numbers are published */ fastest_exact: number | null;
+  /** `half_hour` before it is rounded up; null: as above */ half_hour_exact: number | null;
+  /** `hour` before it is rounded up; null: as above */ hour_exact: number | null;
+  /** `economy` before it is rounded up; null: as above */ economy_exact: number | null;
+  /** `minimum` before it is rounded up; null: as above */ minimum_exact: number | null;
 }
 
 export interface PremiumCryptoDeepNetworkBtcHashrate {
-  /** Exahashes a second: mean of a week at mempool.space, of a day elsewhere */ current_eh_s: number;
+  /** Exahashes a second, mean of the past `mean_days` */ current_eh_s: number;
   /** Difficulty of the network */ current_difficulty: number;
+  /** Days of the mean: 7 at mempool.space, 1 elsewhere */ mean_days: number;
 }
 
 export interface PremiumCryptoDeepNetworkBtcMempool {
@@ -1591,6 +1598,7 @@ export interface PremiumMacroEconomicFigure {
   /** The day, or the first day of the month or quarter, it is for */ date: string;
   /** provider:series */ source: string;
   /** Unit of the value */ unit: string;
+  /** Of cpi, as BLS counts it: 12 months of the unadjusted index, percent, one decimal; null after a gap, or without BLS; absent from the others */ yoy_percent?: number | null;
   /** Newest 30 at its own frequency, oldest first; absent without history=30d */ series?: Array<PremiumMacroDatedValue> | null;
 }
 
@@ -2287,7 +2295,7 @@ export interface Tools {
   /** The tools of this service that answer a question, best first, with arguments and prices. Use it when no listed tool fits. Free. */ find_tools: { arguments: { /** The question, in everyday words */ q?: string | null; /** Most items */ limit?: number | null; }; payload: FindToolsPayload };
   /** Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …): newest published day, the published day before it, and the change in percent. Use it to convert or compare currencies; not intraday. Free; fresh for 5 minutes. */ forex: { arguments: Record<string, never>; payload: ForexPayload };
   /** Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds. */ service_status: { arguments: { /** Most items */ limit?: number | null; }; payload: ServiceStatusPayload };
-  /** U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular shares: AAPL or Apple. Free; fresh for 15 seconds. */ stocks: { arguments: { /** Tickers or names, separated by commas, 1-35; default: 31 widely held ones */ symbols?: string | null; /** Most items */ limit?: number | null; }; payload: StocksPayload };
+  /** U.S. share prices with change since the last close: gainers and losers of those listed, quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular shares: AAPL or Apple. Free; fresh for 15 seconds. */ stocks: { arguments: { /** Tickers or names, separated by commas, 1-35; default: 31 widely held ones */ symbols?: string | null; /** Most items */ limit?: number | null; }; payload: StocksPayload };
   /** The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds. */ tech_news: { arguments: { /** Most items */ limit?: number | null; }; payload: TechNewsPayload };
   /** Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity, condition. Give `place`, or `lat` and `lon`. For warnings use climate_weather_alerts. Free; fresh for 10 minutes. */ weather: { arguments: { /** Latitude */ lat?: number | null; /** Longitude */ lon?: number | null; /** City, with state or country where several have the name */ place?: string | null; /** metric adds Celsius */ units?: "us" | "metric" | null; }; payload: WeatherPayload };
   /** How often this service was called in the past 24 hours, by which families of agents, and the last calls. Use it to see who uses the service; it says nothing about the world outside. Free; fresh for 30 seconds. */ ai_stats: { arguments: { /** Most items */ limit?: number | null; }; payload: AiStatsPayload };

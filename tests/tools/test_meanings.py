@@ -2,29 +2,55 @@
 
 from datetime import date
 
+from catalog.tool_pages import meanings_page
 from tests.served import all_tools
-from toolserver.registry.meaning import find_meanings
+from toolserver.registry.meaning import Meaning, find_meanings
+from toolserver.registry.response_schema import answer_schema
 
 MEANINGS = find_meanings(["tools"])
 
 
 def test_every_row_is_classified_as_written():
-    rows = [(m.field, given, m.decide(given), right) for m in MEANINGS if m.decide for given, right in m.rows]
+    rows = [(m.field, row, m.decide(row), right) for m in MEANINGS if m.decide for row, right in m.rows]
     assert len(rows) > 50
     assert [row for row in rows if row[2] != row[3] or type(row[2]) is not type(row[3])] == []
 
 
-def test_a_rule_of_a_publisher_names_it_with_a_link_its_words_and_the_day_they_were_read():
+def test_a_rule_of_a_publisher_names_it_and_quotes_it_with_a_link_and_the_day_it_was_read_or_not_at_all():
     for meaning in MEANINGS:
         if meaning.publisher is None:
             assert (meaning.link, meaning.words, meaning.read_on) == ("", "", None), meaning.field
-        else:
+        elif meaning.words:
             assert meaning.link.startswith("https://"), meaning.field
-            assert meaning.words, meaning.field
             assert isinstance(meaning.read_on, date), meaning.field
+            assert len(meaning.words) <= 160, meaning.field
+        else:
+            assert meaning.read_on is None, meaning.field
     assert all(bool(m.decide) == bool(m.rows) for m in MEANINGS)
 
 
-def test_every_field_is_one_of_an_answer():
-    endpoints = {tool.path.removeprefix("/api/") for tool in all_tools()}
-    assert {m.field.rpartition(".")[0] for m in MEANINGS} <= endpoints
+def test_the_docs_say_whether_a_publisher_is_quoted_only_known_or_whether_the_choice_is_ours():
+    quoted = Meaning("a.b", "x", publisher="NOAA", link="https://noaa.example", words="y", read_on=date(2026, 11, 25))
+    page = meanings_page([quoted, Meaning("a.c", "x", publisher="EPA"), Meaning("a.d", "x")])
+    assert [line.split(" | ")[2] for line in page.splitlines() if line.startswith("| `a.")] == [
+        '[NOAA](https://noaa.example), read 2026-11-25: "y"',
+        "EPA, without a quotation",
+        "our choice",
+    ]
+
+
+def members(node):
+    """Every name of a member that a schema describes."""
+    if isinstance(node, dict):
+        yield from node.get("properties", {})
+    for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
+        yield from members(child)
+
+
+def test_every_field_is_a_member_of_an_answer():
+    described = {tool.path.removeprefix("/api/"): set(members(answer_schema(tool))) for tool in all_tools()}
+    unknown = []
+    for meaning in MEANINGS:
+        endpoint, _, path = meaning.field.partition(".")
+        unknown += [meaning.field for name in path.split(".") if name not in described.get(endpoint, set())]
+    assert unknown == []

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -66,15 +66,21 @@ US_AQI = (
             (300, "very_unhealthy"),
             (301, "hazardous"),
         ),
+        publisher="U.S. EPA",
+        link="https://www3.epa.gov/ttn/ozonehealth/figure14.html",
+        words='"Good" (0 - 50) … "Moderate" (51 - 100) … "Unhealthy for Sensitive Groups" (101 - 150)',
+        read_on=date(2026, 11, 28),
     ),
     Meaning(
         "air-quality.us_aqi_method",
         "Open-Meteo takes a plain mean of 24 hours for particles, EPA's current index (AirNow) is NowCast, weighted "
         "over 12 hours: after three hours of smoke the first may still be moderate and the second very unhealthy",
+        publisher="U.S. EPA, Open-Meteo",
     ),
     Meaning(
         "air-quality.european_aqi",
         "EEA publishes bands by hour; the number within a band is Open-Meteo's interpolation",
+        publisher="European Environment Agency, Open-Meteo",
     ),
 )
 
@@ -211,7 +217,7 @@ def _shown(reading: AirReading, chosen: ChosenPlace) -> AirQualityHere:
         us_aqi=aqi,
         us_aqi_method=None if aqi is None else "24h_mean" if near is None else "nowcast",
         us_aqi_band=None if aqi is None else aqi_band(aqi),
-        european_aqi=_whole(air and air.european_aqi),
+        european_aqi=None if air is None or air.european_aqi is None else whole_aqi(air.european_aqi),
         pm2_5=_rounded(air and air.pm2_5),
         pm10=_rounded(air and air.pm10),
         ozone=_rounded(air and air.ozone),
@@ -222,10 +228,6 @@ def _shown(reading: AirReading, chosen: ChosenPlace) -> AirQualityHere:
         station=near
         and Station(name=near.area.name, distance_km=round(near.distance_km, 1), pollutant=near.area.pollutant),
     )
-
-
-def _whole(value: float | None) -> int | None:
-    return None if value is None else round(value)
 
 
 def _rounded(value: float | None) -> float | None:

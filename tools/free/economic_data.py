@@ -6,9 +6,17 @@ import anyio
 from pydantic import Field
 
 from tools.parsing.fields import significant
-from tools.parsing.series import newest, previous, year_over_year_percent
-from tools.shared.macro import INDICATORS, SOURCES, MacroIndicator, Sourced, new_york_date
-from toolserver import CardValue, MarketQuote, Meaning, Payload, SourceEmpty, ToolContext, tool
+from tools.parsing.series import newest, previous
+from tools.shared.macro import (
+    INDICATORS,
+    SOURCES,
+    MacroIndicator,
+    Sourced,
+    describe_indicator,
+    new_york_date,
+    yearly_percent,
+)
+from toolserver import CardValue, MarketQuote, Payload, SourceEmpty, ToolContext, tool
 
 
 class Figure(Payload):
@@ -30,28 +38,14 @@ class Figure(Payload):
 
 
 class EconomicData(Payload):
-    fed_rate: Figure | None = Field(description="Effective federal funds rate, percent; null: no publisher answered")
-    cpi: Figure | None = Field(
-        description="Consumer prices (CPI-U), all items, seasonally adjusted index; null: no publisher answered"
-    )
-    unemployment: Figure | None = Field(
-        description="Unemployment (U-3), seasonally adjusted, percent; null: no publisher answered"
-    )
-    gdp_growth: Figure | None = Field(
-        description="Real GDP against the quarter before, as an annual rate, percent; null: no publisher answered"
-    )
-    treasury_10y: Figure | None = Field(
-        description="Par yield of 10-year Treasuries, percent; null: no publisher answered"
-    )
-    treasury_2y: Figure | None = Field(
-        description="Par yield of 2-year Treasuries, percent; null: no publisher answered"
-    )
-    mortgage_30y: Figure | None = Field(
-        description="Freddie Mac's 30-year fixed mortgage rate, weekly, percent; null: no publisher answered"
-    )
-    yield_curve_2s10s: Figure | None = Field(
-        description="10-year less 2-year yield, same day and source, percentage points; null: no publisher answered"
-    )
+    fed_rate: Figure | None = Field(description=describe_indicator("fed_rate"))
+    cpi: Figure | None = Field(description=describe_indicator("cpi"))
+    unemployment: Figure | None = Field(description=describe_indicator("unemployment"))
+    gdp_growth: Figure | None = Field(description=describe_indicator("gdp_growth"))
+    treasury_10y: Figure | None = Field(description=describe_indicator("treasury_10y"))
+    treasury_2y: Figure | None = Field(description=describe_indicator("treasury_2y"))
+    mortgage_30y: Figure | None = Field(description=describe_indicator("mortgage_30y"))
+    yield_curve_2s10s: Figure | None = Field(description=describe_indicator("yield_curve_2s10s"))
 
 
 @tool(
@@ -81,7 +75,7 @@ async def economic_data(ctx: ToolContext) -> EconomicData:
 
     async def read(name: str, indicator: MacroIndicator) -> None:
         sourced = await ctx.section(f"data.{name}", *indicator.fallbacks(today))
-        figures[name] = figure(name, indicator.unit, sourced) if sourced else None
+        figures[name] = figure(indicator.unit, sourced) if sourced else None
 
     async with anyio.create_task_group() as tasks:
         for name, indicator in INDICATORS.items():
@@ -91,22 +85,9 @@ async def economic_data(ctx: ToolContext) -> EconomicData:
     return EconomicData(**figures)
 
 
-CPI_YEARLY = Meaning(
-    "economic-data.yoy_percent",
-    "BLS's change of 12 months is of the index that is not seasonally adjusted (CUUR0000SA0), with one decimal; value "
-    "is of the adjusted one",
-    publisher="U.S. Bureau of Labor Statistics",
-    link="https://www.bls.gov/cpi/",
-    words="before seasonal adjustment",
-    read_on=dt.date(2026, 11, 25),
-)
-
-
-def figure(name: str, unit: str, sourced: Sourced) -> Figure:
+def figure(unit: str, sourced: Sourced) -> Figure:
     """Return the newest observation of a series with the one before it."""
     last, before = newest(sourced.series), previous(sourced.series)
-    is_same_month = bool(sourced.yearly) and newest(sourced.yearly).date == last.date
-    yearly = year_over_year_percent(sourced.yearly) if name == "cpi" and is_same_month else None
     return Figure(
         value=significant(last.value),
         date=last.date,
@@ -114,6 +95,6 @@ def figure(name: str, unit: str, sourced: Sourced) -> Figure:
         previous=None if before is None else significant(before.value),
         previous_date=None if before is None else before.date,
         change=None if before is None else round(last.value - before.value, 4) + 0.0,
-        yoy_percent=None if yearly is None else round(yearly, 1) + 0.0,
+        yoy_percent=yearly_percent(sourced),
         source=sourced.source,
     )

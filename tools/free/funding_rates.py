@@ -17,6 +17,7 @@ from toolserver import (
     CardValue,
     Fallback,
     FallbackReader,
+    Meaning,
     Payload,
     Picture,
     Source,
@@ -49,6 +50,7 @@ class FundingRate(Payload):
     )
     next_funding_time: Timestamp | None = Field(description="When the next settlement is due; null: not given")
     predicted: bool = Field(description="True: Hyperliquid's forecast of it, as the venue itself did not answer")
+    settled: Literal[False] = Field(description="Always false: a rate moves until next_funding_time, and is paid then")
 
 
 class VenueState(Payload):
@@ -114,6 +116,32 @@ async def funding_rates(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = 
         ctx.warn("data.top", "field_missing", "OKX gave rates without mark prices.", okx_funding.MARK_PRICES.name)
     top = ctx.page(largest(venues, SHOWN), limit, "data.top")
     return FundingRates(top=[_row(*pair) for pair in top], venues=_states(answers))
+
+
+FUNDING = (
+    Meaning(
+        "funding-rates.period_rate",
+        "The rate of the next settlement, of the period that runs now: Binance, Bybit and OKX publish it as it moves, "
+        "Hyperliquid for the running hour, dYdX as a forecast of the coming hour. None of them is settled",
+        publisher="Binance, Bybit, OKX, Hyperliquid and dYdX",
+    ),
+    Meaning(
+        "funding-rates.predicted",
+        "True of rates that Hyperliquid forecasts for another venue, which did not answer. The venue's own rate, for "
+        "which it is false, is not settled either",
+    ),
+    Meaning(
+        "funding-rates.annualized_percent",
+        "The rate times the settlements of 8760 hours, simple and not compounded",
+        decide=lambda row: percent(Funding("BTC-USDT", row[0], row[1], None, None).annualized_percent),
+        rows=(
+            ((0.0001, 8), 10.95),
+            ((0.0000125, 1), 10.95),
+            ((0.0001, 4), 21.9),
+            ((-0.0001, 8), -10.95),
+        ),
+    ),
+)
 
 
 def is_of_now(funding: Funding, now: datetime) -> bool:
@@ -186,6 +214,7 @@ def _row(venue: VenueFundings, funding: Funding) -> FundingRate:
         mark_price=None if funding.mark_price is None else price(funding.mark_price),
         next_funding_time=funding.next_at,
         predicted=venue.predicted,
+        settled=False,
     )
 
 

@@ -110,7 +110,7 @@ async def service_status(ctx: ToolContext, limit: Annotated[int, up_to(15)] = 15
 
     Shape: always all 15 in this order. A page that does not answer is `unknown` with "status page unreachable",
     after its last answer has been shown, marked stale, for 15 minutes (AWS, Google Cloud and Azure: 30).
-    `degraded` is also any open event that the page does not call an outage.
+    `degraded` is also any open event that the page does not call an outage. Of OpenAI only its API counts, not ChatGPT.
     Source: the status pages themselves, asked at most once a minute.
     """
     return Services(ctx.page(await check_pages(ctx, PAGES, "data"), limit))

@@ -96,7 +96,23 @@ FLARE_PEAK = (
         "NOAA's classes by peak flux of 0.1 to 0.8 nm: B from 1e-7 W/m², C 1e-6, M 1e-5, X 1e-4; tenths are cut. The "
         "highest minute of 24 hours is classed, whether or not SWPC lists a flare then: that is our choice",
         decide=flare_class,
-        rows=((1.59e-5, "M1.5"), (9.99e-6, "C9.9"), (1e-5, "M1.0"), (1.04e-3, "X10.4"), (9.9e-8, "A9.9")),
+        rows=(
+            (9.9e-8, "A9.9"),
+            (1e-7, "B1.0"),
+            (9.99e-7, "B9.9"),
+            (1e-6, "C1.0"),
+            (9.99e-6, "C9.9"),
+            (1e-5, "M1.0"),
+            (1.59e-5, "M1.5"),
+            (9.99e-5, "M9.9"),
+            (1e-4, "X1.0"),
+            (1.04e-3, "X10.4"),
+        ),
+        publisher="NOAA",
+        link="https://ngdc.noaa.gov/stp/space-weather/solar-data/solar-features/solar-flares/x-rays/documentation/"
+        "miscellaneous/xray.fmt.rev",
+        words="classified according to the order of magnitude of the peak burst intensity",
+        read_on=date(2026, 11, 28),
     ),
     Meaning("space-weather.active_alerts", "A bulletin without an end counts for 24 hours from its issue: our choice"),
 )

@@ -252,7 +252,7 @@ async def stocks(
     ] = None,
     limit: Annotated[int, up_to(MOST)] = MOST,
 ) -> Stocks:
-    """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main
+    """U.S. share prices with change since the last close: gainers and losers of those listed, quotes, and the main
     indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular shares: AAPL or Apple.
 
     Shape: a missing quote is left out, with a warning; it is never 0. After hours, prices stand at the last close.

@@ -12,8 +12,9 @@ _TXID = re.compile(r"[0-9a-f]{64}")
 
 
 class Fees(NamedTuple):
-    """Fees in satoshi per virtual byte that get a transaction into a block within each period; not always whole
-    numbers.
+    """Fees in satoshi per virtual byte that get a transaction into a block within each period.
+
+    `is_whole`: the publisher rounded them to whole numbers, so that the exact ones are not known.
     """
 
     fastest: float
@@ -21,13 +22,15 @@ class Fees(NamedTuple):
     hour: float
     economy: float
     minimum: float
+    is_whole: bool = False
 
 
 class MiningPower(NamedTuple):
-    """The hash rate of all miners per second, and the resulting difficulty of a block."""
+    """The hash rate of all miners per second as a mean of some days, and the present difficulty of a block."""
 
     hashrate_eh_s: float
     difficulty: float
+    mean_days: int
 
 
 class Backlog(NamedTuple):

@@ -11,7 +11,7 @@ from tools.parsing.series import Series, newest
 from tools.shared import fx, markets
 from tools.shared import macro as indicators
 from tools.shared.fx import FxRates
-from tools.shared.macro import INDICATORS, Sourced, new_york_date
+from tools.shared.macro import INDICATORS, Sourced, describe_indicator, new_york_date, yearly_percent
 from tools.shared.markets import Freshness, Gold, IndexQuote, Kind, Priced
 from tools.sources.freddiemac import PMMS_30Y
 from toolserver import (
@@ -50,6 +50,11 @@ class EconomicFigure(Sparse):
     date: dt.date = Field(description="The day, or the first day of the month or quarter, it is for")
     source: str = Field(description="provider:series")
     unit: str = Field(description="Unit of the value")
+    yoy_percent: float | None = Field(
+        default=None,
+        description="Of cpi, as BLS counts it: 12 months of the unadjusted index, percent, one decimal; null after a "
+        "gap, or without BLS; absent from the others",
+    )
     series: list[DatedValue] | None = Field(
         default=None,
         max_length=LONGEST,
@@ -58,21 +63,11 @@ class EconomicFigure(Sparse):
 
 
 class EconomicFigures(Payload):
-    fed_rate: EconomicFigure | None = Field(
-        description="Effective federal funds rate, percent; null: no publisher answered"
-    )
-    cpi: EconomicFigure | None = Field(
-        description="Consumer prices (CPI-U), all items, seasonally adjusted index; null: no publisher answered"
-    )
-    unemployment: EconomicFigure | None = Field(
-        description="Unemployment (U-3), seasonally adjusted, percent; null: no publisher answered"
-    )
-    gdp_growth: EconomicFigure | None = Field(
-        description="Real GDP against the quarter before, as an annual rate, percent; null: no publisher answered"
-    )
-    treasury_10y: EconomicFigure | None = Field(
-        description="Par yield of 10-year Treasuries, percent; null: no publisher answered"
-    )
+    fed_rate: EconomicFigure | None = Field(description=describe_indicator("fed_rate"))
+    cpi: EconomicFigure | None = Field(description=describe_indicator("cpi"))
+    unemployment: EconomicFigure | None = Field(description=describe_indicator("unemployment"))
+    gdp_growth: EconomicFigure | None = Field(description=describe_indicator("gdp_growth"))
+    treasury_10y: EconomicFigure | None = Field(description=describe_indicator("treasury_10y"))
 
 
 class DollarRates(Sparse):
@@ -238,6 +233,8 @@ def _figure(name: str, history: str | None) -> Callable[[Sourced], EconomicFigur
         figure = EconomicFigure(
             value=significant(last.value), date=last.date, source=sourced.source, unit=INDICATORS[name].unit
         )
+        if name == "cpi":
+            figure = figure.model_copy(update={"yoy_percent": yearly_percent(sourced)})
         return figure.model_copy(update={"series": dated(sourced.series[-LONGEST:])}) if history else figure
 
     return shown

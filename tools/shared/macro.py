@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
-from tools.parsing.series import Series, newest, series, spread
+from tools.parsing.series import Series, newest, series, spread, year_over_year_percent
 from tools.sources import bls
 from tools.sources.bls import TIMESERIES, Labour, Years
 from tools.sources.dbnomics import REAL_GDP_GROWTH
@@ -16,7 +16,7 @@ from tools.sources.fred import GRAPH_CSV, OBSERVATIONS, Charts, GraphQuery, Obse
 from tools.sources.freddiemac import PMMS_30Y
 from tools.sources.nyfed import EFFR
 from tools.sources.treasury import PAR_YIELDS, YieldCurve, YieldYear
-from toolserver import Fallback, FallbackReader, SourceEmpty, SourceFrozen, read_all, via
+from toolserver import Fallback, FallbackReader, Meaning, SourceEmpty, SourceFrozen, read_all, via
 
 SOURCES = (EFFR, TIMESERIES, REAL_GDP_GROWTH, PAR_YIELDS, PMMS_30Y, OBSERVATIONS, GRAPH_CSV)
 
@@ -41,8 +41,9 @@ Fallbacks: TypeAlias = tuple[Fallback[Sourced], ...]
 
 
 class MacroIndicator(NamedTuple):
-    """An indicator's unit, and its chain on a day (the day in New York)."""
+    """What an indicator is, its unit, and its chain on a day (the day in New York)."""
 
+    name: str
     unit: str
     fallbacks: Callable[[date], Fallbacks]
 
@@ -188,12 +189,69 @@ def _joined(before: YieldCurve, curve: YieldCurve) -> YieldCurve:
 
 
 INDICATORS = {
-    "fed_rate": MacroIndicator(PERCENT, _fed_rate),
-    "cpi": MacroIndicator(INDEX, _cpi),
-    "unemployment": MacroIndicator(PERCENT, _unemployment),
-    "gdp_growth": MacroIndicator(GROWTH, _gdp_growth),
-    "treasury_10y": MacroIndicator(PERCENT, _treasury_10y),
-    "treasury_2y": MacroIndicator(PERCENT, _treasury_2y),
-    "mortgage_30y": MacroIndicator(PERCENT, _mortgage_30y),
-    "yield_curve_2s10s": MacroIndicator(POINTS, _yield_curve),
+    "fed_rate": MacroIndicator("Effective federal funds rate, percent", PERCENT, _fed_rate),
+    "cpi": MacroIndicator("Consumer prices (CPI-U), all items, seasonally adjusted index", INDEX, _cpi),
+    "unemployment": MacroIndicator("Unemployment (U-3), seasonally adjusted, percent", PERCENT, _unemployment),
+    "gdp_growth": MacroIndicator(
+        "Real GDP against the quarter before, as an annual rate, percent", GROWTH, _gdp_growth
+    ),
+    "treasury_10y": MacroIndicator("Par yield of 10-year Treasuries, percent", PERCENT, _treasury_10y),
+    "treasury_2y": MacroIndicator("Par yield of 2-year Treasuries, percent", PERCENT, _treasury_2y),
+    "mortgage_30y": MacroIndicator(
+        "Freddie Mac's 30-year fixed mortgage rate, weekly, percent", PERCENT, _mortgage_30y
+    ),
+    "yield_curve_2s10s": MacroIndicator(
+        "10-year less 2-year yield, same day and source, percentage points", POINTS, _yield_curve
+    ),
 }
+
+
+def describe_indicator(name: str) -> str:
+    """Return what a member of an answer that shows the indicator is, and what null means."""
+    return f"{INDICATORS[name].name}; null: no publisher answered"
+
+
+def yearly_percent(sourced: Sourced) -> float | None:
+    """Return the change of 12 months as BLS prints it: of the unadjusted index, percent, one decimal.
+
+    None where the publisher of the value does not publish that index, for another month than the value, and after a
+    month that was never published.
+    """
+    if not sourced.yearly or newest(sourced.yearly).date != newest(sourced.series).date:
+        return None
+    change = year_over_year_percent(sourced.yearly)
+    return None if change is None else round(change, 1) + 0.0
+
+
+MACRO = (
+    Meaning(
+        "economic-data.yoy_percent",
+        "BLS's change of 12 months is of the index that is not seasonally adjusted (CUUR0000SA0), with one decimal; "
+        "value is of the adjusted one",
+        publisher="U.S. Bureau of Labor Statistics",
+        link="https://www.bls.gov/cpi/",
+        words="before seasonal adjustment",
+        read_on=date(2026, 11, 25),
+    ),
+    Meaning(
+        "pro/macro.cpi.yoy_percent",
+        "As in economic-data; absent from all other figures",
+        publisher="U.S. Bureau of Labor Statistics",
+    ),
+    Meaning(
+        "economic-data.gdp_growth",
+        "BEA's real GDP against the quarter before, seasonally adjusted, as an annual rate: not the growth of a year",
+        publisher="U.S. Bureau of Economic Analysis",
+    ),
+    Meaning(
+        "economic-data.fed_rate",
+        "The effective rate of the last business day, which the New York Fed publishes the day after; not the target, "
+        "which is a range",
+        publisher="Federal Reserve Bank of New York",
+    ),
+    Meaning(
+        "economic-data.yield_curve_2s10s",
+        "10-year less 2-year par yield of one day and one publisher, in percentage points; negative where short money "
+        "costs more",
+    ),
+)

@@ -66,7 +66,7 @@ def is_above(significance: float) -> bool:
 
 EARTHQUAKES = (
     Meaning(
-        "climate/earthquakes.significance",
+        "climate/earthquakes.filters.magnitude",
         "USGS: an event is significant above 600; the rule of its feed at exactly 600 was not found",
         decide=is_above,
         rows=((591, False), (600, False), (601, True), (611, True)),
@@ -76,8 +76,12 @@ EARTHQUAKES = (
         read_on=date(2026, 11, 25),
     ),
     Meaning(
-        "earthquake.tsunami",
+        "climate/earthquakes.tsunami",
         "USGS flags large events in oceanic regions: it does not say whether there is a tsunami, and is no warning "
         "(tsunami.gov has those)",
+        publisher="USGS",
+        link="https://earthquake.usgs.gov/data/comcat/index.php",
+        words="The existence or value of this flag does not indicate if a tsunami actually did or will exist",
+        read_on=date(2026, 11, 28),
     ),
 )

@@ -1,6 +1,7 @@
 """Read the state of well-known services from their status pages, in one vocabulary."""
 
 from collections.abc import Sequence
+from datetime import date
 from typing import Any, Literal, NamedTuple, TypeVar
 
 from anyio import fail_after, gather
@@ -10,8 +11,19 @@ from tools.sources.aws import AWS_EVENTS, AwsEvent
 from tools.sources.azure import AZURE_STATUS, AzureFeed
 from tools.sources.google_cloud import GOOGLE_CLOUD_INCIDENTS, GoogleIncident
 from tools.sources.slack import SLACK_STATUS, SlackStatus
-from tools.sources.statuspage import HOSTS, STATUSPAGES, PageSummary
-from toolserver import Fallback, FallbackReader, Payload, Source, SourceDown, SourceError, Timestamp, ToolContext, via
+from tools.sources.statuspage import HOSTS, STATUSPAGES, Component, PageSummary
+from toolserver import (
+    Fallback,
+    FallbackReader,
+    Meaning,
+    Payload,
+    Source,
+    SourceDown,
+    SourceError,
+    Timestamp,
+    ToolContext,
+    via,
+)
 
 T = TypeVar("T")
 
@@ -39,8 +51,13 @@ class StatusPage(NamedTuple):
 
 class ServiceItem(Payload):
     name: str = Field(examples=["GitHub"], description="Name of the service")
-    status: Status = Field(description="Our word for what its status page reports; unknown: the page does not answer")
-    description: str = Field(description="The status page's own words, or those of its worst open event")
+    status: Status = Field(
+        description="Our word for what its status page reports, of OpenAI about its API; unknown: the page does not "
+        "answer"
+    )
+    description: str = Field(
+        description="The status page's own words, those of its worst open event, or the endpoints in trouble (OpenAI)"
+    )
     url: str = Field(description="The status page")
     checked_at: Timestamp | None = Field(description="When the status page was read; null: it does not answer")
 
@@ -52,6 +69,26 @@ STATUSPAGE_WORDS: dict[str, Status] = {
     "critical": "major_outage",
     "maintenance": "maintenance",
 }
+COMPONENT_WORDS: dict[str, Status] = {
+    "operational": "operational",
+    "under_maintenance": "maintenance",
+    "degraded_performance": "degraded",
+    "partial_outage": "partial_outage",
+    "major_outage": "major_outage",
+}
+OPENAI_API = frozenset(
+    {
+        "Assistants", "Audio", "Batch", "Chat Completions", "Embeddings", "Files", "Fine-tuning", "Images",
+        "Moderations", "Realtime", "Responses",
+    }
+)  # fmt: skip
+"""The components of OpenAI's page that are endpoints of its API; the others are ChatGPT, Codex, Sora and sign-in."""
+GOOGLE_WORDS: dict[str, Status] = {
+    "SERVICE_INFORMATION": "operational",
+    "SERVICE_DISRUPTION": "degraded",
+    "SERVICE_OUTAGE": "major_outage",
+}
+AWS_WORDS: dict[int, Status] = {1: "operational", 2: "degraded", 3: "partial_outage"}
 SLACK_WORDS: dict[str, Status] = {
     "outage": "major_outage",
     "incident": "degraded",
@@ -65,6 +102,29 @@ def from_statuspage(summary: PageSummary) -> PageReading:
     return PageReading(status, summary.description or status.replace("_", " "))
 
 
+def from_openai(summary: PageSummary) -> PageReading:
+    """Return the worst state of an endpoint of the API; the page's verdict follows ChatGPT.
+
+    A page that lists none of these endpoints is read by its verdict, and the description says so.
+    """
+    endpoints = [component for component in summary.components if component.name in OPENAI_API]
+    page = from_statuspage(summary)
+    if not endpoints:
+        return PageReading(page.status, f"The page as a whole: {page.description}")
+    troubled = [(component, word) for component in endpoints if (word := component_word(component)) != "operational"]
+    if troubled:
+        parts = ", ".join(f"{component.name} ({component.state.replace('_', ' ')})" for component, _ in troubled)
+        return PageReading(max((word for _, word in troubled), key=_WORSE.index), f"API: {parts}")
+    if page.status == "operational":
+        return page
+    return PageReading("operational", f"API operational; the page as a whole: {page.description}")
+
+
+def component_word(component: Component) -> Status:
+    """Return our word for the state of a component; a state that is added later is no calm one."""
+    return COMPONENT_WORDS.get(component.state, "degraded")
+
+
 def from_slack(slack: SlackStatus) -> PageReading:
     """Return the worst active incident; a kind that Slack adds later counts as an incident."""
     if slack.status == "ok":
@@ -74,16 +134,21 @@ def from_slack(slack: SlackStatus) -> PageReading:
 
 
 def from_google_cloud(incidents: tuple[GoogleIncident, ...]) -> PageReading:
-    """Return the worst open incident, the newest of several."""
-    readings = [PageReading("partial_outage" if i.severity == "high" else "degraded", i.description) for i in incidents]
+    """Return the worst open incident, the newest of several; a mere notice leaves the service operational."""
+    readings = [PageReading(google_word(i.impact, i.severity), i.description) for i in incidents]
     return _worst(readings, PageReading("operational", "No open incident"))
+
+
+def google_word(impact: str, severity: str) -> Status:
+    """Return our word for an open incident: by its impact, of disruptions and unknown impacts also by its severity."""
+    word = GOOGLE_WORDS.get(impact, "degraded")
+    return "partial_outage" if word == "degraded" and severity == "high" else word
 
 
 def from_aws(events: tuple[AwsEvent, ...]) -> PageReading:
     """Return the worst current event; resolved ones stay listed for a while and do not count."""
-    words: dict[int, Status] = {1: "operational", 2: "degraded", 3: "partial_outage"}
     readings = [
-        PageReading(words[e.level], f"{e.service}, {e.region}: {e.summary}" if e.region else e.summary)
+        PageReading(AWS_WORDS[e.level], f"{e.service}, {e.region}: {e.summary}" if e.region else e.summary)
         for e in events
         if e.level > 0
     ]
@@ -94,6 +159,73 @@ def from_azure(feed: AzureFeed) -> PageReading:
     """Return the worst item. Every item is an ongoing event."""
     readings = [PageReading("degraded", item.title) for item in feed.items]
     return _worst(readings, PageReading("operational", "No active event"))
+
+
+SERVICE_STATUS = (
+    Meaning(
+        "service-status.status",
+        "Statuspage's indicator of the page as a whole: minor is degraded, major partial_outage, critical major_outage",
+        decide=STATUSPAGE_WORDS.__getitem__,
+        rows=(
+            ("none", "operational"),
+            ("minor", "degraded"),
+            ("major", "partial_outage"),
+            ("critical", "major_outage"),
+            ("maintenance", "maintenance"),
+        ),
+        publisher="Atlassian Statuspage",
+        link="https://www.githubstatus.com/api",
+    ),
+    Meaning(
+        "service-status.status",
+        "Of OpenAI the worst state of the endpoints of its API, since the page's own verdict follows ChatGPT: "
+        + ", ".join(sorted(OPENAI_API))
+        + ". A state that is not listed here counts as degraded",
+        decide=lambda rows: from_openai(PageSummary("major", "Partial System Outage", _components(rows))).status,
+        rows=(
+            (("Responses operational", "Voice mode major_outage"), "operational"),
+            (("Responses degraded_performance", "Audio operational"), "degraded"),
+            (("Batch partial_outage", "Files degraded_performance"), "partial_outage"),
+            (("Chat Completions major_outage",), "major_outage"),
+            (("Embeddings under_maintenance",), "maintenance"),
+            (("Embeddings on_fire",), "degraded"),
+            (("Voice mode operational",), "partial_outage"),
+        ),
+    ),
+    Meaning(
+        "service-status.status",
+        "Of Google Cloud by status_impact: a notice is operational, a disruption degraded or, of high severity, "
+        "partial_outage, an outage major_outage. Notices and disruptions are our words",
+        decide=lambda row: google_word(*row),
+        rows=(
+            (("SERVICE_INFORMATION", "low"), "operational"),
+            (("SERVICE_INFORMATION", "high"), "operational"),
+            (("SERVICE_DISRUPTION", "low"), "degraded"),
+            (("SERVICE_DISRUPTION", "medium"), "degraded"),
+            (("SERVICE_DISRUPTION", "high"), "partial_outage"),
+            (("SERVICE_OUTAGE", "low"), "major_outage"),
+            (("", ""), "degraded"),
+            (("", "high"), "partial_outage"),
+        ),
+        publisher="Google Cloud",
+        link="https://cloud.google.com/support/docs/dashboard",
+        words="A major incident is marked as Service outage on the status dashboards.",
+        read_on=date(2026, 11, 28),
+    ),
+    Meaning(
+        "service-status.status",
+        "AWS publishes levels 0 to 3 and Azure items without saying what they mean: 1 is operational, 2 degraded, 3 "
+        "partial_outage, and every item of Azure degraded. Of Slack an outage is major_outage, an incident degraded, a "
+        "notice operational. A maintenance counts from its start",
+        decide=lambda level: AWS_WORDS[level],
+        rows=((1, "operational"), (2, "degraded"), (3, "partial_outage")),
+    ),
+)
+
+
+def _components(rows: Sequence[str]) -> tuple[Component, ...]:
+    """Return components of lines such as `Voice mode major_outage`."""
+    return tuple(Component(*row.rsplit(" ", 1)) for row in rows)
 
 
 def _worst(readings: Sequence[PageReading], otherwise: PageReading) -> PageReading:
@@ -116,7 +248,11 @@ def soon(fallback: Fallback[T], seconds: float = PAGE_S) -> Fallback[T]:
 
 PAGES = (
     *(
-        StatusPage(slug, f"https://{host}", via(STATUSPAGES[slug], None, from_statuspage))
+        StatusPage(
+            slug,
+            f"https://{host}",
+            via(STATUSPAGES[slug], None, from_openai if slug == "OpenAI" else from_statuspage),
+        )
         for slug, host in HOSTS.items()
     ),
     StatusPage("Slack", "https://slack-status.com", via(SLACK_STATUS, None, from_slack)),

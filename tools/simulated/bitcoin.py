@@ -18,6 +18,7 @@ TXS_A_SECOND = 7
 WHALE_S, KEEPER_S = 30, 60
 BLOCK_S, GENESIS = 600, 1_231_006_505
 DAY = 86400.0
+FLOOR = 0.1  # satoshi per virtual byte, below which a node takes no transaction
 
 
 class SimOutput(NamedTuple):
@@ -142,21 +143,22 @@ def height(world: World) -> int:
 
 
 def next_block_fee(world: World) -> float:
-    """Return satoshi per virtual byte, 1 to 40."""
+    """Return satoshi per virtual byte, 0.2 to 40."""
     pinned = world.pinned("btc.fee_sat_vb")
-    return float(40 ** ((world.noise("btc.fee", world.now / 1800) + 1) / 2)) if pinned is None else pinned
+    return float(0.2 * 200 ** ((world.noise("btc.fee", world.now / 1800) + 1) / 2)) if pinned is None else pinned
 
 
 def fees(world: World) -> tuple[float, float, float, float, float]:
     """Return the fees for the next block, half an hour, an hour, a day, and the minimum to stay in the mempool."""
     top = next_block_fee(world)
-    fastest, half_hour, hour, economy = (round(max(1.0, top * share), 3) for share in (1, 0.83, 0.71, 0.4))
-    return fastest, half_hour, hour, economy, 1.0
+    fastest, half_hour, hour, economy = (round(max(FLOOR, top * share), 3) for share in (1, 0.83, 0.71, 0.4))
+    return fastest, half_hour, hour, economy, FLOOR
 
 
-def hashrate(world: World) -> float:
-    """Return hashes a second."""
-    return 9.5e20 * (1 + 0.06 * world.noise("btc.hashrate", world.now / DAY))
+def hashrate(world: World, days: int) -> float:
+    """Return hashes a second, as the mean of the past days."""
+    steps = [world.now / DAY - step / 4 for step in range(4 * days)]
+    return 9.5e20 * (1 + 0.06 * sum(world.noise("btc.hashrate", at) for at in steps) / len(steps))
 
 
 def difficulty(world: World) -> float:
@@ -168,4 +170,4 @@ def difficulty(world: World) -> float:
 def waiting(world: World) -> tuple[int, int, int]:
     """Return how many transactions wait, their virtual size, and their fees in satoshi."""
     count = int(45_000 * (1 + 0.7 * world.noise("btc.waiting", world.now / 900)))
-    return count, count * 497, int(count * 497 * max(1.0, next_block_fee(world) * 0.6))
+    return count, count * 497, int(count * 497 * max(FLOOR, next_block_fee(world) * 0.6))

@@ -76,7 +76,7 @@ class SimNode:
         }
 
     def getnetworkhashps(self, blocks: int) -> float:
-        return bitcoin.hashrate(self._world)
+        return bitcoin.hashrate(self._world, 1)
 
     def getmempoolinfo(self) -> dict[str, Any]:
         count, vsize, fee = bitcoin.waiting(self._world)
@@ -87,9 +87,9 @@ class SimNode:
             "usage": 4 * vsize,
             "total_fee": fee / SAT,
             "maxmempool": 300_000_000,
-            "mempoolminfee": 1 / SAT_A_VBYTE,
-            "minrelaytxfee": 1 / SAT_A_VBYTE,
-            "incrementalrelayfee": 1 / SAT_A_VBYTE,
+            "mempoolminfee": round(bitcoin.FLOOR / SAT_A_VBYTE, 8),
+            "minrelaytxfee": round(bitcoin.FLOOR / SAT_A_VBYTE, 8),
+            "incrementalrelayfee": round(bitcoin.FLOOR / SAT_A_VBYTE, 8),
             "unbroadcastcount": 0,
             "fullrbf": True,
         }

@@ -24,7 +24,7 @@ def _stats(world: World) -> dict[str, Any]:
     height, price = bitcoin.height(world), market.price(world, "BTC", venue="blockchain")
     return {
         "market_price_usd": round(price, 2),
-        "hash_rate": bitcoin.hashrate(world) / 1e9,
+        "hash_rate": bitcoin.hashrate(world, 1) / 1e9,
         "total_fees_btc": -42187500000,
         "n_btc_mined": 45_000_000_000,
         "n_tx": 480_000,

@@ -8,7 +8,12 @@ from toolserver.world.model import Ask, Reply, World, serves
 
 HISTORY_DAYS = 30
 SEVERITY = {"minor": "medium", "maintenance": "low", "major": "high", "critical": "high"}
-IMPACT = {"minor": "SERVICE_INFORMATION", "maintenance": "SERVICE_INFORMATION"}
+IMPACT = {
+    "minor": "SERVICE_DISRUPTION",
+    "maintenance": "SERVICE_INFORMATION",
+    "major": "SERVICE_DISRUPTION",
+    "critical": "SERVICE_OUTAGE",
+}
 PLACE = {"title": "Netherlands (europe-west4)", "id": "europe-west4"}
 
 
@@ -41,7 +46,7 @@ def _incident(world: World, incident: SimIncident) -> dict[str, Any]:
         "modified": changed,
         "when": changed,
         "text": f"## \\# Summary\n{incident.title} in europe-west4.",
-        "status": "SERVICE_DISRUPTION" if is_open else "AVAILABLE",
+        "status": IMPACT[incident.impact] if is_open else "AVAILABLE",
         "affected_locations": [PLACE] if is_open else [],
     }
     entry: dict[str, Any] = {
@@ -53,7 +58,7 @@ def _incident(world: World, incident: SimIncident) -> dict[str, Any]:
         "external_desc": f"{incident.title} in europe-west4",
         "updates": [update],
         "most_recent_update": update,
-        "status_impact": IMPACT.get(incident.impact, "SERVICE_DISRUPTION"),
+        "status_impact": IMPACT[incident.impact],
         "severity": SEVERITY[incident.impact],
         "service_key": "zall",
         "service_name": "Multiple Products",

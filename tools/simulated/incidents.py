@@ -1,6 +1,7 @@
 """Simulate the incidents of services: one of forty minutes a day on each, at a seeded time."""
 
 import math
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from toolserver.world.model import World
@@ -9,6 +10,8 @@ DAY = 86400.0
 LASTS_S = 2400.0
 IMPACTS = ["minor", "minor", "minor", "major"]  # an injected one may also be critical or maintenance
 WHAT = ["Elevated error rates", "Increased latency", "Delayed notifications", "Failing sign-ins", "Degraded webhooks"]
+COMPONENTS = {"OpenAI": ["Responses", "Chat Completions", "Embeddings", "Voice mode", "Codex Web"]}
+"""The parts of a service that an incident concerns, on pages that list their parts."""
 SERVICES = [
     "GitHub",
     "Cloudflare",
@@ -29,13 +32,14 @@ SERVICES = [
 
 
 class SimIncident(NamedTuple):
-    """The true course of an incident, in epoch seconds."""
+    """The true course of an incident, in epoch seconds. `component` is its part, on pages that list parts."""
 
     id: str
     impact: str
     title: str
     began: float
     ended: float
+    component: str = ""
 
 
 def incidents(world: World, service: str, since: float) -> list[SimIncident]:
@@ -49,20 +53,26 @@ def incidents(world: World, service: str, since: float) -> list[SimIncident]:
 
 def current(world: World, service: str) -> SimIncident | None:
     """Return the most severe ongoing incident."""
+    return gravest(incidents(world, service, world.now))
+
+
+def gravest(ongoing: Iterable[SimIncident]) -> SimIncident | None:
+    """Return the most severe of some incidents."""
     order = ["maintenance", "minor", "major", "critical"]
-    return max(incidents(world, service, world.now), key=lambda i: order.index(i.impact), default=None)
+    return max(ongoing, key=lambda i: order.index(i.impact), default=None)
 
 
 def _daily(world: World, service: str, day: int) -> SimIncident:
     key = f"incident.{service}"
     began = math.floor(day * DAY + world.between(key, day, 0, DAY - LASTS_S))
     impact, title = world.pick(key + ".impact", day, IMPACTS), world.pick(key + ".what", day, WHAT)
-    return SimIncident(f"{day}", impact, title, began, began + LASTS_S)
+    component = world.pick(key + ".component", day, COMPONENTS.get(service, [""]))
+    return SimIncident(f"{day}", impact, title, began, began + LASTS_S, component)
 
 
 def _injected(world: World, service: str) -> list[SimIncident]:
     """Return injected incidents: `{"kind": "incident", "page": "GitHub", "impact": "major", "title": …, "duration_s":
-    …}`.
+    …, "component": …}`.
     """
     return [
         SimIncident(
@@ -71,6 +81,7 @@ def _injected(world: World, service: str) -> list[SimIncident]:
             str(e.get("title", "Injected incident")),
             float(e["at"]),
             float(e["at"]) + float(e.get("duration_s", LASTS_S)),
+            str(e.get("component", COMPONENTS.get(service, [""])[0])),
         )
         for e in world.injected("incident")
         if e.get("page", "GitHub") == service

@@ -68,6 +68,10 @@ def network(world: World, params: Mapping[str, str]) -> dict[str, Any]:
     return {
         "block_height": bitcoin.height(world),
         "fees_sat_per_vb": list(bitcoin.fees(world)),
-        "hashrate": {"current_eh_s": bitcoin.hashrate(world) / 1e18, "current_difficulty": bitcoin.difficulty(world)},
+        "hashrate": {
+            "current_eh_s": bitcoin.hashrate(world, 7) / 1e18,
+            "current_difficulty": bitcoin.difficulty(world),
+            "mean_days": 7,
+        },
         "mempool": waiting,
     }

@@ -1,7 +1,6 @@
-"""Simulate mempool.space on the wire: the height as bare text, fees that may be fractional, the ten newest
-transactions.
-"""
+"""Simulate mempool.space on the wire: the height as bare text, precise and whole fees, the ten newest transactions."""
 
+import math
 from typing import Any
 
 from tools.simulated import bitcoin
@@ -37,9 +36,15 @@ def tip(world: World, ask: Ask) -> Reply:
     return Reply.text(str(bitcoin.height(world)))
 
 
+@serves(NAME, HOST, "/api/v1/fees/precise", forms=NO_FIGURES)
+def precise(world: World, ask: Ask) -> Reply:
+    return Reply.json(dict(zip(FEES, bitcoin.fees(world), strict=True)))
+
+
 @serves(NAME, HOST, "/api/v1/fees/recommended", forms=NO_FIGURES)
 def recommended(world: World, ask: Ask) -> Reply:
-    return Reply.json(dict(zip(FEES, bitcoin.fees(world), strict=True)))
+    """Return whole fees, at least 1."""
+    return Reply.json({name: max(1, math.ceil(fee)) for name, fee in zip(FEES, bitcoin.fees(world), strict=True)})
 
 
 @serves(NAME, HOST, "/api/v1/mining/hashrate/3d", forms=NO_FIGURES)
@@ -48,9 +53,9 @@ def mining(world: World, ask: Ask) -> Reply:
     hard = {"time": int(days[0].now), "difficulty": bitcoin.difficulty(days[0]), "height": bitcoin.height(days[0])}
     return Reply.json(
         {
-            "hashrates": [{"timestamp": int(day.now), "avgHashrate": int(bitcoin.hashrate(day))} for day in days],
+            "hashrates": [{"timestamp": int(day.now), "avgHashrate": int(bitcoin.hashrate(day, 1))} for day in days],
             "difficulty": [hard | {"timestamp": hard["time"], "adjustment": 1.01}],
-            "currentHashrate": int(bitcoin.hashrate(world)),
+            "currentHashrate": int(bitcoin.hashrate(world, 7)),
             "currentDifficulty": bitcoin.difficulty(world),
         }
     )
@@ -71,17 +76,23 @@ def height_with_a_line_end(world: World, ask: Ask) -> Reply:
     return Reply.text(f"{bitcoin.height(world)}\n")
 
 
-@recommended.form("drift")
-def whole_fees(world: World, ask: Ask) -> Reply:
+@precise.form("drift")
+def fees_as_text(world: World, ask: Ask) -> Reply:
     """Return fees as text, in another order, with one more member."""
     fees = dict(zip(FEES, bitcoin.fees(world), strict=True))
     return Reply.json({"updated": 1} | {name: str(value) for name, value in reversed(fees.items())})
 
 
+@recommended.form("drift")
+def whole_fees_as_text(world: World, ask: Ask) -> Reply:
+    fees = {name: max(1, math.ceil(fee)) for name, fee in zip(FEES, bitcoin.fees(world), strict=True)}
+    return Reply.json({name: str(value) for name, value in reversed(fees.items())})
+
+
 @mining.form("drift")
 def floats(world: World, ask: Ask) -> Reply:
     """Return numbers with an exponent, and only the two members that the source needs."""
-    figures = {"currentDifficulty": str(bitcoin.difficulty(world)), "currentHashrate": bitcoin.hashrate(world)}
+    figures = {"currentDifficulty": str(bitcoin.difficulty(world)), "currentHashrate": bitcoin.hashrate(world, 7)}
     return Reply.json({"hashrates": []} | figures)
 
 
@@ -97,6 +108,7 @@ def more_members(world: World, ask: Ask) -> Reply:
 
 for _path, _route in {
     "/api/blocks/tip/height": tip,
+    "/api/v1/fees/precise": precise,
     "/api/v1/fees/recommended": recommended,
     "/api/v1/mining/hashrate/3d": mining,
     "/api/mempool": mempool,

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
-from tools.simulated.incidents import SERVICES, SimIncident, current, incidents
+from tools.simulated.incidents import SERVICES, SimIncident, current, gravest, incidents
 from toolserver.world.model import Ask, Handler, Reply, World, expects, serves
 
 PAGES = {
@@ -30,6 +30,15 @@ WORDS = {
     "maintenance": "Service Under Maintenance",
 }
 
+COMPONENT_STATES = {
+    "minor": "degraded_performance",
+    "major": "partial_outage",
+    "critical": "major_outage",
+    "maintenance": "under_maintenance",
+}
+OPENAI_API = {"Chat Completions", "Responses", "Embeddings", "Images", "Audio", "Files", "Fine-tuning", "Batch"}
+OPENAI_OTHERS = ("Login", "Voice mode", "Codex Web", "Sora", "Deep Research", "ChatGPT Atlas")
+
 
 def page(service: str) -> Handler:
     """Return the handler of one service's status.json."""
@@ -52,9 +61,38 @@ def with_more_members(service: str) -> Handler:
     return handler
 
 
+def openai_summary(world: World, ask: Ask) -> Reply:
+    """Return OpenAI's summary.json: every component with its state, and a verdict over all of them."""
+    return Reply.json(
+        {
+            "components": [_component(world, name, n) for n, name in enumerate((*sorted(OPENAI_API), *OPENAI_OTHERS))],
+            "page": _page(world, "OpenAI"),
+            "status": _status(world, "OpenAI"),
+        }
+    )
+
+
+def openai_reversed(world: World, ask: Ask) -> Reply:
+    """Return the summary with its components in another order, each with the members of Statuspage's own."""
+    names = (*OPENAI_OTHERS, *sorted(OPENAI_API, reverse=True))
+    more = {"group": False, "group_id": None, "description": None, "showcase": False}
+    components = [more | _component(world, name, n) for n, name in enumerate(names)]
+    return Reply.json({"status": _status(world, "OpenAI"), "incidents": [], "components": components})
+
+
+def _component(world: World, name: str, position: int) -> dict[str, Any]:
+    incident = gravest(i for i in incidents(world, "OpenAI", world.now) if i.component == name)
+    state = "operational" if incident is None else COMPONENT_STATES[incident.impact]
+    return {"id": f"sim{position}", "name": name, "position": position, "status": state}
+
+
 for _service, (_host, _) in PAGES.items():
-    _route = serves(f"Statuspage.{_service}", _host, "/api/v2/status.json")(page(_service))
-    _route.form("drift")(with_more_members(_service))
+    if _service == "OpenAI":
+        _route = serves(f"Statuspage.{_service}", _host, "/api/v2/summary.json")(openai_summary)
+        _route.form("drift")(openai_reversed)
+    else:
+        _route = serves(f"Statuspage.{_service}", _host, "/api/v2/status.json")(page(_service))
+        _route.form("drift")(with_more_members(_service))
 
 
 def moved(service: str) -> Handler:
@@ -96,7 +134,14 @@ def _status(world: World, service: str) -> dict[str, str]:
 @expects("service-status")
 def expected(world: World, params: Mapping[str, str]) -> list[dict[str, str]]:
     """Return the states that `/api/service-status` must show at this instant when every page answers."""
-    return [{"name": service, "status": status_of(service, current(world, service))} for service in SERVICES]
+    return [{"name": service, "status": status_of(service, _concerning(world, service))} for service in SERVICES]
+
+
+def _concerning(world: World, service: str) -> SimIncident | None:
+    """Return the most severe ongoing incident that the state of a service follows: of OpenAI one of its API."""
+    if service == "OpenAI":
+        return gravest(i for i in incidents(world, service, world.now) if i.component in OPENAI_API)
+    return current(world, service)
 
 
 def status_of(service: str, incident: SimIncident | None) -> str:
@@ -107,7 +152,7 @@ def status_of(service: str, incident: SimIncident | None) -> str:
     narrower = {
         "Slack": {"major": "degraded"},
         "AWS": {"critical": "partial_outage", "maintenance": "operational"},
-        "Google Cloud": {"critical": "partial_outage", "maintenance": "degraded"},
+        "Google Cloud": {"maintenance": "operational"},
         "Azure": dict.fromkeys(words, "degraded"),
     }
     return narrower.get(service, {}).get(incident.impact, words[incident.impact])

@@ -143,6 +143,7 @@ def parse_state(body: Any, query: None) -> NodeState:
         power=MiningPower(
             within(positive(hashes) / HASHES_AN_EXAHASH, 1e-6, 1e6),
             positive(chain["difficulty"]),
+            mean_days=1,
         ),
         backlog=Backlog(
             waiting=int(within(positive(mempool["size"]), 1, 1e8)),
@@ -163,7 +164,8 @@ def parse_fees(body: Any, query: None) -> Fees:
     if any("feerate" not in estimate for estimate in estimates):
         raise SourceEmpty("no estimates yet")
     rates = [max(minimum, fee_rate(number(estimate["feerate"]) * SAT_A_VBYTE)) for estimate in estimates]
-    return Fees(*(round(rate, 3) for rate in [*rates, minimum]))
+    fastest, half_hour, hour, economy = (round(rate, 3) for rate in rates)
+    return Fees(fastest, half_hour, hour, economy, round(minimum, 3))
 
 
 def ids_request(query: None, keys: Keys) -> Post | None:

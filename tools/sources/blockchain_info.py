@@ -13,6 +13,7 @@ from toolserver import MIB, Get, Licence, Source, read_rows
 
 LICENCE = Licence("unclear", "Blockchain.com", "https://www.blockchain.com/legal/terms")
 GIGAHASHES_AN_EXAHASH = 10**9
+MEAN_DAYS = 1
 ADDRESS = 100  # characters; the longest real one has 90
 
 
@@ -42,9 +43,9 @@ class UnconfirmedTx(NamedTuple):
 
 
 def parse_stats(body: Any, query: None) -> Stats:
-    """Return the statistics. Hashes are in GH/s; fees may be negative and are not used."""
+    """Return the statistics of a day. Hashes are in GH/s; fees may be negative and are not used."""
     hashrate = positive(body["hash_rate"]) / GIGAHASHES_AN_EXAHASH
-    power = MiningPower(within(hashrate, 1e-6, 1e6), positive(body["difficulty"]))
+    power = MiningPower(within(hashrate, 1e-6, 1e6), positive(body["difficulty"]), MEAN_DAYS)
     return Stats(power, from_epoch_ms(body["timestamp"]))
 
 

@@ -22,7 +22,8 @@ def parse_fees(body: Any, query: None) -> Fees:
     """Return the fee estimates by blocks to wait; a node that has just started has none."""
     if not body:
         raise SourceEmpty("no estimates")
-    return Fees(*(fee_rate(body[target]) for target in TARGETS))
+    fastest, half_hour, hour, day, week = (fee_rate(body[target]) for target in TARGETS)
+    return Fees(fastest, half_hour, hour, day, week)
 
 
 def _source(request: Get, parse: Callable[[Any, None], R], **more: Any) -> Source[None, R]:

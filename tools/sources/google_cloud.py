@@ -15,9 +15,14 @@ LICENCE = Licence("unclear", "Google Cloud Service Health", "https://status.clou
 
 
 class GoogleIncident(NamedTuple):
-    """An incident without an end. `severity` is low, medium or high; empty when the page does not state it."""
+    """An incident without an end.
+
+    `impact` is SERVICE_INFORMATION, SERVICE_DISRUPTION or SERVICE_OUTAGE, `severity` low, medium or high; each is empty
+    when the page does not state it.
+    """
 
     id: str
+    impact: str
     severity: str
     description: str
     service: str | None
@@ -38,6 +43,7 @@ def parse(body: Any, query: None) -> tuple[GoogleIncident, ...]:
 def _incident(incident: dict[str, Any]) -> GoogleIncident:
     return GoogleIncident(
         id=clean(str(incident["id"]), 60),
+        impact=clean(str(incident.get("status_impact") or ""), 40).upper(),
         severity=clean(str(incident.get("severity") or ""), 20).lower(),
         description=clean(incident["external_desc"]),
         service=clean_or_none(incident.get("service_name")),

@@ -113,7 +113,7 @@ PREDICTIONS = (
         ),
     ),
     Meaning(
-        "predictions.change_24h",
+        "predictions.change_24h_points",
         "Of Kalshi: middle of bid and ask now less the middle of those a day ago; where they are not published, the "
         "price less the last trade of a day ago",
     ),

@@ -23,17 +23,25 @@ NAME = "Mempool.network"  # five requests, one public name
 LICENCE = Licence("unclear", "mempool.space", "https://mempool.space/terms-of-service")
 TERMS = {KEY: KeyTerms(Licence("yes", "mempool.space"), alone=True)}
 HASHES_AN_EXAHASH = 10**18
+MEAN_DAYS = 7
 
 
 def parse_fees(body: Any, query: None) -> Fees:
+    """Return the fees with up to three decimals."""
     names = ("fastestFee", "halfHourFee", "hourFee", "economyFee", "minimumFee")
-    return Fees(*(fee_rate(body[name]) for name in names))
+    fastest, half_hour, hour, economy, minimum = (fee_rate(body[name]) for name in names)
+    return Fees(fastest, half_hour, hour, economy, minimum)
+
+
+def parse_whole_fees(body: Any, query: None) -> Fees:
+    """Return the recommended fees: whole, at least 1."""
+    return parse_fees(body, query)._replace(is_whole=True)
 
 
 def parse_power(body: Any, query: None) -> MiningPower:
-    """Return today's estimate. The hash rate exceeds 2**53."""
+    """Return the mean of the past 1008 blocks, about a week. The hash rate exceeds 2**53."""
     hashrate = positive(body["currentHashrate"]) / HASHES_AN_EXAHASH
-    return MiningPower(within(hashrate, 1e-6, 1e6), positive(body["currentDifficulty"]))
+    return MiningPower(within(hashrate, 1e-6, 1e6), positive(body["currentDifficulty"]), MEAN_DAYS)
 
 
 def _source(path: str, parse: Callable[[Any, None], R], decode: Form = "json", **more: Any) -> Source[None, R]:
@@ -62,15 +70,20 @@ HEIGHT = _source(
     ageless="a height carries no timestamp, and the next block may be an hour away",
 )
 FEES = _source(
-    "v1/fees/recommended",
+    "v1/fees/precise",
     parse_fees,
+    ageless="fees carry no timestamp and do not change while few transactions wait",
+)
+WHOLE_FEES = _source(
+    "v1/fees/recommended",
+    parse_whole_fees,
     ageless="fees carry no timestamp and do not change while few transactions wait",
 )
 POWER = _source(
     "v1/mining/hashrate/3d",
     parse_power,
     fresh_s=HOUR,
-    ageless="an estimate over three days, without a timestamp",
+    ageless="a mean over a week, without a timestamp",
 )
 BACKLOG = _source("mempool", parse_backlog, moves=lambda backlog: backlog)
 RECENT = _source("mempool/recent", parse_recent, moves=lambda recent: recent)

@@ -7,7 +7,7 @@ from typing import Any, Literal, NamedTuple, cast, get_args
 
 from tools.parsing.fields import clean
 from tools.sources.hosts import MINUTE, STATUS
-from toolserver import Get, Licence, Source, SourceChanged
+from toolserver import Get, Licence, Source, SourceChanged, read_rows
 
 Indicator = Literal["none", "minor", "major", "critical", "maintenance"]
 
@@ -24,17 +24,26 @@ HOSTS = {
     "Zoom": "www.zoomstatus.com",
     "Datadog": "status.datadoghq.com",
 }
+BY_COMPONENT = frozenset({"OpenAI"})  # pages whose verdict is about other parts than the API
+
+
+class Component(NamedTuple):
+    """A part of a service, and the page's word for its state, such as `degraded_performance`."""
+
+    name: str
+    state: str
 
 
 class PageSummary(NamedTuple):
-    """The page's own verdict, and its description."""
+    """The page's own verdict, its description, and the parts of the service where the page lists them."""
 
     indicator: Indicator
     description: str
+    components: tuple[Component, ...] = ()
 
 
 def parse(body: Any, query: None) -> PageSummary:
-    """Return `status` of status.json or summary.json. `page.updated_at` may be months old and is ignored."""
+    """Return `status` of status.json. `page.updated_at` may be months old and is ignored."""
     indicator = body["status"]["indicator"]
     if indicator not in get_args(Indicator):
         raise SourceChanged(f"indicator is {indicator!r:.40}")
@@ -42,14 +51,23 @@ def parse(body: Any, query: None) -> PageSummary:
     return PageSummary(cast("Indicator", indicator), clean(description) if isinstance(description, str) else "")
 
 
+def parse_summary(body: Any, query: None) -> PageSummary:
+    """Return `status` and `components` of summary.json; a summary without components has the page's verdict alone."""
+    return parse(body, query)._replace(components=read_rows(body.get("components") or (), _component))
+
+
+def _component(row: dict[str, Any]) -> Component:
+    return Component(clean(row["name"], 80), clean(row["status"], 40).lower())
+
+
 def statuspage(slug: str) -> Source[None, PageSummary]:
-    """Return the source of a service's page."""
-    host = HOSTS[slug]
+    """Return the source of a service's page: its verdict, or the whole summary where its parts matter."""
+    host, has_parts = HOSTS[slug], slug in BY_COMPONENT
 
     return Source(
         f"Statuspage.{slug}",
-        Get(f"https://{host}/api/v2/status.json"),
-        parse,
+        Get(f"https://{host}/api/v2/{'summary' if has_parts else 'status'}.json"),
+        parse_summary if has_parts else parse,
         licence=Licence("unclear", f"{slug} status", f"https://{host}"),
         hosts=STATUS,
         fresh_s=60,

@@ -612,6 +612,7 @@ class FundingRatesDataTop(TypedDict):
     mark_price: float | None
     next_funding_time: str | None
     predicted: bool
+    settled: Literal[False]
 
 class FundingRatesDataVenues(TypedDict):
     name: Literal["binance", "bybit", "hyperliquid", "dydx", "okx"]
@@ -1306,10 +1307,16 @@ class PremiumCryptoDeepNetworkBtcFeesSatPerVb(TypedDict):
     hour: int
     economy: int
     minimum: int
+    fastest_exact: float | None
+    half_hour_exact: float | None
+    hour_exact: float | None
+    economy_exact: float | None
+    minimum_exact: float | None
 
 class PremiumCryptoDeepNetworkBtcHashrate(TypedDict):
     current_eh_s: float
     current_difficulty: float
+    mean_days: int
 
 class PremiumCryptoDeepNetworkBtcMempool(TypedDict):
     count: int
@@ -1426,6 +1433,7 @@ class PremiumMacroEconomicFigure(TypedDict):
     date: str
     source: str
     unit: str
+    yoy_percent: NotRequired[float | None]
     series: NotRequired[list[PremiumMacroDatedValue] | None]
 
 class PremiumMacroEconomic(TypedDict):
@@ -2052,7 +2060,7 @@ class Tools:
     def service_status(self, *, limit: int | None = None) -> ToolAnswer[ServiceStatusPayload]:
         """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds."""
     def stocks(self, *, symbols: str | None = None, limit: int | None = None) -> ToolAnswer[StocksPayload]:
-        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular shares: AAPL or Apple. Free; fresh for 15 seconds."""
+        """U.S. share prices with change since the last close: gainers and losers of those listed, quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular shares: AAPL or Apple. Free; fresh for 15 seconds."""
     def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
         """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
     def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None, units: Literal["us", "metric"] | None = None) -> ToolAnswer[WeatherPayload]:
@@ -2184,7 +2192,7 @@ class AsyncTools:
     async def service_status(self, *, limit: int | None = None) -> ToolAnswer[ServiceStatusPayload]:
         """Whether 15 cloud and developer services are up right now, by their own status pages: GitHub, Cloudflare, OpenAI, Anthropic, Vercel, Discord, Atlassian, Reddit, Stripe, Zoom, Datadog, Slack, AWS, Google Cloud and Azure. Use it for "is GitHub down?". Free; fresh for 60 seconds."""
     async def stocks(self, *, symbols: str | None = None, limit: int | None = None) -> ToolAnswer[StocksPayload]:
-        """U.S. share prices with change against the previous close: top gainers and losers, all quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular shares: AAPL or Apple. Free; fresh for 15 seconds."""
+        """U.S. share prices with change since the last close: gainers and losers of those listed, quotes, and the main indices (S&P 500, Dow, Nasdaq, Russell 2000, VIX). Give `symbols` for particular shares: AAPL or Apple. Free; fresh for 15 seconds."""
     async def tech_news(self, *, limit: int | None = None) -> ToolAnswer[TechNewsPayload]:
         """The stories on the front page of Hacker News right now, in page order, with score, number of comments and links. Use it for "what is the tech world talking about?". Free; fresh for 60 seconds."""
     async def weather(self, *, lat: float | None = None, lon: float | None = None, place: str | None = None, units: Literal["us", "metric"] | None = None) -> ToolAnswer[WeatherPayload]:

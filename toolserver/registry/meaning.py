@@ -19,8 +19,9 @@ class Meaning:
     """What one field of an answer says.
 
     `field` is the short name of the endpoint and the member. `publisher` defined the rule, at `link`, in `words` (a
-    few, quoted), as read on `read_on`; without a publisher the choice is ours, and `rule` says so in the docs. `rows`
-    are inputs of `decide` with what it must return: boundaries, and rows that the publisher classified itself.
+    few, quoted), as read on `read_on`. Without words it is known who defines the rule, but not in which words; without
+    a publisher the choice is ours, and the docs say so. `rows` are inputs of `decide` with what it must return:
+    boundaries, and rows that the publisher classified itself.
     """
 
     field: str

@@ -80,12 +80,16 @@ class NetworkWatch:
             raise NoNetwork
 
     @contextmanager
-    def end_wait_when_gone(self) -> Iterator[None]:
-        """End the block, which waits for a turn, when the network is lost meanwhile. Then raise NoNetwork."""
+    def wait(self) -> Iterator[Callable[[], None]]:
+        """End a wait for a turn when the network is lost meanwhile. Yields what to call when the wait is over.
+
+        Raises:
+            NoNetwork: it was lost.
+        """
         with anyio.CancelScope() as scope:
             self._waiting.add(scope)
             try:
-                yield
+                yield lambda: self._waiting.discard(scope)
             finally:
                 self._waiting.discard(scope)
         if scope.cancelled_caught:

@@ -65,10 +65,10 @@ def test_the_yearly_change_is_that_of_the_unadjusted_index_as_bls_prints_it():
     unadjusted = series((date(year, month, 1), value) for year, month, value in months)
     september = Sourced(adjusted, "bls", unadjusted)
     august = Sourced(adjusted[:-1], "bls", unadjusted[:-1])
-    assert figure("cpi", "index", august).yoy_percent == 2.5
-    assert figure("cpi", "index", september).yoy_percent == 2.4
-    assert figure("cpi", "index", Sourced(adjusted, "bls", unadjusted[:-1])).yoy_percent is None  # of another month
-    assert figure("cpi", "index", Sourced(adjusted, "fred")).yoy_percent is None
+    assert figure("index", august).yoy_percent == 2.5
+    assert figure("index", september).yoy_percent == 2.4
+    assert figure("index", Sourced(adjusted, "bls", unadjusted[:-1])).yoy_percent is None  # of another month
+    assert figure("index", Sourced(adjusted, "fred")).yoy_percent is None
 
 
 async def test_a_month_that_was_never_published_is_a_gap_and_not_a_repeat(compose):

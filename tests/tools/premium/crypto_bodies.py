@@ -5,10 +5,18 @@ import math
 from tests.tools.premium.bodies import Json, told
 from tests.tools.premium.store import Recorded, T
 
+FEES = {
+    "fastest": "fastestFee",
+    "half_hour": "halfHourFee",
+    "hour": "hourFee",
+    "economy": "economyFee",
+    "minimum": "minimumFee",
+}
+
 
 def crypto_deep(up: Recorded) -> Json:
     coins = told(up, "api.coingecko.com")[:50]
-    fees, waiting = told(up, "fees/recommended"), told(up, "mempool.space/api/mempool")
+    fees, waiting = told(up, "fees/precise"), told(up, "mempool.space/api/mempool")
     power, history = told(up, "hashrate/3d"), up.calls("eth_feeHistory")[0]
     days = [row for row in told(up, "granularity=86400") if row[0] + 86400 <= T][:30]
     base = int(history["baseFeePerGas"][-1], 16)
@@ -33,19 +41,12 @@ def crypto_deep(up: Recorded) -> Json:
         "exchange_top20_usdt": pairs(told(up, "ticker/24hr")),
         "network_btc": {
             "block_height": told(up, "blocks/tip/height"),
-            "fees_sat_per_vb": {
-                ours: max(1, math.ceil(fees[theirs]))
-                for ours, theirs in {
-                    "fastest": "fastestFee",
-                    "half_hour": "halfHourFee",
-                    "hour": "hourFee",
-                    "economy": "economyFee",
-                    "minimum": "minimumFee",
-                }.items()
-            },
+            "fees_sat_per_vb": {ours: max(1, math.ceil(fees[theirs])) for ours, theirs in FEES.items()}
+            | {f"{ours}_exact": fees[theirs] for ours, theirs in FEES.items()},
             "hashrate": {
                 "current_eh_s": round(power["currentHashrate"] / 1e18, 2),
                 "current_difficulty": power["currentDifficulty"],
+                "mean_days": 7,
             },
             "mempool": {"count": waiting["count"], "vsize": waiting["vsize"], "total_fee_sat": waiting["total_fee"]},
         },

@@ -22,7 +22,7 @@ import tools.simulated.large_transfers
 import tools.simulated.mempool
 import tools.simulated.okx  # noqa: F401 - registers its routes
 from tests.requirements import proves
-from tests.tools.desk import NOW
+from tests.tools.desk import NOW, ask
 from tests.tools.selling import sell
 from tools.parsing.bitcoin import Fees
 from tools.parsing.coins import Coin
@@ -31,11 +31,13 @@ from tools.shared import bitcoin_network, exchange_list
 from tools.shared.bitcoin_network import fee_rates
 from tools.shared.exchange_list import Pair, is_coin
 from tools.shared.gas import GasPrice
+from tools.simulated import bitcoin as bitcoin_chain
 from tools.simulated import market
+from tools.sources import mempool
 from toolserver.errors import UpstreamUnavailable
 from toolserver.registry.json_schema import input_schema
 from toolserver.registry.registry import operation_of
-from toolserver.upstream.source import SourceEmpty, SourceError
+from toolserver.upstream.source import SourceChanged, SourceEmpty, SourceError
 from toolserver.world.model import ROUTES, Edits, World
 
 WORLD = World(1, NOW)
@@ -113,8 +115,10 @@ async def test_the_network_is_that_of_the_world_with_fees_rounded_up(compose, se
 
     said, expected = made.json["network_btc"], ROUTES.expectations["pro/crypto-deep"](world, {})
     assert said["block_height"] == expected["block_height"]
-    assert list(said["fees_sat_per_vb"].values()) == [max(1, ceil(fee)) for fee in expected["fees_sat_per_vb"]]
+    fees = expected["fees_sat_per_vb"]
+    assert list(said["fees_sat_per_vb"].values()) == [*(max(1, ceil(fee)) for fee in fees), *fees]
     assert said["hashrate"]["current_eh_s"] == round(expected["hashrate"]["current_eh_s"], 2)
+    assert said["hashrate"]["mean_days"] == 7
     assert said["hashrate"]["current_difficulty"] == pytest.approx(expected["hashrate"]["current_difficulty"])
     assert said["mempool"] == expected["mempool"]
 
@@ -319,11 +323,31 @@ async def test_other_explorers_stand_in_for_each_part_of_the_network(compose):
     whole = (await compose(premium_crypto_deep)).json["network_btc"]
     made = await compose(premium_crypto_deep, down={"Mempool.network"})
 
+    power = made.json["network_btc"].pop("hashrate")
+    assert power["current_eh_s"] == round(bitcoin_chain.hashrate(WORLD, 1) / 1e18, 2)
+    assert power == whole.pop("hashrate") | {"current_eh_s": power["current_eh_s"], "mean_days": 1}
     assert made.json["network_btc"] == whole
     assert statuses(made, "network_btc.hashrate") == {"BlockchainInfo.stats": "fallback", "Mempool.network": "error"}
     for part in ("block_height", "fees_sat_per_vb", "mempool"):
         names = {"Blockstream.network": "fallback", "Mempool.network": "error"}
         assert statuses(made, f"network_btc.{part}") == names
+
+
+@pytest.mark.parametrize(("word", "is_read"), [("http_404", True), ("http_400", False)])
+async def test_an_instance_without_precise_fees_gives_whole_ones_alone(word, is_read):
+    class OldInstance:
+        async def read(self, source):
+            if source is mempool.FEES:
+                raise SourceChanged(word=word)
+            return ask(source)
+
+    read_fees = bitcoin_network.network_chains("btc")["btc.fees_sat_per_vb"][1]
+    if is_read:
+        rates = fee_rates(await read_fees(OldInstance()))
+        assert (rates.fastest >= 1, rates.fastest_exact) == (True, None)
+    else:
+        with pytest.raises(SourceChanged):
+            await read_fees(OldInstance())
 
 
 async def test_a_part_of_the_network_that_nobody_has_is_null_alone(compose):
@@ -398,7 +422,13 @@ def test_whole_fees_and_gas_are_always_enough():
         "hour": 1,
         "economy": 1,
         "minimum": 1,
+        "fastest_exact": 12.01,
+        "half_hour_exact": 12.0,
+        "hour_exact": 1.0,
+        "economy_exact": 0.3,
+        "minimum_exact": 0.1,
     }
+    assert fee_rates(Fees(3, 1, 1, 1, 1, is_whole=True)).fastest_exact is None
     gas = gas_figures(GasPrice(0.00000123, 1.0, 1.2, 0.5, 7, AT, "fee_history"))
     assert (gas.low_gwei, gas.standard_gwei, gas.fast_gwei) == (1, 1, 2)
     assert (gas.low_gwei_exact, exact(12.34567)) == (0.0000012, 12.3457)
@@ -407,6 +437,6 @@ def test_whole_fees_and_gas_are_always_enough():
 def test_every_source_that_may_be_read_is_named():
     named = {source.name for source in operation_of(premium_crypto_deep).sources}
     assert named == set().union(*PARTS.values()) | {"Etherscan.gas_oracle", "BitcoinCore.network"}
-    assert {s.name for s in bitcoin_network.NETWORK_SOURCES} == PARTS["network_btc"]
+    assert {s.name for s in bitcoin_network.NETWORK_SOURCES} == PARTS["network_btc"] | {"BitcoinCore.network"}
     operation = operation_of(premium_crypto_deep)
     assert (operation.credits, operation.ttl_s, operation.sla_s) == (2, 60, 300)

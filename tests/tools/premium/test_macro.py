@@ -18,6 +18,7 @@ import tools.simulated.yahoo  # noqa: F401 - they serve
 from tests.size import a_share
 from tests.tools.desk import NOW
 from tests.tools.selling import sell
+from tools.free.economic_data import economic_data
 from tools.premium.macro import CODES, FREQUENCIES, SOURCES, premium_macro
 from tools.simulated import macro
 from toolserver.errors import InvalidArguments, UpstreamUnavailable
@@ -70,6 +71,16 @@ def holds(given, wanted):
     if isinstance(wanted, dict):
         return all(name in given and holds(given[name], value) for name, value in wanted.items())
     return given == (pytest.approx(wanted, abs=1e-6) if isinstance(wanted, float) else wanted)
+
+
+async def test_the_cpi_has_the_yearly_change_that_the_free_tool_says_and_no_other_figure_has_one(compose):
+    made = (await compose(premium_macro)).json["economic"]
+    yearly = (await compose(economic_data)).json["cpi"]["yoy_percent"]
+    assert made["cpi"]["yoy_percent"] == yearly
+    assert yearly is not None
+    assert [name for name, figure in made.items() if "yoy_percent" in figure] == ["cpi"]
+    without_bls = (await compose(premium_macro, down={"BLS.timeseries"})).json["economic"]
+    assert without_bls["cpi"]["yoy_percent"] is None
 
 
 async def test_every_value_is_the_worlds(compose):

@@ -78,7 +78,7 @@ ROWS = (
         given=inside('{"status":"1","message":"OK","result":', "}"),
         wrapped="only the result was recorded",
     ),
-    Read("mempool/fees-recommended.json", mempool.FEES, None, {"fastest": 3, "half_hour": 1, "minimum": 1}),
+    Read("mempool/fees-recommended.json", mempool.WHOLE_FEES, None, {"fastest": 3, "half_hour": 1, "minimum": 1}),
     Read("mempool/hashrate-3d-docs.json", mempool.POWER, None, {"difficulty": 31251101365711.12}),
     Read(
         "mempool/mempool-docs.json",

@@ -111,7 +111,7 @@ def test_the_state_is_read_in_satoshi_and_exahashes():
     state = bitcoin_core.parse_state(replies(CHAIN, 1.0482e21, MEMPOOL), None)
     assert state.height == 925_000
     assert state.block_time == datetime.fromtimestamp(1_764_320_000, UTC)
-    assert state.power == MiningPower(1048.2, 146472570619930.8)
+    assert state.power == MiningPower(1048.2, 146472570619930.8, 1)
     assert state.backlog == Backlog(41_233, 20_500_123, 31_405_926)
     assert bitcoin_core.STATE.newest(state) == state.block_time
 
@@ -206,7 +206,10 @@ async def test_the_network_comes_from_the_own_node_before_all_explorers():
     count, vsize, fee = bitcoin.waiting(WORLD)
     assert network["block_height"] == bitcoin.height(WORLD)
     assert network["mempool"] == {"count": count, "vsize": vsize, "total_fee_sat": fee}
-    assert network["hashrate"]["current_eh_s"] == pytest.approx(bitcoin.hashrate(WORLD) / 1e18, abs=0.01)
+    assert network["hashrate"]["current_eh_s"] == pytest.approx(bitcoin.hashrate(WORLD, 1) / 1e18, abs=0.01)
+    assert network["hashrate"]["mean_days"] == 1
+    fees = bitcoin.fees(WORLD)
+    assert [network["fees_sat_per_vb"][f"{name}_exact"] for name in ("fastest", "minimum")] == [fees[0], fees[4]]
     assert network["fees_sat_per_vb"]["fastest"] >= network["fees_sat_per_vb"]["economy"] >= 1
     assert {name for name, _ in made.desk.asked} & {"Mempool.network", "Blockstream.network"} == set()
     without = await compose(premium_crypto_deep, keys=OWN, down={"BitcoinCore.network"})

@@ -66,7 +66,7 @@ def test_anything_else_is_a_changed_format(body):
 
 def test_the_twin_says_what_the_world_is_in_other_units():
     found = ask(STATS)
-    assert found.power.hashrate_eh_s == pytest.approx(bitcoin.hashrate(WORLD) / 1e18)
+    assert found.power.hashrate_eh_s == pytest.approx(bitcoin.hashrate(WORLD, 1) / 1e18)
     assert found.power.difficulty == pytest.approx(bitcoin.difficulty(WORLD))
     assert ask(STATS, form="drift") == found
     for form, error in [("empty", BROKEN), ("error200", BROKEN), ("limited", SourceDown)]:

@@ -62,6 +62,19 @@ def test_the_worst_open_incident_decides(severities, status):
     assert from_google_cloud(parse([*(incident(severity=s) for s in severities), over], None)).status == status
 
 
+@pytest.mark.parametrize(
+    ("impacts", "status"),
+    [
+        (["SERVICE_INFORMATION"], "operational"),
+        (["service_information", "SERVICE_DISRUPTION"], "degraded"),
+        (["SERVICE_OUTAGE", "SERVICE_DISRUPTION"], "major_outage"),
+    ],
+)
+def test_the_impact_tells_a_notice_a_disruption_and_an_outage_apart(impacts, status):
+    reading = from_google_cloud(parse([incident(status_impact=i, severity="low") for i in impacts], None))
+    assert (reading.status, reading.description) == (status, "Trouble")
+
+
 @pytest.mark.parametrize("severity", [..., None, "odd"])
 def test_an_open_incident_of_unknown_severity_is_not_calm(severity):
     assert from_google_cloud(parse([incident(severity=severity)], None)).status == "degraded"
@@ -87,7 +100,8 @@ def test_the_twin_tells_open_incidents_in_both_forms():
         ask(GOOGLE_CLOUD_INCIDENTS, form="empty")
 
 
-def test_an_injected_critical_incident_is_a_partial_outage():
-    event = {"kind": "incident", "at": NOW - 60, "page": "Google Cloud", "impact": "critical"}
+@pytest.mark.parametrize(("impact", "status"), [("critical", "major_outage"), ("maintenance", "operational")])
+def test_an_injected_incident_has_its_impact(impact, status):
+    event = {"kind": "incident", "at": NOW - 60, "page": "Google Cloud", "impact": impact}
     world = World(1, NOW, Edits(events=[event]))
-    assert from_google_cloud(ask(GOOGLE_CLOUD_INCIDENTS, world=world)).status == "partial_outage"
+    assert from_google_cloud(ask(GOOGLE_CLOUD_INCIDENTS, world=world)).status == status

@@ -1,6 +1,7 @@
 """mempool.space and Blockstream: the state of the Bitcoin network under two addresses."""
 
 import json
+from math import ceil
 
 import pytest
 from hypothesis import given
@@ -31,6 +32,7 @@ BROKEN = (KeyError, ValueError, TypeError)
 ALL = [
     mempool.HEIGHT,
     mempool.FEES,
+    mempool.WHOLE_FEES,
     mempool.POWER,
     mempool.BACKLOG,
     mempool.RECENT,
@@ -49,8 +51,9 @@ def test_recorded_answers_parse_to_their_values(sample):
     def read(name):
         return json.loads(sample(f"mempool/{name}.json"))
 
-    assert mempool.parse_fees(read("fees-recommended"), None) == Fees(3, 1, 1, 1, 1)
-    assert mempool.parse_power(read("hashrate-3d-docs"), None) == (pytest.approx(252.0332, abs=1e-4), 31251101365711.12)
+    assert mempool.parse_whole_fees(read("fees-recommended"), None) == Fees(3, 1, 1, 1, 1, is_whole=True)
+    power = mempool.parse_power(read("hashrate-3d-docs"), None)
+    assert power == (pytest.approx(252.0332, abs=1e-4), 31251101365711.12, 7)
     assert parse_backlog(read("mempool-docs"), None) == Backlog(3169, 1891542, 20317481)
     assert parse_recent(read("recent-docs"), None) == (RecentTx(TXID, 18277, 2585, 4972029),)
 
@@ -63,7 +66,7 @@ def test_the_height_is_text():
 
 def test_an_own_instance_is_asked_instead_of_the_public_one_and_answers_the_same():
     own = {"MEMPOOL_URL": "https://mempool.example/"}
-    for source in ALL[:5]:
+    for source in ALL[:6]:
         public, request = source.plan(None, {}), source.plan(None, own)
         assert request.url == public.url.replace("mempool.space", "mempool.example")
         assert (public.under, request.under, request.decode) == ("", "MEMPOOL_URL", public.decode)
@@ -122,11 +125,15 @@ def test_the_requests_of_one_name_are_told_apart_by_their_addresses():
 def test_both_twins_say_what_the_world_is(seed):
     world = World(seed, NOW)
     assert ask(mempool.HEIGHT, world=world) == ask(blockstream.HEIGHT, world=world) == bitcoin.height(world)
-    assert ask(mempool.FEES, world=world) == ask(blockstream.FEES, world=world) == bitcoin.fees(world)
+    assert ask(mempool.FEES, world=world) == ask(blockstream.FEES, world=world) == Fees(*bitcoin.fees(world))
+    whole = ask(mempool.WHOLE_FEES, world=world)
+    assert whole == Fees(*(max(1, ceil(fee)) for fee in bitcoin.fees(world)), is_whole=True)
     assert ask(mempool.BACKLOG, world=world) == ask(blockstream.BACKLOG, world=world) == bitcoin.waiting(world)
     power = ask(mempool.POWER, world=world)
     assert power == MiningPower(
-        pytest.approx(bitcoin.hashrate(world) / 1e18, rel=1e-12), pytest.approx(bitcoin.difficulty(world), rel=1e-12)
+        pytest.approx(bitcoin.hashrate(world, 7) / 1e18, rel=1e-12),
+        pytest.approx(bitcoin.difficulty(world), rel=1e-12),
+        7,
     )
     assert 1e20 < power.hashrate_eh_s * 1e18 < 2e21
     newest = tuple(RecentTx(t.txid, t.fee_sat, t.vsize, t.total_sat) for t in bitcoin.newest(world, 10))
@@ -154,9 +161,10 @@ def test_an_empty_list_of_recent_transactions_is_less_than_the_least():
     assert len(ask(mempool.RECENT, form="empty")) < mempool.RECENT.least
 
 
-def test_the_fee_can_be_pinned_and_is_never_below_one():
-    pinned = World(1, NOW, Edits(pins={"btc.fee_sat_vb": [(0, NOW + 1, 0.4)]}))
-    assert ask(mempool.FEES, world=pinned) == Fees(1, 1, 1, 1, 1)
+def test_the_fee_can_be_pinned_and_whole_fees_are_never_below_one():
+    pinned = World(1, NOW, Edits(pins={"btc.fee_sat_vb": [(0, NOW + 1, 0.441)]}))
+    assert ask(mempool.FEES, world=pinned) == Fees(0.441, 0.366, 0.313, 0.176, 0.1)
+    assert ask(mempool.WHOLE_FEES, world=pinned) == Fees(1, 1, 1, 1, 1, is_whole=True)
 
 
 @given(st.lists(st.integers(0, 21 * 10**14), max_size=20))

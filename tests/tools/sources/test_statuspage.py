@@ -7,12 +7,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.tools.desk import NOW, ask, fetch
-from tools.shared.status import from_statuspage
+from tools.shared.status import from_openai, from_statuspage
 from tools.simulated.incidents import SERVICES, current, incidents
 from tools.simulated.statuspages import FORMER
-from tools.sources.statuspage import HOSTS, STATUSPAGES, PageSummary, parse
+from tools.sources.statuspage import HOSTS, STATUSPAGES, PageSummary, parse, parse_summary
 from toolserver.upstream.source import Get, SourceChanged, SourceError
-from toolserver.world.model import World
+from toolserver.world.model import Edits, World
 
 OK = {"page": {"id": "x"}, "status": {"indicator": "none", "description": "All Systems Operational"}}
 
@@ -29,6 +29,46 @@ def test_a_recorded_page_reads_as_operational_whoever_made_it(sample, name):
 def test_a_recorded_summary_reads_like_the_status_alone(sample):
     body = json.loads(sample("statuspage/claude-summary-2026-09.json"))
     assert parse(body, None) == PageSummary(**body["status"])
+
+
+def test_a_recorded_summary_of_openai_has_its_components(sample):
+    summary = parse_summary(json.loads(sample("statuspage/openai-summary-incidentio-2026-07.json")), None)
+    assert len(summary.components) == 25
+    assert summary.components[18] == ("Embeddings", "operational")
+    assert from_openai(summary) == ("operational", "All Systems Operational")
+
+
+@pytest.mark.parametrize(
+    ("troubled", "indicator", "reading"),
+    [
+        (
+            {"Voice mode": "major_outage"},
+            "major",
+            ("operational", "API operational; the page as a whole: Odd"),
+        ),
+        (
+            {"Files": "degraded_performance", "Realtime": "partial_outage", "Sora": "major_outage"},
+            "critical",
+            ("partial_outage", "API: Files (degraded performance), Realtime (partial outage)"),
+        ),
+        ({"Embeddings": "under_maintenance"}, "none", ("maintenance", "API: Embeddings (under maintenance)")),
+    ],
+)
+def test_openai_is_read_by_the_endpoints_of_its_api(sample, troubled, indicator, reading):
+    body = json.loads(sample("statuspage/openai-summary-incidentio-2026-07.json"))
+    body["status"] = {"indicator": indicator, "description": "Odd"}
+    for component in body["components"]:
+        component["status"] = troubled.get(component["name"], component["status"])
+    assert from_openai(parse_summary(body, None)) == reading
+
+
+@pytest.mark.parametrize("components", [..., None, [], [{"name": "Login", "status": "operational"}]])
+def test_without_endpoints_openai_is_read_by_its_verdict_and_says_so(components):
+    body = OK | ({} if components is ... else {"components": components})
+    assert from_openai(parse_summary(body, None)) == (
+        "operational",
+        "The page as a whole: All Systems Operational",
+    )
 
 
 @given(
@@ -95,6 +135,18 @@ def test_the_twin_tells_the_incident_while_it_lasts_in_both_forms(service):
     assert ask(STATUSPAGES[service], world=during).indicator == happened.impact
     assert ask(STATUSPAGES[service], world=during, form="drift").indicator == happened.impact
     assert ask(STATUSPAGES[service], world=after).indicator == "none"
+
+
+@pytest.mark.parametrize(
+    ("component", "status"), [("Responses", "partial_outage"), ("Voice mode", "operational"), (None, "partial_outage")]
+)
+def test_an_incident_of_chatgpt_leaves_the_api_of_openai_operational(component, status):
+    event = {"kind": "incident", "at": NOW - 60, "page": "OpenAI", "impact": "major"}
+    world = World(1, NOW, Edits(events=[event | ({"component": component} if component else {})]))
+    for form in (None, "drift"):
+        summary = ask(STATUSPAGES["OpenAI"], world=world, form=form)
+        assert summary.indicator == "major"
+        assert from_openai(summary).status == status
 
 
 def test_each_service_has_one_incident_of_forty_minutes_a_day():
