@@ -161,6 +161,20 @@ async def test_an_old_answer_is_refreshed_ahead_and_given_at_once():
 
 
 @own_time
+async def test_a_host_that_allows_no_more_than_each_answer_needs_gets_no_request_ahead():
+    """One request each half a minute: with requests ahead of time, the budget of an hour would be used up early."""
+    source = replace(SOURCE, hosts=HostGroup("scarce", 1, 0, 120, 3600))
+    async with engine() as e:
+        e.internet.serves(URL, {"value": 1})
+        for _ in range(700):
+            answer = await e.cache.fresh(source, None, sla_s=30)
+            assert answer.failure is None
+            await anyio.wait_all_tasks_blocked()
+            e.clock.advance(5)
+        assert len(e.internet.asked) == 100
+
+
+@own_time
 async def test_who_joins_a_refresh_ahead_that_fails_is_told_of_its_failure():
     entered, leave = anyio.Event(), anyio.Event()
 

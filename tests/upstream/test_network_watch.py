@@ -1,7 +1,6 @@
 """A machine without a network says so at once, and asks again as soon as a connection succeeds."""
 
 import socket
-from contextlib import contextmanager
 from dataclasses import replace
 
 import anyio
@@ -14,7 +13,7 @@ from toolserver.clock import ManualClock
 from toolserver.core.outbound import NO_PROXIES, read_proxies
 from toolserver.upstream import network_watch
 from toolserver.upstream.network_watch import RETRIED_S, NetworkWatch, NoNetwork
-from toolserver.upstream.source import Connect, SourceDown
+from toolserver.upstream.source import Connect, HostGroup, SourceDown
 
 HOST, WITNESS = ("api.test.example", 443), ("witness.example", 443)
 
@@ -156,44 +155,34 @@ async def test_a_source_fails_at_once_without_a_mark_against_it(logged):
     assert (await rig.fetch(source_of(Get(URL)))).answer.value.value == 1
 
 
-@pytest.mark.parametrize("has_its_turn", [False, True])
-async def test_a_wait_for_a_turn_ends_when_the_network_is_lost_and_a_request_under_way_does_not(has_its_turn):
-    net, sent, outcome = Net(), anyio.Event(), []
+async def test_a_wait_for_a_turn_ends_when_the_network_is_lost_and_a_request_under_way_does_not():
+    """Two requests to a host that takes one at a time, the first of which is under way."""
+    net, answered, outcomes = Net(), anyio.Event(), {}
+    rig = Rig(network=net.watch)
 
-    async def take_turn():
+    async def answer_late(request):
+        await answered.wait()
+        return httpx.Response(200, json={"value": 1})
+
+    rig.internet.serves(URL, answer_late)
+    source = source_of(Get(URL), hosts=HostGroup("one", 1, 0, 1000, 60), timeout_s=30)
+
+    async def fetch(name):
         try:
-            with net.watch.wait() as end_wait:
-                if has_its_turn:
-                    end_wait()
-                await sent.wait()
-            outcome.append("sent")
+            outcomes[name] = (await rig.fetch(source)).answer.value.value
         except NoNetwork:
-            outcome.append("no network")
+            outcomes[name] = "no network"
 
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(take_turn)
+        for name in ("under way", "waiting"):
+            tasks.start_soon(fetch, name)
+            await anyio.wait_all_tasks_blocked()
+        assert await is_gone(net)
         await anyio.wait_all_tasks_blocked()
-        await is_gone(net)
-        await anyio.wait_all_tasks_blocked()
-        sent.set()
-    assert outcome == ["sent" if has_its_turn else "no network"]
-
-
-async def test_a_source_leaves_its_wait_to_the_watch(monkeypatch):
-    net = Net()
-    rig = Rig(network=net.watch)
-    rig.internet.serves(URL, {"value": 1})
-    waits = []
-    wait = net.watch.wait
-
-    @contextmanager
-    def note():
-        with wait() as end_wait:
-            yield lambda: waits.append("over") or end_wait()
-
-    monkeypatch.setattr(net.watch, "wait", note)
-    await rig.fetch(source_of(Get(URL)))
-    assert waits == ["over"]
+        assert outcomes == {"waiting": "no network"}
+        answered.set()
+    assert outcomes == {"waiting": "no network", "under way": 1}
+    assert len(rig.internet.asked) == 1
 
 
 async def test_a_measure_of_the_network_is_no_answer_of_a_host():

@@ -262,6 +262,7 @@ def test_each_kind_of_failure_has_its_word():
         "SourceError": "changed",
         "SourceDown": "connect",
         "NotConnected": "connect",
+        "NoAddress": "connect",
         "SourceLimited": "rate_limited",
         "SourceRefused": "refused",
         "HostRefused": "refused",

@@ -74,6 +74,15 @@ class NotShared:
         return await ask(True)
 
 
+def _find_refresh_age(source: Source[Any, Any]) -> float:
+    """Return the age in seconds from which an answer is refreshed before it is stale.
+
+    It is not reached if the host's budget allows one request per `fresh_s` or fewer: requests ahead of time would
+    use it up, and then answers would be stale until the period is over.
+    """
+    return max(REFRESH_AHEAD * source.fresh_s, source.hosts.period_s / source.hosts.budget)
+
+
 class SourceCache:
     """Answers from memory, the store or the upstream, which is queried once for all concurrent reads."""
 
@@ -129,7 +138,7 @@ class SourceCache:
         if cached is not None:
             freshness = judge(source, cached.answer, now=now, sla_s=0)
             if not freshness.stale:
-                if freshness.age_s > REFRESH_AHEAD * source.fresh_s and not self._single_flight.is_running(key):
+                if freshness.age_s > _find_refresh_age(source) and not self._single_flight.is_running(key):
                     self._single_flight.start(key, lambda: self._fetch(question))
                 else:
                     question.part.settle()

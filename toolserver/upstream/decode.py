@@ -92,7 +92,6 @@ log = logging.getLogger(__name__)
 
 MOST_VALUES = 1_500_000  # of one JSON body; a list of empty lists has a value every three bytes, and each takes sixty
 MOST_LINES = 500_000  # of one text
-LONG_JSON = 256 * 1024  # characters
 LONGEST_REASON = 200  # characters
 _HTML = re.compile(rb"\s*(?:\xef\xbb\xbf)?\s*<(?:!doctype html|html)", re.IGNORECASE)
 
@@ -212,13 +211,12 @@ def _decode(request: Get, body: bytes) -> Any:
 
 
 def _load_json(text: str) -> Any:
-    """Return the value of a JSON text. A long text is read by the faster of two readers, as it blocks other threads.
+    """Return the value of a JSON text, by the faster of two readers.
 
-    If the faster reader refuses a text (NaN, half of a character, an unlimited number), the standard reader reads it.
+    If that one refuses a text (NaN, half of a character, an unlimited number), the standard reader reads it.
     """
-    if len(text) >= LONG_JSON:
-        with suppress(msgspec.DecodeError):
-            return msgspec.json.decode(text)
+    with suppress(msgspec.DecodeError):
+        return msgspec.json.decode(text)
     return json.loads(text, parse_constant=NoNumber)
 
 

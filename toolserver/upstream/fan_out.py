@@ -1,6 +1,7 @@
 """Knows which requests belong together: those of one composition, which the throttle admits as one unit for a host."""
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 GATHER_S = 0.1  # how long the first requests wait for reads that are still looking for a stored answer
 
@@ -31,6 +32,8 @@ class FanOut:
 
     async def gather(self) -> None:
         """Wait until no read is on its way, at most GATHER_S. Without such a read, return at once."""
+        if not self.is_settled:
+            await checkpoint()  # reads that begin together ask together, and then no timer is needed
         if not self.is_settled:
             with anyio.move_on_after(GATHER_S):
                 await self._settled.wait()

@@ -21,7 +21,7 @@ from toolserver.upstream.decode import ParsedBody, read_body, read_times
 from toolserver.upstream.fan_out import FanOutPart
 from toolserver.upstream.freshness import judge_times
 from toolserver.upstream.http_sender import BodyPlace, HttpSender, LargeBodies, Raw, SendingTime, judge_status
-from toolserver.upstream.network_watch import NetworkWatch
+from toolserver.upstream.network_watch import NetworkWatch, NoNetwork
 from toolserver.upstream.rights import EVERYTHING, Rights
 from toolserver.upstream.shared_lanes import SharedLanes
 from toolserver.upstream.source import (
@@ -103,7 +103,8 @@ class Fetcher:
         self.history = history or SourceHistory(clock)
         self._clock, self._keys, self.rights, self._observe = clock, keys, rights, observe
         lanes = None if memory is None else SharedLanes(memory, clock)
-        self._throttle, self._large = Throttle(clock=clock, keys=keys, shared=lanes), LargeBodies()
+        self._throttle = Throttle(clock=clock, keys=keys, shared=lanes, while_waiting=self._network.end_wait_when_gone)
+        self._large = LargeBodies()
         self.health = SourceHealth(clock, history=self.history, memory=memory)
         self._health_for_callers = SourceHealth(clock, is_for_callers=True, history=self.history, memory=memory)
         self.refusals = HostRefusals(clock)
@@ -201,7 +202,7 @@ class Fetcher:
         if not isinstance(request, Connect):  # which measures the network itself
             await self._network.admit(request.url)
         try:
-            raw = await self._send_with_retry(order, request, place)
+            raw = await self._send_with_retry(order, request, host, place)
         except NoAddress:
             if not order.is_chosen:
                 self.refusals.record_no_address(host, source.name)
@@ -236,14 +237,16 @@ class Fetcher:
             raise
         self.refusals.forget(host, source.name)
 
-    async def _send_with_retry(self, order: _Order, request: Request, place: BodyPlace) -> Raw:
+    async def _send_with_retry(self, order: _Order, request: Request, host: str, place: BodyPlace) -> Raw:
         """Send a request, and retry once after a short pause if the first attempt failed quickly.
 
         Waiting for a turn does not count toward the source's time.
         """
         for attempt in (1, 2):
             try:
-                raw = await self._send_in_turn(order, request, place)
+                raw = await self._send_in_turn(order, request, host, place)
+            except NoNetwork:
+                raise
             except SourceDown as failure:
                 if isinstance(failure, NotConnected):
                     await self._network.judge_failure(request.url)
@@ -255,20 +258,18 @@ class Fetcher:
             await self._clock.sleep(random.uniform(0.2, 0.6))
         raise AssertionError("unreachable")
 
-    async def _send_in_turn(self, order: _Order, request: Request, place: BodyPlace) -> Raw:
-        source, host = order.source, urlsplit(request.url).netloc
-        with self._network.wait() as end_wait:
-            async with self._throttle.turn(
-                source.hosts,
-                host,
-                patience_s=order.patience_s,
-                is_chosen=order.is_chosen,
-                held=order.held,
-                part=order.part,
-            ):
-                end_wait()
-                with place.time.spend():
-                    raw = await self._sender.send(source, request, order.validators, place)
+    async def _send_in_turn(self, order: _Order, request: Request, host: str, place: BodyPlace) -> Raw:
+        source = order.source
+        async with self._throttle.turn(
+            source.hosts,
+            host,
+            patience_s=order.patience_s,
+            is_chosen=order.is_chosen,
+            held=order.held,
+            part=order.part,
+        ):
+            with place.time.spend():
+                raw = await self._sender.send(source, request, order.validators, place)
         if not isinstance(request, Connect):
             self._network.note_answer()
         return raw

@@ -22,6 +22,7 @@ from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from datetime import datetime
 from email.utils import parsedate_to_datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeVar
 from urllib.parse import unquote, urljoin, urlsplit
 
@@ -309,9 +310,9 @@ class HttpSender:
         validators: dict[str, str],
         place: BodyPlace,
     ) -> Raw:
-        from toolserver.core.http_library import httpx
-
-        url = httpx.URL(request.url, params={**request.params}) if request.params else httpx.URL(request.url)
+        url = parse_url(request.url)
+        if request.params:
+            url = url.copy_with(params={**request.params})
         started = time.perf_counter()
         for _ in range(REDIRECTS + 1):
             headers = self._headers(request, url, validators)
@@ -469,6 +470,14 @@ async def read_source_body(received: UnreadResponse, source: Source[Any, Any], p
     return body, is_cut
 
 
+@lru_cache(512)
+def parse_url(text: str) -> "httpx.URL":
+    """Parse a URL. Most sources request the same one again and again. Raise httpx.InvalidURL."""
+    from toolserver.core.http_library import httpx
+
+    return httpx.URL(text)
+
+
 def redirect_target(url: "httpx.URL", location: str, request: Request, keys: Keys) -> "httpx.URL":
     """Return the target of a redirect, which must be https, on the same site, and must not receive a secret.
 
@@ -485,9 +494,7 @@ def redirect_target(url: "httpx.URL", location: str, request: Request, keys: Key
 
 def is_same_origin(url: "httpx.URL", request: Request) -> bool:
     """Return True if a URL has the scheme, host and port of the original request, so that its headers may be sent."""
-    from toolserver.core.http_library import httpx
-
-    origin = httpx.URL(request.url)
+    origin = parse_url(request.url)
     return (url.scheme, url.host, url.port) == (origin.scheme, origin.host, origin.port)
 
 

@@ -80,16 +80,12 @@ class NetworkWatch:
             raise NoNetwork
 
     @contextmanager
-    def wait(self) -> Iterator[Callable[[], None]]:
-        """End a wait for a turn when the network is lost meanwhile. Yields what to call when the wait is over.
-
-        Raises:
-            NoNetwork: it was lost.
-        """
+    def end_wait_when_gone(self) -> Iterator[None]:
+        """End the block, which waits for a turn, when the network is lost meanwhile. Then raise NoNetwork."""
         with anyio.CancelScope() as scope:
             self._waiting.add(scope)
             try:
-                yield lambda: self._waiting.discard(scope)
+                yield
             finally:
                 self._waiting.discard(scope)
         if scope.cancelled_caught:

@@ -5,8 +5,8 @@ instances.
 """
 
 import secrets
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable
+from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import NamedTuple
 
 import anyio
@@ -34,10 +34,20 @@ class Budget(NamedTuple):
 
 
 class Throttle:
-    """Admits requests in turn. A request that would exceed the budget or wait too long is refused at once."""
+    """Admits requests in turn. A request that would exceed the budget or wait too long is refused at once.
 
-    def __init__(self, *, clock: Clock, keys: Keys, shared: SharedLanes | None = None) -> None:
-        self._clock, self._keys, self._shared = clock, keys, shared
+    Each wait for a turn is a block of `while_waiting`, which may end it by an exception.
+    """
+
+    def __init__(
+        self,
+        *,
+        clock: Clock,
+        keys: Keys,
+        shared: SharedLanes | None = None,
+        while_waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        self._clock, self._keys, self._shared, self._while_waiting = clock, keys, shared, while_waiting
         self._lanes: dict[tuple[str, str], HostLane] = {}
 
     @asynccontextmanager
@@ -68,7 +78,7 @@ class Throttle:
         ticket = lane.join(fan_out, is_chosen=is_chosen, held=held)
         if part is not None:
             part.settle()
-        waiting = _Waiting(name, lane, ticket, patience_s)
+        waiting = _Waiting(name, lane, ticket, patience_s, "" if self._shared is None else secrets.token_hex(8))
         try:
             if fan_out is not None:
                 await fan_out.gather()
@@ -135,9 +145,11 @@ class Throttle:
             if not unit.turns:
                 next_at = lane.next_at(lane.size_of(unit), now)
             if not lane.is_next(ticket):
-                await waiting.wait_for_change(group)
+                with self._while_waiting():
+                    await waiting.wait_for_change(group)
             elif next_at > now:
-                await self._clock.sleep(next_at - now)
+                with self._while_waiting():
+                    await self._clock.sleep(next_at - now)
             elif await self._may_go(waiting, group):
                 break
         now = self._clock.monotonic()
@@ -168,7 +180,8 @@ class Throttle:
             raise RequestWithheld(f"closed for {turn.wait_s:.0f} s", word="rate_limited", retry_after_s=turn.wait_s)
         waiting.has_seat = turn.word == "go"
         if not waiting.has_seat:
-            await waiting.sleep(turn.wait_s or BUSY_S, group)
+            with self._while_waiting():
+                await waiting.sleep(turn.wait_s or BUSY_S, group)
         return waiting.has_seat
 
     def _refuse_when_closed(self, lane: HostLane, *, is_chosen: bool) -> None:
@@ -191,11 +204,11 @@ class Throttle:
 
 
 class _Waiting:
-    """One request in a queue, and how much longer it may wait."""
+    """One request in a queue, and how much longer it may wait. Its `token` is for the queue of all instances."""
 
-    def __init__(self, name: LaneName, lane: HostLane, ticket: Ticket, patience_s: float) -> None:
+    def __init__(self, name: LaneName, lane: HostLane, ticket: Ticket, patience_s: float, token: str) -> None:
         self.name, self.lane, self.ticket, self.held = name, lane, ticket, ticket.held
-        self.token, self.has_seat = secrets.token_hex(8), False  # among all instances
+        self.token, self.has_seat = token, False
         self.left_s, self._waited_s = patience_s, 0.0
 
     async def sleep(self, seconds: float, group: HostGroup) -> None:

@@ -12,7 +12,7 @@ import httpx
 
 WIDTH, LINE, TOP, LEFT = 860, 20, 58, 24
 SECONDS = 4.5  # for each command
-MOST_LINES, MOST_LETTERS = 17, 96
+MOST_LINES, MOST_LETTERS = 10, 96
 STYLE = """
 text { font: 14px ui-monospace, SFMono-Regular, Menlo, Consolas, monospace; fill: #e8ece9; white-space: pre; }
 .prompt { fill: #6ad0ae; } .soft { fill: #a5b0aa; } .title { font-family: system-ui, sans-serif; fill: #a5b0aa; }
@@ -34,7 +34,8 @@ def record_session(site: str, token: str) -> list[tuple[str, list[str]]]:
         receipt = {"receipt": paid.headers["x-service-receipt"]}
         checked = client.post("/api/receipt/verify", json=receipt).raise_for_status().json()
     fields = {name: price[name] for name in ("updated_at", "data", "stale")}
-    offer = json.loads(refused["result"]["content"][0]["text"])
+    fields |= {"_meta": {"attribution": price["_meta"]["attribution"], "sources": price["_meta"]["sources"]}}
+    offer = json.loads(refused["result"]["content"][0]["text"].replace(site, f"http://{short}"))
     verdict = {name: checked[name] for name in ("valid", "checks", "core")}
     left = [f"{name}: {paid.headers[name]}" for name in sorted(paid.headers) if name.startswith("x-credits")]
     premium = f'curl -si {short}/api/pro/correlation-matrix -H "Authorization: Bearer $TOKEN"'

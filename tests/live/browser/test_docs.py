@@ -35,6 +35,42 @@ def test_the_search_finds_a_tool_by_a_word_of_its_description(visitor: Visitor) 
     visitor.check()
 
 
+@pytest.mark.parametrize("scripts", [True, False])
+def test_the_page_of_results_bars_nobody_and_needs_no_javascript(
+    browser: Browser, demo: Program, scripts: bool
+) -> None:
+    with visiting(browser, demo.url, width=PHONE, theme="dark", scripts=scripts) as window:
+        page = window.open("/docs")
+        page.get_by_label("Search documents and tools").fill("webhok secret")
+        page.get_by_label("Search documents and tools").press("Enter")
+        expect(page.locator(".search-page a").first).to_have_attribute("href", re.compile("^/docs/webhooks#"))
+        if scripts:
+            window.check()
+            window.check_accessibility()
+        assert window.faults == []
+
+
+def test_a_document_lists_what_is_on_it_leads_on_and_is_copied_as_markdown(browser: Browser, demo: Program) -> None:
+    with visiting(browser, demo.url) as window:
+        page = window.open("/docs/webhooks")
+        page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+        contents = page.get_by_role("navigation", name="On this page")
+        contents.get_by_role("link", name="Conditions").click()
+        expect(page).to_have_url(re.compile("/docs/webhooks#conditions$"))
+        page.get_by_role("button", name="Copy page as Markdown").click()
+        expect(page.locator("#copy-markdown")).to_have_text("Copied")
+        assert page.evaluate("navigator.clipboard.readText()").startswith("# Webhooks")
+        side = page.get_by_role("navigation", name="Documents").bounding_box()
+        assert side is not None
+        assert side["y"] < 900, "the list of documents stands below that of this page, not beside the end of the text"
+        page.locator('a[rel="next"]').click()
+        expect(page.locator("h1")).not_to_have_text("Webhooks")
+        page.locator('a[rel="prev"]').click()
+        expect(page.locator("h1")).to_have_text("Webhooks")
+        window.check()
+        window.check_accessibility()
+
+
 def test_the_side_list_marks_the_page_and_leads_to_the_next(visitor: Visitor) -> None:
     page = visitor.open("/docs/webhooks")
     side = page.get_by_role("navigation", name="Documents")
