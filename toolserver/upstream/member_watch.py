@@ -94,17 +94,21 @@ class MemberWatch:
     def __init__(self, save: SaveMembers | None = None) -> None:
         self._save = save
         self._questions: dict[str, LRUCache[str, _UsualMembers]] = {}  # by source
+        self._gone: dict[str, frozenset[str]] = {}  # by source, of all queries: read at each fetch
 
     def restore(self, rows: Iterable[tuple[str, str, float, Mapping[str, Mapping[str, Any]]]]) -> None:
         """Restore stored counts `(source, key, saved_at, members)`, the oldest first."""
         for source, key, saved_at, members in rows:
             counts = {name: MemberCount(**count) for name, count in members.items()}
             self._find(source)[key] = _UsualMembers(counts, saved_at)
+        for source in self._questions:
+            self._note_gone(source)
 
     def learn(self, source: Source[Any, Any], key: str, value: Any, at: datetime) -> None:
         """Count the members of a new answer to a query with default arguments."""
-        now = at.timestamp()
-        question = self._find(source.name).setdefault(key, _UsualMembers({}, 0.0))
+        now, questions = at.timestamp(), self._find(source.name)
+        is_new = key not in questions  # and may replace the one that was used least
+        question = questions.setdefault(key, _UsualMembers({}, 0.0))
         before = question.missing
         for name, (filled, rows) in self._count(question, value).items():
             count = question.members.setdefault(name, MemberCount())
@@ -117,6 +121,8 @@ class MemberWatch:
             else:
                 count.add(filled, rows, now)
         missing = question.missing
+        if is_new or missing != before:
+            self._note_gone(source.name)
         if missing != before:
             found = {"source": source.name, "missing": sorted(missing - before), "back": sorted(before - missing)}
             log.warning("members of a source are missing or back", extra=found)
@@ -126,7 +132,7 @@ class MemberWatch:
 
     def list_missing(self, source: Source[Any, Any], value: Any) -> tuple[str, ...]:
         """Return the members that are missing from a source's answer, by name."""
-        gone = {name for question in self._questions.get(source.name, {}).values() for name in question.missing}
+        gone = self._gone.get(source.name)
         if not gone:
             return ()
         counts = count_members(value, most=None)
@@ -142,6 +148,10 @@ class MemberWatch:
                 for name in question.missing:
                     latest[source, name] = max(latest.get((source, name), 0.0), question.members[name].filled_at)
         return [(source, name, at) for (source, name), at in sorted(latest.items())]
+
+    def _note_gone(self, source: str) -> None:
+        questions = self._questions[source].values()
+        self._gone[source] = frozenset(name for question in questions for name in question.missing)
 
     def _find(self, source: str) -> LRUCache[str, _UsualMembers]:
         return self._questions.setdefault(source, LRUCache(QUESTIONS))
