@@ -47,6 +47,7 @@ SOURCES, RECEIVER, WITNESS = "test.example", "receiver.example", "witness.exampl
 ADDRESSES = {SOURCES: "93.184.215.14", RECEIVER: "93.184.215.15", WITNESS: "93.184.215.15"}
 PROXY, CLOSED, SWALLOWING = "10.99.0.9", "93.184.215.16", "2a0e:dead::2"
 FIRST, SECOND = "/Test.one", "/Test.two"
+PROXY_PORTS = {SOURCES: 3128, RECEIVER: 3129}
 LATE_S = 0.9  # of a source's two seconds, and more than a look at the network takes
 LONGEST_S = 25.0  # for a call whose own deadline is 12 s; more is a hang
 ANEW_S = 1000.0  # after which sources are asked again, also those whose circuit was open
@@ -163,10 +164,8 @@ CASES = {
     "stream refused": Case("held", None, WireFault(answer_http2=refuse_stream), HTTP2),
     "ended in an HTTP/2 body": Case("held", None, WireFault(answer_http2=end_in_body), HTTP2),
     "stale HTTP/2 connection": Case("new", "closed", STALE, HTTP2),
-    "proxy wants a password": Case(
-        "held", "connect", NO_FAULT, HTTP2, proxy="HTTP/1.1 407 Proxy Authentication Required"
-    ),
-    "proxy has no route": Case("held", "connect", NO_FAULT, HTTP2, proxy="HTTP/1.1 502 Bad Gateway"),
+    "proxy wants a password": Case("held", "connect", NO_FAULT, HTTP2, proxy="407 Proxy Authentication Required"),
+    "proxy has no route": Case("held", "connect", NO_FAULT, HTTP2, proxy="502 Bad Gateway"),
     "stale tunnel": Case("new", "closed", STALE, HTTP2, proxy=""),
 }
 
@@ -185,12 +184,25 @@ class Proxy:
         if self.refusal:
             writer.write(b"HTTP/1.1 " + self.refusal.encode() + b"\r\nContent-Length: 0\r\n\r\n")
             await close(writer)
-        else:
-            writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
-            behind_reader, behind = await asyncio.open_connection(ADDRESSES.get(host, host), 443)
-            there, back = pump(reader, behind), pump(behind_reader, writer)
+            return
+        writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
+        behind_reader, behind = await asyncio.open_connection(ADDRESSES.get(host, host), 443)
+        there, back = pump(reader, behind), pump(behind_reader, writer)
+        try:
             async with asyncio.TaskGroup() as tasks:
                 self.tasks |= {tasks.create_task(there), tasks.create_task(back)}
+        except asyncio.CancelledError:
+            pass  # the tunnels are ended
+        finally:
+            behind.transport.abort()
+            writer.transport.abort()
+
+    async def end_tunnels(self) -> None:
+        """End every tunnel on both sides."""
+        tasks = [task for task in self.tasks if not task.done()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def pump(source: asyncio.StreamReader, target: asyncio.StreamWriter) -> None:
@@ -212,15 +224,15 @@ async def close(writer: asyncio.StreamWriter) -> None:
 
 @dataclass
 class Wire:
-    """The network around the service. `hosts` are by the names that lead to them."""
+    """The network around the service. Hosts are by the names that lead to them, and so are the proxies on the way."""
 
     hosts: dict[str, WireHost]
     names: NameServer
-    proxy: Proxy
+    proxies: dict[str, Proxy]
 
     async def strike(self, case: Case, name: str) -> None:
         """Let a case's fault strike what has this name, also if there were connections to it. `heal` ends it."""
-        self.hosts[name].fault, self.proxy.refusal = case.fault, case.proxy or ""
+        self.hosts[name].fault, self.proxies[name].refusal = case.fault, case.proxy or ""
         if case.name_fails is not None:
             self.names.failures[name] = case.name_fails
         self.names.late_s[name] = case.name_late_s
@@ -229,12 +241,14 @@ class Wire:
         if case.is_witness_late:
             self.names.late_s[WITNESS] = LATE_S
         if not case.fault.of_kept:
+            await self.proxies[name].end_tunnels()
             await self.hosts[name].end_connections()
 
     def heal(self) -> None:
         for host in self.hosts.values():
             host.fault = NO_FAULT
-        self.proxy.refusal = ""
+        for proxy in self.proxies.values():
+            proxy.refusal = ""
         self.names.failures.clear()
         self.names.late_s.clear()
         self.names.addresses = {name: [address] for name, address in ADDRESSES.items()}
@@ -246,7 +260,7 @@ class Wire:
 
     def count_tasks(self) -> int:
         """Return how many tasks there are beside those of this network."""
-        own = self.proxy.tasks.union(*(host.tasks for host in self.hosts.values()))
+        own = set[asyncio.Task[Any]]().union(*(each.tasks for each in (*self.hosts.values(), *self.proxies.values())))
         return len(asyncio.all_tasks() - own)
 
 
@@ -258,9 +272,10 @@ async def open_wire(certificates: dict[str, ssl.SSLContext]) -> AsyncIterator[Wi
         for name in (SOURCES, RECEIVER):
             hosts[name] = await stack.enter_async_context(open_host(ADDRESSES[name], 443, certificates))
         names = await stack.enter_async_context(open_names({}))
-        proxy = Proxy()
-        await stack.enter_async_context(await asyncio.start_server(proxy.serve, PROXY, 3128))
-        wire = Wire(hosts, names, proxy)
+        proxies = {SOURCES: Proxy(), RECEIVER: Proxy()}
+        for name, proxy in proxies.items():
+            await stack.enter_async_context(await asyncio.start_server(proxy.serve, PROXY, PROXY_PORTS[name]))
+        wire = Wire(hosts, names, proxies)
         wire.heal()
         yield wire
 
@@ -362,13 +377,13 @@ async def rehearse(folder: Path, names: list[str]) -> dict[str, Any]:
         for number, (protocol, has_proxy) in enumerate(ways):
             for host in wire.hosts.values():
                 host.speak(protocol)
-            proxy = f"http://{PROXY}:3128" if has_proxy else "direct"
+            proxies = {name: SecretStr(f"http://{PROXY}:{port}") for name, port in PROXY_PORTS.items()}
             into = folder / str(number)
             into.mkdir()
             settings = Settings(
                 data_dir=into,
-                upstream=UpstreamSettings(proxy=SecretStr(proxy)),
-                webhooks=WebhookSettings(proxy=SecretStr(proxy) if has_proxy else None),
+                upstream=UpstreamSettings(proxy=proxies[SOURCES] if has_proxy else SecretStr("direct")),
+                webhooks=WebhookSettings(proxy=proxies[RECEIVER] if has_proxy else None),
                 limits=LimitSettings(enabled=False),
                 probes=ProbeSettings(targets={"witness": WITNESS}),
             )
