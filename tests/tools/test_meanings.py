@@ -2,10 +2,18 @@
 
 from datetime import date
 
+import pytest
+
 from catalog.tool_pages import meanings_page
 from tests.served import all_tools
+from tests.tools.desk import NOW, compose
+from tools.free.air_quality import air_quality
+from tools.free.space_weather import space_weather
+from tools.free.weather import weather
+from tools.premium.crypto_deep import premium_crypto_deep
 from toolserver.registry.meaning import Meaning, find_meanings
 from toolserver.registry.response_schema import answer_schema
+from toolserver.world.model import Edits, World
 
 MEANINGS = find_meanings(["tools"])
 
@@ -45,6 +53,38 @@ def members(node):
         yield from node.get("properties", {})
     for child in node.values() if isinstance(node, dict) else node if isinstance(node, list) else ():
         yield from members(child)
+
+
+def value_at(answer, path):
+    for name in path.split("."):
+        answer = answer[name]
+    return answer
+
+
+@pytest.mark.parametrize(
+    ("tool", "pin", "path", "field"),
+    [
+        (space_weather, "kp.index", "storm_level", "space-weather.storm_level"),
+        (space_weather, "xray.flux", "flare_peak_class_24h", "space-weather.flare_peak_class_24h"),
+        (air_quality, "air.us_aqi", "us_aqi_band", "air-quality.us_aqi_band"),
+        (weather, "weather.code", "current.condition", "weather.condition"),
+        (
+            premium_crypto_deep,
+            "btc.fee_sat_vb",
+            "network_btc.fees_sat_per_vb.fastest",
+            "pro/crypto-deep.network_btc.fees_sat_per_vb",
+        ),
+    ],
+)
+async def test_a_world_on_each_side_of_a_boundary_is_answered_with_the_word_of_the_table(tool, pin, path, field):
+    rows = next(meaning.rows for meaning in MEANINGS if meaning.field == field and meaning.rows)
+    said = []
+    for value, word in rows:
+        if value is not None:
+            made = await compose(tool, world=World(1, NOW, Edits(pins={pin: [(0, 2 * NOW, value)]})))
+            said.append((value, value_at(made.json, path), word))
+    assert len(said) >= 5
+    assert [row for row in said if row[1] != row[2]] == []
 
 
 def test_every_field_is_a_member_of_an_answer():

@@ -9,7 +9,7 @@ from tools.parsing.fields import percent, price
 from tools.sources.coingecko import COINS_MARKETS
 from tools.sources.coinlore import TICKERS as COINLORE
 from tools.sources.coinpaprika import TICKERS as COINPAPRIKA
-from toolserver import CardValue, Payload, Picture, ToolContext, tool, up_to, via
+from toolserver import CardValue, Meaning, Payload, Picture, ToolContext, tool, up_to, via
 
 
 class Mover(Payload):
@@ -67,3 +67,9 @@ def _shown(moved: MovedCoin) -> Mover:
 
 def _whole(dollars: float | None) -> float | None:
     return None if dollars is None else round(dollars)
+
+
+MOVERS = Meaning(
+    "crypto-movers.change_24h_percent",
+    "Of the 100 largest coins by market value, by the change of 24 hours that the list itself publishes",
+)

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, RootModel
 
 from tools.sources.steam import PLAYERS, STORE_ITEMS, PlayedList
 from tools.sources.steamspy import TOP100, YesterdaysPeak
-from toolserver import CardValue, Fallback, Payload, Picture, ToolContext, tool, up_to, via
+from toolserver import CardValue, Fallback, Meaning, Payload, Picture, ToolContext, tool, up_to, via
 
 SHOWN = 15
 
@@ -82,3 +82,10 @@ def shown(rank: int, game: Game, name: str | None) -> GameItem:
         peak_yesterday=game.peak_yesterday,
         url=f"https://store.steampowered.com/app/{game.app_id}",
     )
+
+
+PEAK_TODAY = Meaning(
+    "game-platform-top.peak_today",
+    "As Steam publishes it, without saying where its day begins",
+    publisher="Valve",
+)

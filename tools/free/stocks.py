@@ -23,6 +23,7 @@ from toolserver import (
     FallbackReader,
     InvalidArguments,
     MarketQuote,
+    Meaning,
     Payload,
     Picture,
     Source,
@@ -308,3 +309,10 @@ def quoted(board: QuoteBoard, symbol: str, now: datetime) -> Quote:
         delayed=quote.delayed,
         stale=board.old(symbol, now),
     )
+
+
+GAINERS = Meaning(
+    "stocks.gainers",
+    "Exchanges rank the whole market; ours ranks the symbols listed, 31 unless symbols are given, by the change "
+    "against the close of the last regular session",
+)

@@ -14,6 +14,7 @@ from toolserver import (
     CardValue,
     Fallback,
     FallbackReader,
+    Meaning,
     Payload,
     Picture,
     SourceEmpty,
@@ -218,3 +219,12 @@ def _item(name: str, source: str, **fields: Any) -> VolcanoItem:
 
 def _cut(text: str | None) -> str | None:
     return text if text is None or len(text) <= SUMMARY else text[: SUMMARY - 1].rstrip() + "…"
+
+
+ALERT_LEVELS = Meaning(
+    "volcanoes.us_alert_level",
+    "USGS's own words (NORMAL, ADVISORY, WATCH, WARNING) and colours (GREEN, YELLOW, ORANGE, RED), unchanged: the two "
+    "may differ, as one is for the ground and the other for aviation",
+    publisher="USGS",
+    link="https://www.usgs.gov/volcano/alert-level-icons",
+)

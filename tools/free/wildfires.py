@@ -21,6 +21,7 @@ from toolserver import (
     CardValue,
     Fallback,
     FallbackReader,
+    Meaning,
     Payload,
     Picture,
     SourceError,
@@ -304,3 +305,10 @@ def _incident(incident: Incident) -> FireIncident:
 
 def _rounded(value: float | None) -> float | None:
     return None if value is None else round(value, 1)
+
+
+FIRE_POWER = Meaning(
+    "wildfires.frp_mw",
+    "Radiative power of one pixel, which depends on the satellite and its angle: a rank of detections, not of fires",
+    publisher="NASA",
+)

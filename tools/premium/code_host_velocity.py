@@ -22,6 +22,7 @@ from tools.shared.repositories import (
 from tools.sources.github import ACTIVE_LLM, NEW, Repo, RepoQuery
 from toolserver import (
     FREE_SIBLING,
+    Meaning,
     Payload,
     Picture,
     SourceError,
@@ -265,3 +266,9 @@ def totals(
         languages_in_trending=None if trending is None else len({repo.language for repo in trending} - {None}),
         auth_used="authenticated" if authenticated else "unauthenticated",
     )
+
+
+STARS_PER_DAY = Meaning(
+    "pro/code-host-velocity.stars_per_day",
+    "Stars by days of age, at least one: a mean over the life of a repository, and no measure of GitHub's",
+)

@@ -13,6 +13,7 @@ from tools.shared.wallets import CHECKED_ON, EXCHANGES
 from tools.sources.ethereum import Block, EtherTransfer
 from toolserver import (
     FREE_SIBLING,
+    Meaning,
     Payload,
     Picture,
     SourceError,
@@ -205,7 +206,7 @@ def flow_of(block: Block, transfer: EtherTransfer) -> Flow | None:
     """Return a transfer as a flow of an exchange; None when it is too small or involves no exchange."""
     sender, receiver = transfer.sender, transfer.to
     paying, paid = EXCHANGES.get(sender), EXCHANGES.get(receiver or "")
-    if transfer.value_wei < LEAST_ETH * WEI or not (paying or paid):
+    if not is_counted(transfer.value_wei) or not (paying or paid):
         return None
     if paying is None and paid is not None:
         return Flow("inflow", paid, sender, None, block, transfer)
@@ -285,3 +286,34 @@ def bias(both: Sides) -> Bias:
     if 10 * abs(both.net) < max(10 * BALANCED_ETH * WEI, moved):
         return "balanced"
     return "inflow_dominant" if both.net > 0 else "outflow_dominant"
+
+
+def is_counted(value_wei: int) -> bool:
+    """Return True if a transfer is large enough to count."""
+    return value_wei >= LEAST_ETH * WEI
+
+
+FLOWS = (
+    Meaning(
+        "pro/exchange-flows.threshold.min_eth",
+        "Transfers from 5 ETH on count",
+        decide=is_counted,
+        rows=((5 * WEI - 1, False), (5 * WEI, True)),
+    ),
+    Meaning(
+        "pro/exchange-flows.flows_by_exchange.bias",
+        "Balanced when the net flow is below the larger of 10 ETH and a tenth of inflow plus outflow; pairs of ETH in "
+        "and out",
+        decide=lambda row: bias(Sides((row[0] * WEI,), (row[1] * WEI,))),
+        rows=(
+            ((9, 0), "balanced"),
+            ((10, 0), "inflow_dominant"),
+            ((20, 30), "outflow_dominant"),
+            ((30, 20), "inflow_dominant"),
+            ((104, 95), "balanced"),
+            ((110, 90), "inflow_dominant"),
+            ((109, 91), "balanced"),
+            ((90, 110), "outflow_dominant"),
+        ),
+    ),
+)

@@ -15,6 +15,7 @@ from tools.sources.ethereum import Block, EtherTransfer
 from toolserver import (
     FREE_SIBLING,
     Fallback,
+    Meaning,
     Payload,
     Picture,
     Tier,
@@ -197,10 +198,29 @@ async def premium_whales(ctx: ToolContext, limit: Annotated[int, up_to(MOST_ETH)
 
 def large(chain: Chain) -> tuple[LargeTransfer, ...]:
     """Return the transfers of 100 ETH and more, largest first."""
-    transfers = [
-        LargeTransfer(block, transfer) for block, transfer in chain.transfers if transfer.value_wei >= LEAST_WEI
-    ]
+    transfers = [LargeTransfer(block, transfer) for block, transfer in chain.transfers if is_large(transfer.value_wei)]
     return tuple(sorted(transfers, key=lambda moved: (-moved.transfer.value_wei, moved.transfer.hash)))
+
+
+def is_large(value_wei: int) -> bool:
+    """Return True if a transfer of Ether is large enough to list."""
+    return value_wei >= LEAST_WEI
+
+
+WHALES = (
+    Meaning(
+        "pro/whales.thresholds.eth_min_eth",
+        "Transfers of 100 ETH and more, in wei; nobody defines a whale",
+        decide=is_large,
+        rows=((LEAST_WEI - 1, False), (LEAST_WEI, True)),
+    ),
+    Meaning(
+        "pro/whales.thresholds.btc_min_btc",
+        "Transactions that pay 10 BTC and more to others, in satoshi",
+        decide=btc_whales.is_large,
+        rows=((999_999_999, False), (1_000_000_000, True)),
+    ),
+)
 
 
 def judge(

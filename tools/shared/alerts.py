@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tools.sources.noaa import WATCH_WARNING_MAP, AlertMap, MappedAlert
 from tools.sources.nws import ALERTS, ALL, Alert, AlertList, Certainty, Severity, Urgency
-from toolserver import Fallback, InvalidArguments, find_similar, find_word, via
+from toolserver import Fallback, InvalidArguments, Meaning, find_similar, find_word, via
 
 SHOWN = 3
 _KINDS = {"W": "Warning", "A": "Watch", "Y": "Advisory", "S": "Statement"}  # the letters of VTEC
@@ -197,3 +197,25 @@ def _of_map(alert: MappedAlert) -> RankedAlert:
         sender=None,
         url=alert.url,
     )
+
+
+ALERTS_RANKED = (
+    Meaning(
+        "severe-weather.top.score",
+        "The words and their order are CAP's; the weights are ours: 4, 3, 2, 1 in that order, and a half for Unknown "
+        "and Past, multiplied",
+        decide=lambda words: score(*words),
+        rows=(
+            (("Extreme", "Immediate", "Observed"), 64),
+            (("Severe", "Future", "Possible"), 12),
+            (("Moderate", "Expected", "Possible"), 12),
+            (("Minor", "Past", "Unlikely"), 0.5),
+            (("Unknown", "Unknown", "Unknown"), 0.125),
+        ),
+    ),
+    Meaning(
+        "severe-weather.total_active",
+        "Warnings, watches, advisories and statements together, from their issue until the weather ends, or without "
+        "such a time until the message is void; that those count whose weather has not begun is our choice",
+    ),
+)

@@ -8,7 +8,7 @@ from tools.parsing.fields import percent
 from tools.parsing.prediction_markets import Bet
 from tools.sources.kalshi import EVENTS
 from tools.sources.polymarket import MARKETS
-from toolserver import Fallback, Payload, SourceEmpty, Timestamp, via
+from toolserver import Fallback, Meaning, Payload, SourceEmpty, Timestamp, via
 
 SOURCES = (MARKETS, EVENTS)
 OPEN = (0.005, 0.995)  # outside this range a market is as good as decided
@@ -53,8 +53,30 @@ def counts(bet: Bet) -> bool:
     """Return True if the market asks a yes/no question that is still open, with prices that agree with each other."""
     if tuple(name.lower() for name in bet.outcomes) != ("yes", "no") or len(bet.prices) != 2:
         return False
+    return is_undecided(bet.prices[0]) and abs(sum(bet.prices) - 1) <= SUM_TOLERANCE
+
+
+def is_undecided(yes: float) -> bool:
+    """Return True if a price of yes, 0 to 1, leaves the question open."""
     low, high = OPEN
-    return low < bet.prices[0] < high and abs(sum(bet.prices) - 1) <= SUM_TOLERANCE
+    return low < yes < high
+
+
+UNDECIDED = (
+    Meaning(
+        "predictions.yes_percent",
+        "A market at 0.5 % or less, or at 99.5 % or more, is as good as decided, and left out",
+        decide=is_undecided,
+        rows=((0.005, False), (0.0051, True), (0.9949, True), (0.995, False)),
+    ),
+    Meaning(
+        "predictions.yes_percent",
+        "Polymarket shows the middle of bid and ask, or the last trade where they are more than 0.10 apart; that its "
+        "list gives this price is not written anywhere",
+        publisher="Polymarket",
+        link="https://docs.polymarket.com/concepts/prices-orderbook",
+    ),
+)
 
 
 def show_bet(bet: Bet) -> BetItem:

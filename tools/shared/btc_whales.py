@@ -137,9 +137,14 @@ def remember(history: TimeSeriesStore, seen: Iterable[SeenTransaction], now: dat
         if previous is None or (each.change_removed and not previous.change_removed):
             ring.put(each.hash, each, each.first_seen)
     rows = ring.rows(now)
-    whales = sorted((row for row in rows if row.moved_sat >= LEAST_SAT), key=lambda row: (-row.moved_sat, row.hash))
+    whales = sorted((row for row in rows if is_large(row.moved_sat)), key=lambda row: (-row.moved_sat, row.hash))
     watched = (now - rows[0].first_seen).total_seconds() if rows else 0
     return WhaleWindow(tuple(whales), len(rows), max(0, int(watched)))
+
+
+def is_large(moved_sat: int) -> bool:
+    """Return True if a transaction pays enough to others to be listed."""
+    return moved_sat >= LEAST_SAT
 
 
 def bitcoin(sat: int) -> Decimal:

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Literal, NamedTuple, TypeAlias
 
 from tools.parsing.series import Series
+from toolserver import Meaning
 
 RETURNS = 30  # at most
 LEAST = 10
@@ -84,3 +85,26 @@ def direction(r: float) -> Direction:
     if abs(r) < 0.05:
         return "none"
     return "positive" if r > 0 else "negative"
+
+
+CORRELATION = (
+    Meaning(
+        "pro/correlation-matrix.pairs.relationship",
+        "Nobody defines words for the size of r. Ours: negligible below 0.2, weak below 0.4, moderate below 0.7",
+        decide=relationship,
+        rows=(
+            (0.1999, "negligible"),
+            (0.2, "weak"),
+            (-0.3999, "weak"),
+            (0.4, "moderate"),
+            (0.6999, "moderate"),
+            (-0.7, "strong"),
+        ),
+    ),
+    Meaning(
+        "pro/correlation-matrix.pairs.direction",
+        "The sign of r; none below 0.05",
+        decide=direction,
+        rows=((0.0499, "none"), (0.05, "positive"), (-0.0499, "none"), (-0.05, "negative")),
+    ),
+)

@@ -19,7 +19,15 @@ from tools.sources.hackernews import TOP_IDS
 from tools.sources.hackernews_algolia import FRONT_PAGE
 from tools.sources.kalshi import EVENTS
 from tools.sources.polymarket import MARKETS
-from toolserver import Fallback, FallbackReader, SourceEmpty, SourceUnproved, TimeSeriesStore, convert_fallback
+from toolserver import (
+    Fallback,
+    FallbackReader,
+    Meaning,
+    SourceEmpty,
+    SourceUnproved,
+    TimeSeriesStore,
+    convert_fallback,
+)
 
 Severity = Literal["minor", "moderate", "major"]
 
@@ -231,3 +239,32 @@ def _fetched_at(reading: FallbackReader) -> datetime:
     fetched_at = reading.notes[-1].fetched_at
     assert fetched_at is not None
     return fetched_at
+
+
+DELTAS = (
+    Meaning(
+        "pro/world-deltas.events.severity",
+        "Of earthquakes: moderate from M5, major from M6",
+        decide=quake_severity,
+        rows=((4.99, "minor"), (5.0, "moderate"), (5.99, "moderate"), (6.0, "major")),
+    ),
+    Meaning(
+        "pro/world-deltas.events.severity",
+        "Of stories: moderate from 25 points, major from 100",
+        decide=story_severity,
+        rows=((24, "minor"), (25, "moderate"), (99, "moderate"), (100, "major")),
+    ),
+    Meaning(
+        "pro/world-deltas.events.severity",
+        "Of prediction markets, by the move of an hour: moderate from 0.05, major from 0.10; launches are moderate, "
+        "and major when crewed or failed",
+        decide=move_severity,
+        rows=(
+            (0.0499, "minor"),
+            (0.05, "moderate"),
+            (-0.0999, "moderate"),
+            (-0.10, "major"),
+            (None, "minor"),
+        ),
+    ),
+)

@@ -7,7 +7,7 @@ from tools.parsing.series import CODES, FxDay, FxDays
 from tools.sources.currency_api import USD_RATES
 from tools.sources.ecb import REFERENCE_RATES_90D
 from tools.sources.frankfurter import USD_TIMESERIES, FxWindow
-from toolserver import Fallback, FallbackReader, SourceError, via
+from toolserver import Fallback, FallbackReader, Meaning, SourceError, via
 
 WINDOW = timedelta(days=50)  # holds 30 business days
 SOURCES = (USD_TIMESERIES, REFERENCE_RATES_90D, USD_RATES)
@@ -59,3 +59,11 @@ def weekday_before(day: date) -> date:
     while before.weekday() >= SATURDAY:
         before -= timedelta(days=1)
     return before
+
+
+REFERENCE_RATES = Meaning(
+    "forex.rates",
+    "The ECB's reference rates of a working day, published about 16:00 CET; the day before is the published day "
+    "before, on a Monday the Friday",
+    publisher="European Central Bank",
+)

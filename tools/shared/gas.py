@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from tools.sources.blockscout import GAS_PRICES
 from tools.sources.ethereum import FEE_HISTORY, LATEST_HEADER, FeeHistory, Header
 from tools.sources.etherscan import GAS_ORACLE
-from toolserver import Fallback, FallbackReader, SourceChanged, SourceFrozen
+from toolserver import Fallback, FallbackReader, Meaning, SourceChanged, SourceFrozen
 
 Method = Literal["fee_history", "explorer"]
 
@@ -101,3 +101,10 @@ def sound(price: GasPrice) -> GasPrice:
     if not price.low_gwei <= price.standard_gwei <= price.fast_gwei:
         raise SourceChanged(f"{price.low_gwei:g} {price.standard_gwei:g} {price.fast_gwei:g} are out of order")
     return price
+
+
+BASE_FEE = Meaning(
+    "gas.base_fee",
+    "Ethereum's base fee of the next block, which the chain sets; the tips above it are the medians over 20 blocks of "
+    "the percentiles 10, 50 and 90, which is our choice, and those of explorers are theirs",
+)

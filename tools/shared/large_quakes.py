@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from tools.parsing.earthquakes import Quake, QuakeList
 from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, is_significant, quake_day_fallbacks
-from toolserver import Fallback, convert_fallback
+from toolserver import Fallback, Meaning, convert_fallback
 
 LARGE = 6.0  # from this magnitude an earthquake is news without a flag
 ANY = -10.0
@@ -41,3 +41,9 @@ def _largest(quakes: Iterable[tuple[Quake, float]]) -> tuple[tuple[Quake, float]
     """Return each event once, the largest first, and the newer one first among equals."""
     once = {quake.id: (quake, magnitude) for quake, magnitude in quakes}
     return tuple(sorted(once.values(), key=lambda pair: (pair[1], pair[0].time), reverse=True))
+
+
+LARGE_QUAKES = Meaning(
+    "pro/agent-context.context.world_events.significant_earthquakes_24h",
+    "What USGS counts as significant, and in any case magnitude 6 and above, which alone counts of EMSC",
+)

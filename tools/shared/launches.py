@@ -120,3 +120,10 @@ def show_launch(launch: Launch) -> LaunchItem:
         url=launch.url,
         date_text=launch.date_text,
     )
+
+
+LAUNCH_STATUS = Meaning(
+    "launches.status",
+    "Launch Library's own words: Go is confirmed by official or reliable sources, TBC and TBD are not",
+    publisher="The Space Devs",
+)

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from tools.parsing.fear_greed_index import FearGreed
 from tools.sources.alternative_me import FEAR_GREED as ALTERNATIVE_ME
 from tools.sources.coinmarketcap import FEAR_GREED as COINMARKETCAP
-from toolserver import Fallback, via
+from toolserver import Fallback, Meaning, via
 
 IndexName = Literal["alternative.me", "coinmarketcap"]
 FEAR_GREED_SOURCES = (ALTERNATIVE_ME, COINMARKETCAP)
@@ -35,3 +35,12 @@ def fear_greed_fallbacks() -> tuple[Fallback[Mood], ...]:
 
 def mood(read: FearGreed, index_name: IndexName) -> Mood:
     return Mood(read.value, read.label, index_name, read.updated_at, read.previous_value, read.next_update_at)
+
+
+FEAR_GREED_LABEL = Meaning(
+    "fear-greed.label",
+    "The publisher's own word, never derived from the value, as its boundaries are not published; alternative.me sets "
+    "one value a day, at 00:00 UTC",
+    publisher="alternative.me",
+    link="https://alternative.me/crypto/fear-and-greed-index/",
+)

@@ -12,6 +12,7 @@ from typing import Literal, NamedTuple
 
 from tools.parsing.prediction_markets import Bet
 from tools.shared.headlines import FINANCE, Item
+from toolserver import Meaning
 
 AssetClass = Literal["crypto", "equity", "crypto-equity"]
 
@@ -257,6 +258,51 @@ def vix_label(value: float) -> VixLabel:
     if value < 25:
         return "low_volatility" if value < 15 else "normal"
     return "elevated" if value < 40 else "high_volatility"
+
+
+SENTIMENT = (
+    Meaning(
+        "pro/sentiment.trending.sentiment_label",
+        "Nobody defines words for a tone. Ours: neutral from -0.1 to 0.1 with both ends, moderately_ to 0.3 and -0.3 "
+        "with the ends",
+        decide=label,
+        rows=(
+            (-0.301, "negative"),
+            (-0.3, "moderately_negative"),
+            (-0.101, "moderately_negative"),
+            (-0.1, "neutral"),
+            (0.1, "neutral"),
+            (0.101, "moderately_positive"),
+            (0.3, "moderately_positive"),
+            (0.301, "positive"),
+        ),
+    ),
+    Meaning(
+        "pro/sentiment.trending.sample_headlines.sentiment_signal",
+        "+ above 0.1, - below -0.1",
+        decide=signal,
+        rows=((-0.101, "-"), (-0.1, "neutral"), (0.1, "neutral"), (0.101, "+")),
+    ),
+    Meaning(
+        "pro/sentiment.trending.confidence",
+        "By the headlines that name a ticker: low below 3, medium below 10",
+        decide=confidence,
+        rows=((2, "low"), (3, "medium"), (9, "medium"), (10, "high")),
+    ),
+    Meaning(
+        "pro/sentiment.market_indices.stocks_vix.label",
+        "Cboe publishes the VIX without words. Ours: low_volatility below 15, normal below 25, elevated below 40",
+        decide=vix_label,
+        rows=(
+            (14.99, "low_volatility"),
+            (15, "normal"),
+            (24.99, "normal"),
+            (25, "elevated"),
+            (39.99, "elevated"),
+            (40, "high_volatility"),
+        ),
+    ),
+)
 
 
 def financial(bets: Iterable[Bet]) -> list[Bet]:

@@ -113,7 +113,7 @@ def areas(world: World) -> list[SimArea]:
     hour = world.now - world.now % 3600
     rows = [line.split("|") for line in AREAS]
     return [
-        SimArea(name, state, lat, lon, zone, air(world, float(lat), float(lon), hour).us_aqi)
+        SimArea(name, state, lat, lon, zone, round(air(world, float(lat), float(lon), hour).us_aqi))
         for name, state, lat, lon, zone in rows
     ]
 

@@ -1,6 +1,7 @@
 """Simulate the weather and the air by place and instant: every forecast describes the same sky.
 
-Pinned values: `weather.temperature_c` and `air.us_aqi`, everywhere on earth.
+Pinned values: `weather.temperature_c`, `weather.code` (Open-Meteo's, whose symbol at MET Norway stays the sky's own)
+and `air.us_aqi`, which may have a fraction, everywhere on earth.
 """
 
 import math
@@ -32,7 +33,7 @@ class Sky(NamedTuple):
 class Air(NamedTuple):
     """Concentrations in µg/m³ and the indices made of them."""
 
-    us_aqi: int
+    us_aqi: float
     european_aqi: int
     pm2_5: float
     pm10: float
@@ -65,6 +66,8 @@ def sky(world: World, lat: float, lon: float, at: float) -> Sky:
     warmth = _temperature(world, lat, cell, solar, at) if pinned is None else pinned
     wet = (world.noise(f"sky.wet.{cell}", at / 21600) + 1) / 2
     code, symbol = _cover(wet, warmth)
+    pinned_code = world.pinned("weather.code", at)
+    code = code if pinned_code is None else int(pinned_code)
     wind = round(1.5 + 9 * abs(world.noise(f"sky.wind.{cell}", at / 10800)), 1)
     return Sky(
         temperature_c=round(warmth, 1),
@@ -116,7 +119,7 @@ def air(world: World, lat: float, lon: float, at: float) -> Air:
     fine = round(2 + 90 * dust**3, 1)
     pinned = world.pinned("air.us_aqi", at)
     return Air(
-        us_aqi=aqi(fine) if pinned is None else round(pinned),
+        us_aqi=aqi(fine) if pinned is None else pinned,
         european_aqi=round(min(150, 8 + 2 * fine)),
         pm2_5=fine,
         pm10=round(1.6 * fine, 1),

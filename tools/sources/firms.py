@@ -9,7 +9,19 @@ from typing import Literal, NamedTuple
 
 from tools.parsing.fields import clean, number, within
 from tools.sources.hosts import HOUR, MINUTE, NASA
-from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, SourceLimited, SourceRefused, read_rows
+from toolserver import (
+    MIB,
+    Get,
+    Keys,
+    Licence,
+    Meaning,
+    Proof,
+    Source,
+    SourceChanged,
+    SourceLimited,
+    SourceRefused,
+    read_rows,
+)
 
 KEY = "FIRMS_MAP_KEY"
 SITE = "https://firms.modaps.eosdis.nasa.gov"
@@ -119,6 +131,24 @@ def _confidence(written: str) -> Confidence:
         return word
     percent = within(number(written), 0, 100)
     return "low" if percent < 30 else "nominal" if percent < 80 else "high"
+
+
+CONFIDENCE = Meaning(
+    "wildfires.confidence",
+    "VIIRS has the words low, nominal and high; MODIS has percent: low below 30, nominal below 80",
+    decide=_confidence,
+    rows=(
+        ("29", "low"),
+        ("30", "nominal"),
+        ("79", "nominal"),
+        ("80", "high"),
+        ("l", "low"),
+        ("nominal", "nominal"),
+        ("h", "high"),
+    ),
+    publisher="NASA",
+    link="https://www.earthdata.nasa.gov/data/tools/firms/faq",
+)
 
 
 def _time(date: str, time: str) -> datetime:
