@@ -18,6 +18,7 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import NamedTuple
 
+from tests.mutants.boundaries import BOUNDARIES
 from tests.mutants.faults import MUTANTS, Mutant, room_of_tests
 from tests.mutants.rooms import list_room_faults
 from tests.mutants.sql import SQL
@@ -96,7 +97,7 @@ def judge(copies: "SimpleQueue[Path]", mutant: Mutant | None, test: str) -> Verd
 
 def chosen(words: Sequence[str]) -> list[Mutant]:
     """Those whose name, or whose test, holds one of the words; all without any."""
-    every = (*MUTANTS, *SQL, *LIES, *list_room_faults())
+    every = (*MUTANTS, *SQL, *LIES, *BOUNDARIES, *list_room_faults())
     return [mutant for mutant in every if not words or any(word in f"{mutant.name} {mutant.test}" for word in words)]
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.mutants.__main__ import ORACLE, Verdict, describe, report
+from tests.mutants.boundaries import BOUNDARIES
 from tests.mutants.faults import MUTANTS, Mutant, room_of_tests
 from tests.mutants.rooms import list_room_faults
 from tests.mutants.sql import SQL
@@ -23,7 +24,9 @@ ROOMS = (
 FACES = ("toolserver/mcp", "rest_bridge")
 
 
-@pytest.mark.parametrize("mutant", [*MUTANTS, *SQL, *LIES, *list_room_faults()], ids=lambda mutant: mutant.name)
+@pytest.mark.parametrize(
+    "mutant", [*MUTANTS, *SQL, *LIES, *BOUNDARIES, *list_room_faults()], ids=lambda mutant: mutant.name
+)
 def test_a_fault_can_be_made_and_is_python(mutant):
     text = (ROOT / mutant.file).read_text(encoding="utf-8")
 
