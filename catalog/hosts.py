@@ -41,8 +41,9 @@ _SIGNED = " (reachable from the internet; you sign in and set a limit)"
 def snippets(facts: SiteFacts, *, token: bool = False) -> tuple[Snippet, ...]:
     """Return one snippet per host and transport. With `token`, they say where the host finds the buyer's token.
 
-    Local snippets start the installed command, not a program that fetches packages by name, which anyone may own.
-    Links never carry a token or a place for one: a token is then an argument of the call, or the result of a sign-in.
+    Local snippets start the installed command, not a program that fetches packages by name,
+    which anyone may own. Links never carry a token or a place for one: a token is then an
+    argument of the call, or the result of a sign-in.
     """
 
     def remote(value: str | None, key: str = "url", *, all_tools: bool = False) -> Config:

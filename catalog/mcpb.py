@@ -1,7 +1,8 @@
 """Writes an MCP bundle (.mcpb): a file that installs this program in a host with one click.
 
-A bundle is a zip file with a manifest of version 0.4, the code of the program, and a pyproject.toml from which the host
-installs the dependencies with `uv`. It contains no pictures.
+A bundle is a zip file with a manifest of version 0.4, the code of the program, and a
+pyproject.toml from which the host installs the dependencies with `uv`. It contains no
+pictures.
 """
 
 import io

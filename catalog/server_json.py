@@ -19,8 +19,9 @@ def server_json(
 ) -> dict[str, Any]:
     """Return the document. `name` is `<namespace>/<server>`; by default the namespace is the reversed host name.
 
-    With `package` it also lists the distribution, as a bridge to this service. The registry accepts that only from the
-    owners of the distribution on the package index, whose README must contain `mcp-name: <name>`.
+    With `package` it also lists the distribution, as a bridge to this service. The registry
+    accepts that only from the owners of the distribution on the package index, whose README
+    must contain `mcp-name: <name>`.
     """
     paid = sells(registry)
     secret = {"description": _TOKEN, "isSecret": True}

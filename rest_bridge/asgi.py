@@ -78,8 +78,9 @@ def parse_request(scope: Scope) -> ParsedRequest:
 async def body_of(receive: Receive, request: ParsedRequest, limit: int) -> bytes:
     """Return the request body.
 
-    Raises PayloadTooLarge above the limit, without reading the whole body, and InvalidJson if the client ends the
-    connection before the body is complete: an incomplete request is never carried out.
+    Raises PayloadTooLarge above the limit, without reading the whole body, and InvalidJson if
+    the client ends the connection before the body is complete: an incomplete request is never
+    carried out.
     """
     announced = request.content_length
     if announced and announced.isdigit() and int(announced[:20]) > limit:

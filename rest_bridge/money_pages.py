@@ -32,8 +32,8 @@ def money_pages(
 ) -> dict[str, Handler]:
     """Return handlers by path. Without `evidence` there are no receipts, without `x402_terms` no x402 payments.
 
-    Reading receipts counts toward the limit of the payment tools, of the client that `identify` finds. `check_token`
-    raises for an unknown token.
+    Reading receipts counts toward the limit of the payment tools, of the client that
+    `identify` finds. `check_token` raises for an unknown token.
     """
     handlers: dict[str, Handler] = {}
     if sells(registry):

@@ -1,7 +1,8 @@
 """Serves the files that pages load: style sheet, scripts and pictures, under one path that changes with their content.
 
-All files are below `/static/<digest of all of them>/`. A page and its files therefore have the same version, modules
-import each other by relative paths, and a browser may cache every file for a year.
+All files are below `/static/<digest of all of them>/`. A page and its files therefore have the
+same version, modules import each other by relative paths, and a browser may cache every file
+for a year.
 """
 
 import functools

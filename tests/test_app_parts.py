@@ -29,7 +29,7 @@ from toolserver.errors import RateLimited
 from toolserver.money.purchases.demo import XPUB
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.background_tasks import open_tasks
-from toolserver.serving.money import memory_money
+from toolserver.serving.money import StoredSales, memory_money
 from toolserver.settings import LedgerSettings, LimitSettings, ProbeSettings, Settings, SourceSettings
 from toolserver.upstream.member_watch import LEAST_SEEN, MemberWatch
 from toolserver.upstream.outlier_guard import EVERY_S, LEAST, SERIES, SizeGuard
@@ -175,7 +175,7 @@ async def test_tools_of_allowances_are_listed_where_the_followed_ledger_has_some
 async def test_top_ups_are_listed_where_this_service_or_the_owner_of_its_ledger_sells(public_url, x402, sells, listed):
     payments = {"enabled": sells, "xpub": XPUB, "rpc_urls": ["http://127.0.0.1:1/"]}
     settings = Settings(ledger=LedgerSettings(public_url=public_url), payments=payments)
-    money = replace(memory_money(ManualClock(START)), x402=x402)
+    money = replace(memory_money(ManualClock(START)), stored=StoredSales(x402=x402))
     hidden = all_tools().unlist(["allowance_list"])
     names = {operation.name for operation in (await unlist_unavailable(hidden, settings, money)).listed}
 

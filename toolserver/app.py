@@ -225,7 +225,7 @@ class Service:
                 payments=money.payments,
                 statements=money.statements,
                 blocks=settings.onchain.blocks,
-                x402=topups_of(money.x402, money.ledger),
+                x402=topups_of(money.stored.x402, money.ledger),
                 allowances=Allowances(money.ledger, registry, clock),
                 limits=TokenLimits(money.own, clock),
             )
@@ -250,9 +250,9 @@ class Service:
                 ledger=money.ledger,
                 idempotency=money.idempotency,
                 receipts=money.evidence,
-                receipted_charges=money.receipted_charges,
+                receipted_charges=money.stored.receipted_charges,
                 x402=exact_of(
-                    money.x402,
+                    money.stored.x402,
                     answers=answers,
                     idempotency=money.idempotency,
                     metrics=metrics,
@@ -460,7 +460,7 @@ async def unlist_unavailable(registry: Registry, settings: Settings, money: Mone
         hidden += [operation.name for operation in registry if operation.path == TOKEN_PATH]
     if money.followed is not None and not await money.followed.keeps_allowances():
         hidden += [operation.name for operation in registry if operation.path.startswith(ALLOWANCE_PATH)]
-    if money.x402 is None and settings.ledger.public_url is None and read_sales(settings) is None:
+    if money.stored.x402 is None and settings.ledger.public_url is None and read_sales(settings) is None:
         hidden += [operation.name for operation in registry if operation.path == TOPUP_PATH]
     return registry.unlist(hidden)
 
@@ -662,7 +662,7 @@ def _page_handlers(service: Service) -> dict[str, Any]:
             facts,
             service.clock,
             evidence=service.money.evidence,
-            x402_terms=None if service.money.x402 is None else service.money.x402.terms,
+            x402_terms=None if service.money.stored.x402 is None else service.money.stored.x402.terms,
             check_token=service.money.ledger.balance,
             identify=service.pipeline.tokens.identify_client,
             limits=service.pipeline.personal,

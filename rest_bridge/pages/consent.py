@@ -1,7 +1,8 @@
 """Draws the page on which a person lets an OAuth client spend credits. It works without a script.
 
-Only while it waits for the chain, a script checks for changes so that the page does not have to reload. If a network
-has got several visitor tokens today, another script does the work that the next one takes.
+Only while it waits for the chain, a script checks for changes so that the page does not have
+to reload. If a network has got several visitor tokens today, another script does the work that
+the next one takes.
 """
 
 from rest_bridge.pages.qr import draw_qr

@@ -1,7 +1,8 @@
 """Draws what changes on the home page: markets, the map and its news, states of services, and a card for each tool.
 
-The server alone draws it: the page has it when it arrives, and a script exchanges the parts that have changed for those
-of the newest fragment. Ages stand in it as times, so that the fragment is the same until a value changes.
+The server alone draws it: the page has it when it arrives, and a script exchanges the parts
+that have changed for those of the newest fragment. Ages stand in it as times, so that the
+fragment is the same until a value changes.
 """
 
 import functools
@@ -43,7 +44,7 @@ def draw_front(registry: Registry, facts: SiteFacts, values: FrontValues | None)
     shown = find_shown(registry)
     kinds: dict[str, tuple[str, int]] = {}
     for place in values.places if values is not None else ():
-        kinds[place.kind] = (place.mark, kinds.get(place.kind, ("", 0))[1] + 1)
+        kinds[place.layer.kind] = (place.layer.mark, kinds.get(place.layer.kind, ("", 0))[1] + 1)
     text = render_text(
         "front.html",
         registry=registry,
@@ -197,15 +198,16 @@ def shape(mark: str, x: float, y: float, size: float, attributes: Markup | str =
 
 def draw_mark(place: FrontPlace, now: datetime | None = None) -> Markup:
     """Return a place on the map. Its size grows with its figure, and it fades with its age."""
+    layer = place.layer
     size = 1.6 if place.share is None else 0.8 + 4.4 * place.share**2.2
     age = "old"
     if now is not None and place.at is not None:
         age = next((word for most, word in AGES if abs(now - place.at) <= most), "old")
-    value = "" if place.value is None else f"{place.unit} {place.value:g}" if place.unit == "M" else ""
-    value = value or ("" if place.value is None else f"{place.value:,g} {place.unit}")
-    title = " · ".join(filter(None, (place.kind, value, place.label, iso(place.at) if place.at is not None else "")))
-    attributes = Markup(' class="m {} {}" data-kind="{}"').format(place.mark, age, place.kind)
-    return shape(place.mark, round(place.lon, 1), round(-place.lat, 1), size, attributes, title)
+    value = "" if place.value is None else f"{layer.unit} {place.value:g}" if layer.unit == "M" else ""
+    value = value or ("" if place.value is None else f"{place.value:,g} {layer.unit}")
+    title = " · ".join(filter(None, (layer.kind, value, place.label, iso(place.at) if place.at is not None else "")))
+    attributes = Markup(' class="m {} {}" data-kind="{}"').format(layer.mark, age, layer.kind)
+    return shape(layer.mark, round(place.lon, 1), round(-place.lat, 1), size, attributes, title)
 
 
 def judge(state: FrontState) -> str:

@@ -1,7 +1,8 @@
 """Serves the operators' page at the address of the metrics: only to this machine, and never through the public face.
 
-Another site could point its own name at this address (DNS rebinding), and a proxy could make the page public. Both are
-refused. The page says what needs attention, today's money, and what is pending. It has no script and no form.
+Another site could point its own name at this address (DNS rebinding), and a proxy could make
+the page public. Both are refused. The page says what needs attention, today's money, and what
+is pending. It has no script and no form.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,7 +1,7 @@
 """Renders pages: Jinja2 templates with everything escaped, and Markdown turned into HTML by markdown-it-py.
 
-A page's template stands beside its module and has its name. A template that ends in `.md` writes Markdown, which is not
-escaped. Both libraries are loaded when the first page is made.
+A page's template stands beside its module and has its name. A template that ends in `.md`
+writes Markdown, which is not escaped. Both libraries are loaded when the first page is made.
 """
 
 import functools
@@ -80,8 +80,8 @@ def render_text(template: str, **values: Any) -> str:
 def markdown_to_html(source: str, fold: "Callable[[Sequence[Token]], list[Token]]" = list) -> Markup:
     """Return a Markdown document as HTML. Markup in it is escaped, and only http and https links become links.
 
-    Each table cell carries its heading, because tables turn into cards on narrow screens. The first paragraph after the
-    title becomes the lead. `fold` folds long parts.
+    Each table cell carries its heading, because tables turn into cards on narrow screens. The
+    first paragraph after the title becomes the lead. `fold` folds long parts.
     """
     parser = _markdown_parser()
     return finish_tokens(parser, fold(parser.parse(source)))

@@ -1,7 +1,7 @@
 """Serves `/status`, its JSON, its Atom feed (RFC 4287) of when a source went down or came back, and `/sources`.
 
-Each is rewritten at most every few seconds. The page says whether the service works, and shows the past 24 hours of
-every source.
+Each is rewritten at most every few seconds. The page says whether the service works, and shows
+the past 24 hours of every source.
 """
 
 from collections.abc import Awaitable, Callable

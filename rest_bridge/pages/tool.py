@@ -1,7 +1,7 @@
 """Writes /t/<tool>: the answer as picture, table and JSON; a form to call the tool; code, fields, sources, example.
 
-The form tries free tools at a path of its own, with small limits of its own: a reader of the page
-neither uses up the calls of programs at the same address nor gets a token.
+The form tries free tools at a path of its own, with small limits of its own: a reader of the
+page neither uses up the calls of programs at the same address nor gets a token.
 """
 
 import json

@@ -10,7 +10,7 @@ from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.clock import ManualClock
 from toolserver.core.caller import new_call_id, token_hash
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
-from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.service import Issuer, ReceiptService
 from toolserver.money.receipts.sign import Body, Sale, receipt_id
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.sql.postgres_group_commit import open_postgres
@@ -65,6 +65,6 @@ async def open_stand(folder, engine="sqlite"):
         await ledger.mint(RICH, 100, cause="rich")
         await ledger.mint(POOR, 1, cause="poor")
         stored = SqlReceiptStore(ledger.file)
-        evidence = ReceiptService(stored, folder, clock=clock, base_url="https://data.example", service="data.example")
+        evidence = ReceiptService(stored, folder, clock=clock, issuer=Issuer("https://data.example", "data.example"))
         keys = SqlIdempotencyStore(ledger.file, clock)
         yield Stand(ledger, evidence, SqlChargeStore(ledger, evidence.log.buckets), stored, clock, keys)

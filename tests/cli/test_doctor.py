@@ -17,6 +17,7 @@ from toolserver.cli.doctor import (
     LeftAlone,
     RecordedSources,
     RunningServer,
+    SourceFindings,
     ask_running_server,
     describe_database,
     describe_drift,
@@ -76,7 +77,7 @@ BAD = Probe("B.bad", False, "connect", "-", None, None, "yes", "-", "connect: re
     ("ready", "probes", "status"), [(True, [GOOD, BAD], 0), (False, [GOOD, BAD], 1), (True, [BAD], 1)]
 )
 def test_the_status_says_whether_something_needs_a_person(capsys, ready, probes, status):
-    assert report(Settings(), Examination({"storage": ready}, probes), as_json=False) == status
+    assert report(Settings(), Examination({"storage": ready}, SourceFindings(probes)), as_json=False) == status
     out = capsys.readouterr().out
     assert ("NOT READY" in out) is not ready
     assert f"{len(probes) - 1} of {len(probes)} sources answered\n" in out
@@ -85,34 +86,34 @@ def test_the_status_says_whether_something_needs_a_person(capsys, ready, probes,
 
 def test_a_measure_of_the_network_is_no_sign_that_a_source_was_reached(capsys):
     probes = [BAD, replace(GOOD, source="Network.reach", of_network=True)]
-    assert report(Settings(), Examination(READY, probes), as_json=False) == 1
+    assert report(Settings(), Examination(READY, SourceFindings(probes)), as_json=False) == 1
     assert "(no_network)" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("status", ["budget", "breaker_open", "licence", "no_key"])
 def test_a_source_that_was_not_asked_was_not_reached(capsys, status):
     probes = [BAD, replace(GOOD, source="C.idle", status=status)]
-    assert report(Settings(), Examination(READY, probes), as_json=False) == 1
+    assert report(Settings(), Examination(READY, SourceFindings(probes)), as_json=False) == 1
     assert "(no_network)" in capsys.readouterr().out
 
 
 def test_what_the_network_was_found_to_be_stands_in_place_of_no_network(capsys):
     finding = Advice("proxy_refuses", True, "The proxy refuses.")
-    assert report(Settings(), Examination(READY, [BAD], network=(finding,)), as_json=False) == 1
+    assert report(Settings(), Examination(READY, SourceFindings([BAD]), network=(finding,)), as_json=False) == 1
     out = capsys.readouterr().out
     assert "(proxy_refuses)" in out
     assert "(no_network)" not in out
 
 
 def test_as_text_each_source_is_a_line_with_its_age_and_latency(capsys):
-    report(Settings(), Examination(READY, [GOOD, BAD]), as_json=False)
+    report(Settings(), Examination(READY, SourceFindings([GOOD, BAD])), as_json=False)
     lines = {line.split()[0]: line.split() for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert lines["A.good"] == ["A.good", "ok", "ok", "90", "s", "12", "yes"]
     assert lines["B.bad"] == ["B.bad", "connect", "unreachable", "-", "-", "yes", "connect:", "refused"]
 
 
 def test_as_json_there_is_one_document(capsys):
-    report(Settings(), Examination(READY, [GOOD]), as_json=True)
+    report(Settings(), Examination(READY, SourceFindings([GOOD])), as_json=True)
     document = json.loads(capsys.readouterr().out)
     assert list(document) == [
         "settings",
@@ -143,7 +144,7 @@ def test_the_licence_policy_is_said_with_who_decided_it(capsys, sources, decided
 @pytest.mark.parametrize("as_json", [True, False])
 def test_what_upstreams_announce_is_listed(capsys, as_json):
     announced = [Announcement("A.good", "sunset", "Fri, 01 May 2026 00:00:00 GMT", 1.0)]
-    report(Settings(), Examination(READY, [GOOD], announced), as_json=as_json)
+    report(Settings(), Examination(READY, SourceFindings([GOOD], announced)), as_json=as_json)
     out = capsys.readouterr().out
     assert "Fri, 01 May 2026" in out
     assert "sunset" in out
@@ -152,7 +153,7 @@ def test_what_upstreams_announce_is_listed(capsys, as_json):
 @pytest.mark.parametrize("as_json", [True, False])
 def test_hosts_that_refuse_us_are_listed(capsys, as_json):
     refused = [HostRefusal("www.cisa.gov", 403, 10.0, 3610.0)]
-    report(Settings(), Examination(READY, [GOOD], refused=refused), as_json=as_json)
+    report(Settings(), Examination(READY, SourceFindings([GOOD], refused=refused)), as_json=as_json)
     out = capsys.readouterr().out
     if as_json:
         assert json.loads(out)["refusals"] == [refused[0]._asdict()]
@@ -181,8 +182,8 @@ DRIFTED = replace(
 
 def recording(*probes):
     """The examination of a recording of these probes."""
-    sources = RecordedSources(list(probes), [], [], {"weather": "ok", "gas": "no data"}, 7)
-    return Examination(READY, list(probes), recorded=describe_recording(sources, Path("rec")))
+    sources = RecordedSources(SourceFindings(list(probes)), {"weather": "ok", "gas": "no data"}, 7)
+    return Examination(READY, SourceFindings(list(probes)), recorded=describe_recording(sources, Path("rec")))
 
 
 @pytest.mark.parametrize(("probes", "status"), [((GOOD,), 0), ((GOOD, BAD), 1), ((GOOD, DRIFTED), 1)])
@@ -230,7 +231,7 @@ def test_what_a_running_server_skips_is_listed(capsys, as_json):
 
 def test_a_source_that_is_requested_in_two_forms_has_a_line_for_each(capsys):
     probes = [replace(GOOD, form="keyed"), replace(BAD, source="A.good", form="keyless")]
-    report(Settings(), Examination(READY, probes), as_json=False)
+    report(Settings(), Examination(READY, SourceFindings(probes)), as_json=False)
     out = capsys.readouterr().out
     assert "A.good (keyed) " in out
     assert "A.good (keyless) " in out
@@ -333,7 +334,10 @@ async def record(internet, folder, settings=None):
 
 async def test_every_source_is_asked_once_and_then_what_only_tools_ask(internet, tmp_path):
     found = await record(internet, tmp_path / "rec")
-    assert [(probe.source, probe.verdict) for probe in found.probes] == [("Test.one", "ok"), ("Test.two", "unreadable")]
+    assert [(probe.source, probe.verdict) for probe in found.sources.probes] == [
+        ("Test.one", "ok"),
+        ("Test.two", "unreadable"),
+    ]
     assert found.tools == {"number": "ok", "premium_report": "ok", "hasty": "ok"}
     assert len(internet.urls(FIRST)) == 1  # the tools found what the probe had asked
     summary = read_summary(tmp_path / "rec")
@@ -358,7 +362,7 @@ async def test_a_tool_without_data_is_told(internet, tmp_path):
     internet.serves(FIRST, {"worth": 3})
     found = await record(internet, tmp_path / "rec")
     assert found.tools["number"] == "no data"
-    assert {probe.verdict for probe in found.probes} == {"unreadable"}
+    assert {probe.verdict for probe in found.sources.probes} == {"unreadable"}
 
 
 async def test_what_upstreams_announce_is_in_the_summary(internet, tmp_path):
@@ -366,7 +370,7 @@ async def test_what_upstreams_announce_is_in_the_summary(internet, tmp_path):
 
     internet.serves(FIRST, httpx.Response(200, json={"value": 1}, headers={"sunset": "Fri, 01 May 2026 00:00:00 GMT"}))
     found = await record(internet, tmp_path / "rec")
-    assert [(each.source, each.kind) for each in found.announced] == [("Test.one", "sunset")]
+    assert [(each.source, each.kind) for each in found.sources.announced] == [("Test.one", "sunset")]
     assert json.loads((tmp_path / "rec" / "recording.json").read_text())["announcements"][0]["kind"] == "sunset"
 
 

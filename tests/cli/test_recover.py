@@ -30,7 +30,7 @@ from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.matching import AUTHORIZATION_USED
 from toolserver.money.purchases.quotes import Quotes, QuoteTerms
 from toolserver.money.receipts.log import LogForked, UnchargedCall
-from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.service import Issuer, ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.x402.records import ChainTopup, TopupCredit, begin_recovered
 from toolserver.money.x402.store import SqlPaymentStore
@@ -43,7 +43,7 @@ OWNERS = (f"{number:064x}" for number in itertools.count())  # so that each call
 
 def log_of(d, folder):
     stored = SqlReceiptStore(d.ledger.file)
-    return ReceiptService(stored, folder, clock=d.clock, base_url=BASE, service="data.example").log
+    return ReceiptService(stored, folder, clock=d.clock, issuer=Issuer(BASE, "data.example")).log
 
 
 def quotes_of(d, folder):

@@ -26,7 +26,7 @@ from toolserver.money.books.sql_reconciliation import find_log_differences
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.receipts import sql_store
 from toolserver.money.receipts.log import HOUR_S, UnchargedCall
-from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.service import Issuer, ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.receipts.transparency_log import LEASE_S, MARK, read_mark
 from toolserver.sql.high_water import HighWater
@@ -55,7 +55,7 @@ async def opened(folder: Path, at: float) -> AsyncIterator[tuple[ReceiptService,
     clock = ManualClock(datetime.fromtimestamp(at, UTC))
     async with open_ledger(folder / FILE, clock) as ledger:
         store = SqlReceiptStore(ledger.file)
-        yield ReceiptService(store, folder, clock=clock, base_url=URL, service="data.example"), clock, ledger.file
+        yield ReceiptService(store, folder, clock=clock, issuer=Issuer(URL, "data.example")), clock, ledger.file
 
 
 def kill_at(owner: Any, name: str, calls: int, before: bool) -> None:

@@ -12,7 +12,7 @@ from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Addresses
 from toolserver.errors import InvalidToken, RateLimited
-from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.service import Issuer, ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.x402.offers import X402Terms
 from toolserver.registry.site_facts import Sales
@@ -34,7 +34,7 @@ def pages(registry, facts=FACTS, *, evidence=None, x402_terms=None, check_token=
 
 
 def test_a_service_that_keeps_receipts_shows_them_and_the_log(tmp_path):
-    named = {"clock": ManualClock(0), "base_url": "https://data.example", "service": "data.example"}
+    named = {"clock": ManualClock(0), "issuer": Issuer("https://data.example", "data.example")}
     evidence = ReceiptService(SqlReceiptStore(MemoryGroupCommit()), tmp_path, **named)
     found = pages(TINY, evidence=evidence).keys()
     assert {"/no-charge", "/api/receipt/verify", "/.well-known/service-receipt-keys.json"} <= found
@@ -60,7 +60,7 @@ async def test_receipts_are_read_within_the_limit_and_by_tokens_that_the_ledger_
     async def refuse(token):
         raise InvalidToken(f"unknown: {token}")
 
-    named = {"clock": ManualClock(0), "base_url": "https://data.example", "service": "data.example"}
+    named = {"clock": ManualClock(0), "issuer": Issuer("https://data.example", "data.example")}
     async with in_memory() as rows:
         evidence = ReceiptService(SqlReceiptStore(rows), tmp_path, **named)
         limits = PersonalLimits(per_minute=1, monotonic=ManualClock(0).monotonic)

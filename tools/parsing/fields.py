@@ -1,7 +1,8 @@
 """Read single values of an answer strictly: numbers, times, and texts.
 
-Numbers are rounded to the digits that carry meaning. Times become aware datetimes; without a zone they are UTC unless a
-source says otherwise. Third-party text is made safe to pass on: it is cleaned and cut, never rewritten.
+Numbers are rounded to the digits that carry meaning. Times become aware datetimes; without a
+zone they are UTC unless a source says otherwise. Third-party text is made safe to pass on: it
+is cleaned and cut, never rewritten.
 """
 
 import html

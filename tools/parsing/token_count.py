@@ -1,7 +1,8 @@
 """Estimate the number of tokens of a text without a vocabulary, from the cuts of o200k_base and the length of words.
 
-The cuts are those of the encoding: words with the sign before them, numbers by three digits, runs of signs.
-The length of a piece replaces the look-up in the vocabulary. Over English prose with figures the sum is within 3 %.
+The cuts are those of the encoding: words with the sign before them, numbers by three digits,
+runs of signs. The length of a piece replaces the look-up in the vocabulary. Over English prose
+with figures the sum is within 3 %.
 """
 
 import math

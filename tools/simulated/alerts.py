@@ -115,8 +115,8 @@ class SimAlert(NamedTuple):
 def alerts(world: World) -> list[SimAlert]:
     """Return the messages listed at this instant, newest first, at whole seconds.
 
-    There is always one Tornado Warning in force and one alert of each severity, unless `alerts.quiet` is pinned
-    to 1, which leaves nothing more severe than Moderate.
+    There is always one Tornado Warning in force and one alert of each severity, unless
+    `alerts.quiet` is pinned to 1, which leaves nothing more severe than Moderate.
     """
     messages = [message for hazard in _hazards(world) for message in _listed(world, *hazard)]
     messages += [_injected(e) for e in world.injected("alert", world.now - 24 * 3600) if _of_weather(e)]

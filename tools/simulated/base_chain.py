@@ -1,7 +1,8 @@
 """Simulate Base's public nodes, with one token: a block every two seconds, USDC transfers as injected.
 
-Transfers come from the control interface (`POST /_sim/chain/transfer`), which injects events of kind `base_transfer`.
-Balances are not kept: the balance of an address is the sum that was sent to it.
+Transfers come from the control interface (`POST /_sim/chain/transfer`), which injects events
+of kind `base_transfer`. Balances are not kept: the balance of an address is the sum that was
+sent to it.
 """
 
 import hashlib

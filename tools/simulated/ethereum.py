@@ -174,8 +174,8 @@ def _read_feed(world: World, contract: str, data: bytes) -> bytes | None:
     else:
         return None
     written, round_id = number * every_s, (PHASE << 64) + number
-    words = (round_id, int(market.price(world, asset, written) * 10**8), written, written, round_id)
-    return _pack(*words)
+    price = int(market.price(world, asset, written) * 10**8)
+    return _pack(round_id, price, written, written, round_id)
 
 
 def _aggregate(world: World, data: bytes) -> bytes | None:

@@ -1,7 +1,7 @@
 """Simulate the wildfires: several hundred that burn for days, seen whenever a satellite passes.
 
-NOAA-20 sees an injected event of kind `fire` when it happens: `lat`, `lon`, `frp` (MW); with a `name` it is also
-an incident, with `acres`, `contained` and `state`.
+NOAA-20 sees an injected event of kind `fire` when it happens: `lat`, `lon`, `frp` (MW); with a
+`name` it is also an incident, with `acres`, `contained` and `state`.
 """
 
 from collections.abc import Iterator

@@ -1,7 +1,8 @@
 """Simulate the sun and the earth's magnetic field: one activity that NOAA and GFZ both report.
 
-Pinned values: `kp.index` (0 to 9), `solar_wind.speed` (km/s), `solar_wind.density` (per cm³) and `xray.flux`
-(W/m², 0.1 to 0.8 nm: 2.5e-4 is a flare of class X2.5), each for every instant it covers.
+Pinned values: `kp.index` (0 to 9), `solar_wind.speed` (km/s), `solar_wind.density` (per cm³)
+and `xray.flux` (W/m², 0.1 to 0.8 nm: 2.5e-4 is a flare of class X2.5), each for every instant
+it covers.
 """
 
 import math

@@ -1,7 +1,8 @@
 """Reads what the home page shows beside its cards (the strip of markets, places on the map, news and states) and what
 the page of a tool shows: its newest answer and the past day of its figures.
 
-Everything is taken from kept answers and kept bodies of sources: a reader never causes an upstream request.
+Everything is taken from kept answers and kept bodies of sources: a reader never causes an
+upstream request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,17 +25,24 @@ NEWS, NEWS_OF_ONE = 14, 5  # rows of the list, and those of one tool
 
 
 @dataclass(frozen=True, slots=True)
-class FrontPlace:
-    """A row of an answer with a place. `share` is its figure from 0, the least of the answer, to 1; None: no figure."""
+class FrontLayer:
+    """What the places of one map have in common: the tool, the words and the mark of the legend, and the unit."""
 
     tool: str
     kind: str
     mark: Mark
+    unit: str
+
+
+@dataclass(frozen=True, slots=True)
+class FrontPlace:
+    """A row of an answer with a place. `share` is its figure from 0, the least of the answer, to 1; None: no figure."""
+
+    layer: FrontLayer
     label: str
     lat: float
     lon: float
     value: float | None
-    unit: str
     share: float | None
     at: datetime | None
 
@@ -49,7 +57,6 @@ class FrontQuote:
     unit: str
     change_percent: float | None
     stale: bool
-    updated_at: datetime | None
     line: Sequence[float] = ()
 
 
@@ -107,7 +114,6 @@ class FrontReader:
                         unit=quote.unit,
                         change_percent=_figure(read_path(payload, quote.change)) if quote.change else None,
                         stale=bool(card["stale"]),
-                        updated_at=_time(card["updated_at"]),
                         line=_values(await self._day(quote.days, now))
                         or (seen if quote.value == headline.value else []),
                     )
@@ -178,6 +184,7 @@ def _read_places(operation: Operation, payload: Any) -> list[FrontPlace]:
     for picture in operation.pictures:
         if picture.kind != "map" or picture.arguments:
             continue
+        layer = FrontLayer(operation.name, picture.legend or picture.title, picture.mark, picture.unit)
         rows = [row for row in _rows(payload, picture) if _figure(row.get(picture.lat)) is not None]
         figures = [_figure(read_path(row, picture.values[0])) if picture.values else None for row in rows]
         known = [figure for figure in figures if figure is not None]
@@ -188,14 +195,11 @@ def _read_places(operation: Operation, payload: Any) -> list[FrontPlace]:
                 continue
             places.append(
                 FrontPlace(
-                    tool=operation.name,
-                    kind=picture.legend or picture.title,
-                    mark=picture.mark,
+                    layer=layer,
                     label=str(read_path(row, picture.label) or picture.title),
                     lat=lat,
                     lon=lon,
                     value=figure,
-                    unit=picture.unit,
                     share=None if figure is None or most == least else (figure - least) / (most - least),
                     at=_time(read_path(row, picture.time)) if picture.time else None,
                 )
@@ -220,8 +224,8 @@ def _choose_news(places: Sequence[FrontPlace], now: datetime) -> list[FrontPlace
     chosen: list[FrontPlace] = []
     counts: dict[str, int] = {}
     for _, place in past:
-        counts[place.tool] = counts.get(place.tool, 0) + 1
-        if counts[place.tool] <= NEWS_OF_ONE:
+        counts[place.layer.tool] = counts.get(place.layer.tool, 0) + 1
+        if counts[place.layer.tool] <= NEWS_OF_ONE:
             chosen.append(place)
     return [*(place for _, place in coming), *chosen][:NEWS]
 

@@ -5,10 +5,11 @@ issue, and a MAC over both. Nothing of it is stored, no ledger ever sees one, an
 for 30 days.
 
 Addresses get a few a day for nothing and further ones for a proof of work, which doubles with
-each. The work is a challenge of this service: text to append a solution to, so that the SHA-256
-of `<challenge>.<solution>` begins with so many zero bits. A challenge names the day, how many
-tokens its address had got by then, and has a MAC over these and the address. It is therefore
-worth a token only to that address, only once, and only until the address gets another one.
+each. The work is a challenge of this service: text to append a solution to, so that the
+SHA-256 of `<challenge>.<solution>` begins with so many zero bits. A challenge names the day,
+how many tokens its address had got by then, and has a MAC over these and the address. It is
+therefore worth a token only to that address, only once, and only until the address gets
+another one.
 """
 
 import hashlib

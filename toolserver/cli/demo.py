@@ -39,8 +39,9 @@ def demo(ready_json: bool, seed: int, limits: bool, no_wait: bool, **flags: Any)
     with TemporaryDirectory(prefix="toolserver-demo-") as own:  # demo credits are never stored beside real ones
         flags["data_dir"] = flags["data_dir"] or Path(own)
         settings = prepare_settings(**flags)
-        options = {"seed": seed, "spaced": limits, "ready_json": ready_json, "fills": not no_wait}
-        run_async(settings, demo_command, settings, flags, **options)
+        run_async(
+            settings, demo_command, settings, flags, seed=seed, spaced=limits, ready_json=ready_json, fills=not no_wait
+        )
 
 
 async def demo_command(

@@ -5,7 +5,7 @@ import secrets
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -65,6 +65,15 @@ class RunningServer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class SourceFindings:
+    """What requests to the sources showed: the probe of each, what upstreams announced, and which hosts refused."""
+
+    probes: Sequence[Probe] = ()
+    announced: Sequence[Announcement] = ()
+    refused: Sequence[HostRefusal] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class Examination:
     """The state of an installation. `recorded` says in a sentence what was recorded and where, if it was.
 
@@ -73,9 +82,7 @@ class Examination:
     """
 
     ready: dict[str, bool]
-    probes: list[Probe] = field(default_factory=list)
-    announced: list[Announcement] = field(default_factory=list)
-    refused: list[HostRefusal] = field(default_factory=list)
+    sources: SourceFindings = SourceFindings()
     recorded: str | None = None
     database: dict[str, Any] | None = None
     server: RunningServer | None = None
@@ -115,18 +122,18 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
     async with local_service(settings, background=False) as service:
         ready = await service.readiness.check()
         probes = await probe_sources(service) if live and record is None else []
-        announced, refused = service.fetcher.announcements.list_all(), service.fetcher.refusals.list_all()
+        sources = SourceFindings(probes, service.fetcher.announcements.list_all(), service.fetcher.refusals.list_all())
         database = (
             None if (file := service.money.file) is None or not file.shared else await file.apart(report_database)
         )
     recorded = None
     if record is not None:
         recording = await _record(settings, record)
-        probes, announced, refused = recording.probes, recording.announced, recording.refused
+        sources = recording.sources
         recorded = describe_recording(recording, record)
     server = await ask_running_server(settings.data_dir)
-    network = await anyio.to_thread.run_sync(examine_network, settings, probes) if live else ()
-    examination = Examination(ready, probes, announced, refused, recorded, database, server, network)
+    network = await anyio.to_thread.run_sync(examine_network, settings, sources.probes) if live else ()
+    examination = Examination(ready, sources, recorded, database, server, network)
     return report(settings, examination, as_json)
 
 
@@ -161,14 +168,9 @@ async def _record(settings: Settings, folder: Path) -> "RecordedSources":
 
 
 class RecordedSources(NamedTuple):
-    """The findings: each source's probe, what upstreams announced, which hosts refused, and the result of each tool.
+    """The findings of a recording, and the result of each tool: `ok`, or the reason why it has no data."""
 
-    The result of a tool is `ok`, or the reason why it has no data.
-    """
-
-    probes: list[Probe]
-    announced: list[Announcement]
-    refused: list[HostRefusal]
+    sources: SourceFindings
     tools: dict[str, str]
     exchanges: int
 
@@ -198,7 +200,8 @@ async def record_service(service: Service, recording: SourceRecording) -> Record
         announcements=[each._asdict() for each in announced],
         tools=tools,
     )
-    return RecordedSources(probes, announced, service.fetcher.refusals.list_all(), tools, recording.count)
+    findings = SourceFindings(probes, announced, service.fetcher.refusals.list_all())
+    return RecordedSources(findings, tools, recording.count)
 
 
 async def _call_tools(service: Service) -> dict[str, str]:
@@ -231,7 +234,7 @@ def describe_recording(recording: RecordedSources, folder: Path) -> str:
 
 def report(settings: Settings, examination: Examination, as_json: bool) -> int:
     """Print the settings, the findings and the advice. Returns 1 when something needs attention, else 0."""
-    probes, server = examination.probes, examination.server
+    probes, server = examination.sources.probes, examination.server
     table, licence = settings_table(settings), licence_decision(settings)
     is_recorded = examination.recorded is not None
     unwell = [probe.source for probe in probes if probe.verdict in NEEDS_PERSON] if is_recorded else []
@@ -242,8 +245,8 @@ def report(settings: Settings, examination: Examination, as_json: bool) -> int:
             "ready": examination.ready,
             "licence": licence,
             "sources": [asdict(probe) | {"verdict": probe.verdict} for probe in probes],
-            "announcements": [each._asdict() for each in examination.announced],
-            "refusals": [each._asdict() for each in examination.refused],
+            "announcements": [each._asdict() for each in examination.sources.announced],
+            "refusals": [each._asdict() for each in examination.sources.refused],
             "advice": [asdict(each) for each in advice],
             "server": server and server._asdict() | {"left_alone": [each._asdict() for each in server.left_alone]},
             "database": examination.database,
@@ -330,9 +333,9 @@ def _shown(value: Any) -> str:
 
 
 def _print_findings(examination: Examination, table: list[dict[str, Any]], licence: str) -> None:
-    for announcement in examination.announced:
+    for announcement in examination.sources.announced:
         click.echo(f"{announcement.source:36} announces {announcement.kind}: {announcement.text}")
-    for refusal in examination.refused:
+    for refusal in examination.sources.refused:
         click.echo(f"{refusal.host:36} {describe_refusal(refusal.status)}; retried after an hour, then once a day")
     for row in table:
         click.echo(f"{row['setting']:28} {row['value']:40} {row['from']}")
@@ -340,12 +343,12 @@ def _print_findings(examination: Examination, table: list[dict[str, Any]], licen
     for name, ok in examination.ready.items():
         click.echo(f"{name:28} {'ok' if ok else 'NOT READY'}")
     click.echo(f"\n{licence}")
-    if examination.probes:
-        _print_probes(examination.probes, examination.recorded)
+    if examination.sources.probes:
+        _print_probes(examination.sources.probes, examination.recorded)
     click.echo("\n" + "\n".join([*describe_database(examination.database), *describe_server(examination.server)]))
 
 
-def _print_probes(probes: list[Probe], recorded: str | None) -> None:
+def _print_probes(probes: Sequence[Probe], recorded: str | None) -> None:
     click.echo(f"\n{'source':36} {'status':14} {'verdict':11} {'newest':>9} {'ms':>6}  {'licence':15} detail")
     for p in probes:
         age = "-" if p.age_s is None else f"{p.age_s} s"

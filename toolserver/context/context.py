@@ -13,8 +13,9 @@ A tool with a list takes `limit`, whose default keeps the answer within 8,000 to
 with a long list also takes `cursor`. If items are left out, a warning gives the total.
 `read_sections` reads the sections of a composed payload concurrently, each by its own chain.
 
-A tool keeps time series between compositions in `ctx.history`: numbers by series and key, bounded,
-kept across restarts. Rows that are more than a number and need not survive a restart go into a `Ring`.
+A tool keeps time series between compositions in `ctx.history`: numbers by series and key,
+bounded, kept across restarts. Rows that are more than a number and need not survive a restart
+go into a `Ring`.
 """
 
 import math

@@ -160,8 +160,9 @@ def normalize_proxy(address: str) -> str:
 def make_tls_context() -> ssl.SSLContext:
     """Return what TLS connections are verified with: SSL_CERT_FILE, SSL_CERT_DIR, and the system's authorities.
 
-    OpenSSL reads both variables itself, each in place of the system's own file or folder. Where there is neither, as
-    on macOS or in a bare image, the public authorities of certifi are used.
+    OpenSSL reads both variables itself, each in place of the system's own file or folder.
+    Where there is neither, as on macOS or in a bare image, the public authorities of certifi
+    are used.
     """
     context = ssl.create_default_context()
     if not context.get_ca_certs() and not _has_folder():

@@ -138,8 +138,8 @@ async def body_of(event: Event, receive: Receive, limit: int, *, within_s: float
 async def _read_to_end(event: Event, receive: Receive, limit: int) -> bytes:
     """Return the last bytes of a body that is refused, or b"" if it has more than `limit` bytes. It is not kept.
 
-    So a client that writes the id last learns which of its calls was refused, and one that reads only after it has
-    sent everything gets the refusal.
+    So a client that writes the id last learns which of its calls was refused, and one that
+    reads only after it has sent everything gets the refusal.
     """
     size, tail = 0, bytes(event.get("body", b"")[-TAIL_BYTES:])
     while event["type"] == "http.request" and event.get("more_body"):

@@ -6,8 +6,9 @@ bytes. For anything unusual, the functions here return None, and the SDK gives t
 answer or error. The result of a call is written as bytes here in either case: an answer's own
 bytes wrapped for MCP, or a failure.
 
-Many clients request prompts and resources regardless of what a server offers. They are refused at once, in the SDK's
-words: importing the SDK takes half a second, and using it takes a hundred times as long as this.
+Many clients request prompts and resources regardless of what a server offers. They are refused
+at once, in the SDK's words: importing the SDK takes half a second, and using it takes a
+hundred times as long as this.
 """
 
 from collections.abc import Hashable, Mapping
@@ -232,8 +233,8 @@ class FastPath:
     ) -> ToolResult | None:
         """Return a call's result if the answer is cached. Counts against `client`'s limits, if given.
 
-        With a token of an account, the result says what is left of its credits, if the ledger has just said so;
-        otherwise there is no result.
+        With a token of an account, the result says what is left of its credits, if the ledger
+        has just said so; otherwise there is no result.
 
         Raises:
             RateLimited: the client has to wait.

@@ -60,8 +60,8 @@ def _has(rights: Rights, name: str) -> bool:
 def withhold(registry: Registry, table: LicenceTable, rights: Rights) -> Registry:
     """Return the registry as a service with these rights offers it.
 
-    A tool that lacks sections says so in its description. If it lacks more than half of them, a call costs one credit;
-    if it lacks all, no list contains it.
+    A tool that lacks sections says so in its description. If it lacks more than half of them,
+    a call costs one credit; if it lacks all, no list contains it.
     """
     lost = {name: sections for name, sections in table.list_lost(rights).items() if registry.get(name)}
     if not lost:

@@ -1,6 +1,7 @@
 """Limit client connections: how many there may be, and how long each phase of a request may take. Stop taking them.
 
-Both HTTP servers accept through `Listener` and report the phases of each connection, so the same limits hold for both.
+Both HTTP servers accept through `Listener` and report the phases of each connection, so the
+same limits hold for both.
 """
 
 import asyncio

@@ -2,7 +2,8 @@
 
     check the file → mark the folder → copy table by table → set the sequences → compare both → serve the database
 
-Once the folder is marked, the file is no longer served until the move is complete or cancelled.
+Once the folder is marked, the file is no longer served until the move is complete or
+cancelled.
 """
 
 import logging

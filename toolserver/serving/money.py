@@ -55,12 +55,19 @@ class OpenToOthers(ToolserverError):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class StoredSales:
+    """What only an own ledger that is stored offers: charges signed in their own transaction, and signed payments."""
+
+    receipted_charges: ReceiptedCharges | None = None
+    x402: SettlementService | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class MoneyParts:
     """What a service needs to sell answers, as `open_own_money`, `open_followed_money` or `memory_money` makes it.
 
     Either `own`, the ledger that this service keeps, or `followed`, that of a sister service,
-    is not None. In memory there is no `evidence`. `receipted_charges` and `x402` exist only
-    with an own ledger that is stored.
+    is not None. In memory there is no `evidence`.
     """
 
     own: SqlLedger | MemoryLedger | None = None
@@ -69,8 +76,7 @@ class MoneyParts:
     payments: CreditSales
     statements: Statements
     evidence: ReceiptService | None = None
-    receipted_charges: ReceiptedCharges | None = None
-    x402: SettlementService | None = None
+    stored: StoredSales = StoredSales()
 
     @property
     def ledger(self) -> SqlLedger | MemoryLedger | HttpLedger:
@@ -94,8 +100,8 @@ class MoneyParts:
         """Add gauges for the followed ledger and for signed payments to the metrics, if there are any."""
         if (ledger := self.followed) is not None:
             metrics.follow(lambda: ledger.health)
-        if self.x402 is not None:
-            metrics.watch_payments(self.x402.measure_backlog)
+        if (settlement := self.stored.x402) is not None:
+            metrics.watch_payments(settlement.measure_backlog)
 
 
 def keeps_books(settings: Settings) -> bool:
@@ -188,8 +194,7 @@ async def open_own_money(settings: Settings, *, clock: Clock, base_url: str, ser
                 payments=payments,
                 statements=AccountStatements(ledger, evidence),
                 evidence=evidence,
-                receipted_charges=ReceiptedCharges(charges, evidence, clock),
-                x402=x402,
+                stored=StoredSales(receipted_charges=ReceiptedCharges(charges, evidence, clock), x402=x402),
             )
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from toolserver.clock import Clock
 from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.keys import RECEIPT_KEYS, ReceiptKeysLost, find_key_file
-from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.service import Issuer, ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore, has_receipts
 from toolserver.serving.shared_database import find_marks
 from toolserver.serving.shared_keys import SharedKeys
@@ -27,7 +27,8 @@ def find_receipt_keys(settings: Settings) -> Path:
 def refuse_lost_keys(settings: Settings) -> None:
     """Raise ReceiptKeysLost if a command would make a new key beside the receipts in a ledger's file.
 
-    A ledger on a server is checked at the start of the service, against the keys that its instances have published.
+    A ledger on a server is checked at the start of the service, against the keys that its
+    instances have published.
     """
     path, ledger = find_receipt_keys(settings), settings.data_dir / FILE
     if path.exists() or settings.database_url is not None or not ledger.exists() or not ledger.stat().st_size:
@@ -63,9 +64,7 @@ async def open_receipts(
         SqlReceiptStore(file),
         settings.data_dir,
         clock=clock,
-        base_url=base_url,
-        service=service,
-        algorithm=settings.payments.receipt_algorithm,
+        issuer=Issuer(base_url, service, settings.payments.receipt_algorithm),
         find_account=find_account,
         keys_dir=settings.scaling.keys_dir,
         marks=find_marks(settings),

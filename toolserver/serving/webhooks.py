@@ -58,7 +58,8 @@ async def open_webhooks(
 ) -> AsyncIterator[WebhookService | None]:
     """Open the webhooks of a service, which its tools find in `info`; None if they are switched off.
 
-    With `deliver`, due webhooks are delivered until the block is left. `network` and `examples` are for tests.
+    With `deliver`, due webhooks are delivered until the block is left. `network` and
+    `examples` are for tests.
 
     Raises:
         SecretsUnreadable

@@ -1,9 +1,10 @@
 """Turn an exception that ends a program into one line for a person: cause, setting and remedy.
 
-Every verb of the command line and the start of the service end through `explain`. Errors of this package are
-sentences already; errors of the operating system and of SQLite become sentences here. Anything else is a fault of the
-program: the person reads one line, and the traceback is in the log if its lines are JSON, as they are where no terminal
-reads them. On a terminal, `toolserver --traceback …` or the setting `logs.level = "debug"` shows it.
+Every verb of the command line and the start of the service end through `explain`. Errors of
+this package are sentences already; errors of the operating system and of SQLite become
+sentences here. Anything else is a fault of the program: the person reads one line, and the
+traceback is in the log if its lines are JSON, as they are where no terminal reads them. On a
+terminal, `toolserver --traceback …` or the setting `logs.level = "debug"` shows it.
 """
 
 import errno

@@ -332,8 +332,8 @@ class SourceCache:
     def _make_key(self, source: Source[Any, Any], query: Any) -> Hashable:
         """Return the cache key: sources share answers if they share a name and send the same requests.
 
-        If a source has other terms for requests with a key, what public hosts answered is not used where they are
-        barred.
+        If a source has other terms for requests with a key, what public hosts answered is not
+        used where they are barred.
         """
         key = (source.name, source.request_name, source.key(query))
         return (*key, self._fetcher.rights.licence_of(source).kind) if source.terms else key

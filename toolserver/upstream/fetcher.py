@@ -59,13 +59,20 @@ class Fetched:
 
 
 @dataclass(frozen=True, slots=True)
+class _CachedAnswer:
+    """The cached answer that an upstream may confirm: its value, None without one, and its validators."""
+
+    value: Any
+    validators: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class _Order:
-    """What to fetch and how: validators and value of the cached answer, lane, event, longest wait, fan-out."""
+    """What to fetch and how: the cached answer, lane, event, longest wait, fan-out."""
 
     source: Source[Any, Any]
     query: Any
-    validators: dict[str, str]
-    cached_value: Any
+    cached: _CachedAnswer
     is_chosen: bool
     held: anyio.Event | None
     patience_s: float
@@ -141,7 +148,8 @@ class Fetcher:
         failure: SourceError | None = None
         try:
             patience_s = patience_s or source.timeout_s
-            order = _Order(source, query, dict(validators), cached_value, is_chosen, held, patience_s, part)
+            cached = _CachedAnswer(cached_value, dict(validators))
+            order = _Order(source, query, cached, is_chosen, held, patience_s, part)
             fetched = await self._try_mirrors(order, plan)
         except SourceError as error:
             failure = error
@@ -207,8 +215,8 @@ class Fetcher:
             if not order.is_chosen:
                 self.refusals.record_no_address(host, source.name)
             raise
-        if raw.status == 304 and order.cached_value is not None:
-            parsed, body = read_times(source, order.cached_value), None
+        if raw.status == 304 and order.cached.value is not None:
+            parsed, body = read_times(source, order.cached.value), None
         else:
             self._judge_status(source, raw, host, is_chosen=order.is_chosen)
             parsed, body = await self.parse(source, request, order.query, raw.body, is_cut=raw.cut), raw.body
@@ -216,7 +224,7 @@ class Fetcher:
         _judge_life(source, parsed, now)
         judge_times(source, parsed.dated, now)
         validators = {name: raw.headers[name] for name in ("etag", "last-modified") if name in raw.headers}
-        return Fetched(parsed.make_answer(now, raw.latency_ms), body, validators or order.validators)
+        return Fetched(parsed.make_answer(now, raw.latency_ms), body, validators or order.cached.validators)
 
     async def parse(
         self, source: Source[Any, Any], request: Request, query: Any, body: bytes, *, is_cut: bool
@@ -269,7 +277,7 @@ class Fetcher:
             part=order.part,
         ):
             with place.time.spend():
-                raw = await self._sender.send(source, request, order.validators, place)
+                raw = await self._sender.send(source, request, order.cached.validators, place)
         if not isinstance(request, Connect):
             self._network.note_answer()
         return raw

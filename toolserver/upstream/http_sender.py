@@ -345,8 +345,8 @@ class HttpSender:
     ) -> AsyncIterator[UnreadResponse]:
         """Send one request and yield its response, whose body is still to be read.
 
-        It goes to the pool itself: a client around it would add cookies, authentication and redirects, which no source
-        may use, and a third of the time of a request.
+        It goes to the pool itself: a client around it would add cookies, authentication and
+        redirects, which no source may use, and a third of the time of a request.
         """
         target, method, content = str(url), "GET", b""
         if isinstance(request, Connect):

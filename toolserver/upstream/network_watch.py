@@ -2,8 +2,8 @@
 
 A failed connection alone says nothing about the network. When one fails before anything was
 sent, some hosts that have nothing to do with the source are connected to (witnesses), or the
-proxy, if there is one. If that fails too, the network is gone: one line is logged, and requests
-fail at once, without a turn, a retry or a mark against their sources.
+proxy, if there is one. If that fails too, the network is gone: one line is logged, and
+requests fail at once, without a turn, a retry or a mark against their sources.
 
 A witness that has neither answered nor failed in time says nothing: names may take long to
 resolve here, or the way is long. Then the network is not called gone.

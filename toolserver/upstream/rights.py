@@ -1,7 +1,8 @@
 """Decides which sources a service may use, and for which of their requests.
 
-Three things decide together: the operator's `sources.licence_policy`, the contracts that the operator has with
-publishers, and the servers and plans of the operator's own, which have other terms than a source's public hosts.
+Three things decide together: the operator's `sources.licence_policy`, the contracts that the
+operator has with publishers, and the servers and plans of the operator's own, which have other
+terms than a source's public hosts.
 """
 
 from collections.abc import Iterable, Sequence
@@ -28,8 +29,8 @@ class UnknownSource(ToolserverError):
 class Rights:
     """What an operator may use. `keys` are the names of the API keys and own servers that are set.
 
-    A contract holds for one source (`CoinGecko.markets`) or for all sources of a publisher (`CoinGecko`); its text says
-    what it allows, and everyone can read it in `/api/sources`.
+    A contract holds for one source (`CoinGecko.markets`) or for all sources of a publisher
+    (`CoinGecko`); its text says what it allows, and everyone can read it in `/api/sources`.
     """
 
     policy: str = "any"
@@ -43,8 +44,8 @@ class Rights:
     def licence_of(self, source: Source[Any, Any]) -> Licence:
         """Return the licence under which this service uses a source.
 
-        It holds for every request that may be sent: the terms of an own server count where public hosts are barred, or
-        are not asked beside it.
+        It holds for every request that may be sent: the terms of an own server count where
+        public hosts are barred, or are not asked beside it.
         """
         if self.find_contract(source.name) is not None:
             return replace(source.licence, kind="contract")

@@ -283,9 +283,10 @@ class KeyTerms:
 class HostGroup:
     """The request limits of a group of hosts: how many at once, how far apart, how many per period.
 
-    A host that was left alone gets up to `burst` requests without a gap; later ones are again `gap_s` apart. In any
-    time there are less than `burst` more than with gaps, and never more than `budget` in a period. `burst` is at least
-    the number of requests that a tool sends to the group together, and at most the budget.
+    A host that was left alone gets up to `burst` requests without a gap; later ones are again
+    `gap_s` apart. In any time there are less than `burst` more than with gaps, and never more
+    than `budget` in a period. `burst` is at least the number of requests that a tool sends to
+    the group together, and at most the budget.
 
     `each_host` applies the limits per host instead of to the whole group. `key` names an API key whose presence
     replaces budget and gap with `keyed_budget` and `keyed_gap_s`. `reserve` is the part of the budget that queries

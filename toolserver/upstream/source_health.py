@@ -13,8 +13,8 @@ has refused two of them, or one of them twice while it answered nobody. A host w
 resolved for six hours counts as refusing everything: it is asked once a day, whatever its sources.
 
 The history records each source's past day by quarters of an hour, and when it went down and
-came back. Only actual exchanges are counted. A quarter in which a source was not queried has no
-row: its state is unknown.
+came back. Only actual exchanges are counted. A quarter in which a source was not queried has
+no row: its state is unknown.
 """
 
 import logging

@@ -1,7 +1,8 @@
 """Write the notices about thresholds that the owner of a token set, for subscriptions to `credit-alerts`.
 
-They carry no payload of a tool and cost nothing. The ledger notes a crossing in the transaction of the charge that
-causes it, and the notice is planned in the transaction that removes the crossing, so that there is one for each.
+They carry no payload of a tool and cost nothing. The ledger notes a crossing in the
+transaction of the charge that causes it, and the notice is planned in the transaction that
+removes the crossing, so that there is one for each.
 """
 
 import msgspec

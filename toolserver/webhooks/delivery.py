@@ -9,8 +9,8 @@ A fire's credits are reserved under its id, and charged once the receiver has an
 
 What deliveries carry are answers of premium endpoints, from the cache that serves every other
 caller. Subscriptions to the same query that become due while an answer is fresh share that
-answer. No subscriber gets older data than a caller at that moment. A payload is stored before it
-is sent, so that every attempt sends the same bytes.
+answer. No subscriber gets older data than a caller at that moment. A payload is stored before
+it is sent, so that every attempt sends the same bytes.
 """
 
 import asyncio

@@ -3,9 +3,9 @@
 A secret `whsec_<32 hex digits>` serves both. Our own rule uses the whole text as its key;
 Standard Webhooks decodes the part after the prefix as base64, which yields 24 bytes.
 
-Signing needs the secrets of subscriptions, so they are stored encrypted, not hashed. The key is
-a file beside the database, readable by its owner only: a copy of the database alone opens no
-secret.
+Signing needs the secrets of subscriptions, so they are stored encrypted, not hashed. The key
+is a file beside the database, readable by its owner only: a copy of the database alone opens
+no secret.
 """
 
 import base64

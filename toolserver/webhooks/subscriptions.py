@@ -136,8 +136,9 @@ class WebhookSubscriptions:
     async def subscribe(self, token: str, request: SubscriptionRequest) -> NewSubscription:
         """Store a new subscription. Raises InvalidArguments, SubscriptionConflict and the 402 codes.
 
-        One to credit alerts costs nothing, has no arguments, and needs no balance. It also raises AllowanceConflict for
-        an allowance, whose owner set the thresholds, and NotSupported where another service keeps the ledger.
+        One to credit alerts costs nothing, has no arguments, and needs no balance. It also
+        raises AllowanceConflict for an allowance, whose owner set the thresholds, and
+        NotSupported where another service keeps the ledger.
         """
         payloads, now = self._parts.fires.payloads, self._now
         endpoint = payloads.spell(request.endpoint)
@@ -221,8 +222,9 @@ class WebhookSubscriptions:
     ) -> WebhookFire:
         """Send a signed test with `data`, or with the recorded example of the endpoint: never with current values.
 
-        The test is free and attempted once. It needs a balance, unless it is one of credit alerts. `state` adds a
-        condition's report. Raises NotFound, SubscriptionConflict and the 402 codes.
+        The test is free and attempted once. It needs a balance, unless it is one of credit
+        alerts. `state` adds a condition's report. Raises NotFound, SubscriptionConflict and
+        the 402 codes.
         """
         subscription, now = await self._own(token, id), self._now
         if subscription.state == "cancelled":

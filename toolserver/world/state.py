@@ -35,8 +35,9 @@ class _Anchor(NamedTuple):
 class SimClock:
     """Simulated time. Starts at `epoch` (now, if None) and runs `speed` times as fast as real time.
 
-    Wall time may be set back or frozen; `elapsed` never goes back, and follows every step forward. It is the time by
-    which a service waits between requests, so it is never slower than the machine's and does not stand still.
+    Wall time may be set back or frozen; `elapsed` never goes back, and follows every step
+    forward. It is the time by which a service waits between requests, so it is never slower
+    than the machine's and does not stand still.
     """
 
     def __init__(

@@ -12,7 +12,7 @@ from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.store import FILE, SqlLedger
 from toolserver.money.receipts.keys import RECEIPT_KEYS, KeyRing
 from toolserver.money.receipts.month_statement import MonthSpan
-from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.service import Issuer, ReceiptService
 from toolserver.money.receipts.sign import Body, Sale
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 
@@ -42,7 +42,7 @@ class Seller:
 
     def __init__(self, file, folder, clock):
         self.clock, self.ledger = clock, SqlLedger(file, clock)
-        named = {"clock": clock, "base_url": "https://data.example", "service": "data.example"}
+        named = {"clock": clock, "issuer": Issuer("https://data.example", "data.example")}
         self.evidence = ReceiptService(SqlReceiptStore(file), folder, **named)
 
     def go_to(self, text):

@@ -34,7 +34,7 @@ from toolserver.money.purchases.quotes import Ceilings, SalesCeilings
 from toolserver.money.purchases.service import ClosedPurchases
 from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.purchases.units import NETWORK, USDC
-from toolserver.money.receipts.service import AccountStatements, ReceiptService
+from toolserver.money.receipts.service import AccountStatements, Issuer, ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.money.x402 import wire
 from toolserver.money.x402.facilitator import Facilitator
@@ -45,7 +45,7 @@ from toolserver.money.x402.store import SqlPaymentStore
 from toolserver.money.x402.topup import ToppedUp
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.serving.money import MoneyParts
+from toolserver.serving.money import MoneyParts, StoredSales
 
 NOW = 1_800_000_000
 PAYER = bytes.fromhex("70997970c51812dc3a010c7d01b50e0d17dc79c8")
@@ -238,7 +238,7 @@ async def desk(
     async with opened(kind, folder, clock) as ledger:
         assert isinstance(ledger, SqlLedger)
         evidence = ReceiptService(
-            SqlReceiptStore(ledger.file), folder, clock=clock, base_url=BASE_URL, service="data.example"
+            SqlReceiptStore(ledger.file), folder, clock=clock, issuer=Issuer(BASE_URL, "data.example")
         )
         pool = RpcPool([partial(return_server, server) for server in servers], monotonic=clock.monotonic)
         finality = PaymentFinality(
@@ -259,7 +259,7 @@ async def desk(
             payments=ClosedPurchases(ledger),
             statements=AccountStatements(ledger, evidence),
             evidence=evidence,
-            x402=settling if on else None,
+            stored=StoredSales(x402=settling if on else None),
         )
         facts = SiteFacts(terms.base_url, "data.example")
         async with engine(REGISTRY, clock=clock, limits=limits, money=money, facts=facts, data_dir=folder) as e:

@@ -22,7 +22,7 @@ from rest_bridge.pages.home import home
 from tests.catalog.tiny import FACTS
 from tests.rest_bridge.made import PROJECT
 from tests.rest_bridge.markup import Page
-from toolserver.calls.front_values import FrontPlace, FrontQuote, FrontState, FrontValues
+from toolserver.calls.front_values import FrontLayer, FrontPlace, FrontQuote, FrontState, FrontValues
 from toolserver.clock import ManualClock
 from toolserver.registry.site_facts import FRONT, HTML, Document
 
@@ -35,9 +35,13 @@ def card(tool="btc_price", **more):
     return {"tool": tool, "unit": "$", **empty, "line": [], **more}
 
 
+def layer(kind="Earthquakes"):
+    return FrontLayer("earthquakes", kind, "circle", "M")
+
+
 def place(**more):
-    fields = {"tool": "earthquakes", "kind": "Earthquakes", "mark": "circle", "label": "here", "lat": 1.0, "lon": 2.0}
-    return FrontPlace(**(fields | {"value": 5.0, "unit": "M", "share": 1.0, "at": NOW} | more))
+    fields = {"layer": layer(), "label": "here", "lat": 1.0, "lon": 2.0, "value": 5.0, "share": 1.0, "at": NOW}
+    return FrontPlace(**(fields | more))
 
 
 def drawn(**values):
@@ -123,9 +127,9 @@ def test_a_page_says_how_many_cards_wait_for_a_value():
 def test_what_comes_from_elsewhere_is_text():
     front = drawn(
         cards=[card(value=HOSTILE, note=[HOSTILE], sources=[HOSTILE])],
-        quotes=[FrontQuote("btc_price", HOSTILE, 5, "$", 1, False, NOW, [1, 2, 3])],
-        places=[place(label=HOSTILE, kind=HOSTILE)],
-        news=[place(label=HOSTILE, kind=HOSTILE)],
+        quotes=[FrontQuote("btc_price", HOSTILE, 5, "$", 1, False, [1, 2, 3])],
+        places=[place(label=HOSTILE, layer=layer(HOSTILE))],
+        news=[place(label=HOSTILE, layer=layer(HOSTILE))],
         states=[FrontState("service_status", HOSTILE, HOSTILE)],
     )
     page = Page(front.encode())

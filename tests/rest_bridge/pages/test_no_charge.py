@@ -14,7 +14,7 @@ from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import InvalidArguments, NotFound
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ensure_keys
-from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.service import Issuer, ReceiptService
 from toolserver.money.receipts.sign import Sale
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.sql.sqlite import in_memory
@@ -29,8 +29,8 @@ class Log:
         for name in (RECEIPT_KEYS, LOG_KEYS):
             ensure_keys(folder / name)
         self.clock = ManualClock(START)
-        named = {"base_url": "https://data.example", "service": "data.example"}
-        self.evidence = ReceiptService(SqlReceiptStore(rows), folder, clock=self.clock, **named)
+        issuer = Issuer("https://data.example", "data.example")
+        self.evidence = ReceiptService(SqlReceiptStore(rows), folder, clock=self.clock, issuer=issuer)
         self.handler = no_charge_handler(self.evidence, self.clock, REGISTRY, FACTS)
 
     async def reply(self, query=b""):

@@ -14,7 +14,7 @@ from toolserver.clock import ManualClock
 from toolserver.core.caller import Addresses, token_hash
 from toolserver.errors import InvalidArguments, InvalidToken, MissingToken, NotFound, RateLimited
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, ensure_keys
-from toolserver.money.receipts.service import LOG_PATH, ReceiptService
+from toolserver.money.receipts.service import LOG_PATH, Issuer, ReceiptService
 from toolserver.money.receipts.sign import Body, Sale
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.sql.sqlite import in_memory
@@ -35,7 +35,7 @@ class Shop:
             ensure_keys(folder / name)
         self.clock = clock = ManualClock(START)
         self.evidence = ReceiptService(
-            SqlReceiptStore(rows), folder, clock=clock, base_url="https://data.example", service="data.example"
+            SqlReceiptStore(rows), folder, clock=clock, issuer=Issuer("https://data.example", "data.example")
         )
         self.pages = receipt_handlers(self.evidence, **named)
 

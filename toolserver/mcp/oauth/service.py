@@ -171,8 +171,8 @@ async def open_oauth(
 def can_read_documents(settings: Settings) -> bool:
     """Return True if the documents of clients can be fetched.
 
-    They are fetched from the address that was checked, never through a proxy of the environment, and a service on a
-    simulated world asks nobody else.
+    They are fetched from the address that was checked, never through a proxy of the
+    environment, and a service on a simulated world asks nobody else.
     """
     return settings.upstream.via is None and not {"https", "all"} & getproxies().keys()
 

@@ -251,7 +251,8 @@ def join_keys(keys: Iterable[Key]) -> Keys:
 class KeyRing:
     """The keys of one file in a running service, read again when the file has changed.
 
-    By `learn`, services that share a database take over each other's public keys, ends and revocations.
+    By `learn`, services that share a database take over each other's public keys, ends and
+    revocations.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:

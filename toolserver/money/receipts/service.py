@@ -7,6 +7,7 @@ import hashlib
 import hmac
 import re
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any, Protocol
@@ -33,6 +34,15 @@ LOG_PATH = "/api/payment/no-charge-log"
 TRUSTED = "keys/trusted"  # below the data directory: key sets of sister services, one file each
 
 
+@dataclass(frozen=True, slots=True)
+class Issuer:
+    """Who signs: the public URL of the service, its host name on receipts, and the algorithm of its signatures."""
+
+    base_url: str
+    host: str
+    algorithm: Algorithm = "EdDSA"
+
+
 class ReceiptService:
     """The receipts and the log of one service. Its keys are below `data_dir`, or in `keys_dir` if that is given."""
 
@@ -42,9 +52,7 @@ class ReceiptService:
         data_dir: Path,
         *,
         clock: Clock,
-        base_url: str,
-        service: str,
-        algorithm: Algorithm = "EdDSA",
+        issuer: Issuer,
         find_account: Callable[[str], Awaitable[str | None]] | None = None,
         keys_dir: Path | None = None,
         marks: HighWater | None = None,
@@ -56,14 +64,14 @@ class ReceiptService:
         """
         self._store, self._clock, self._find_account = store, clock, find_account
         self._ring = KeyRing(find_key_file(data_dir, keys.RECEIPT_KEYS, keys_dir), clock)
-        url = urlsplit(base_url)
+        url = urlsplit(issuer.base_url)
         log_keys = KeyRing(find_key_file(data_dir, keys.LOG_KEYS, keys_dir), clock)
         marks = marks or HighWater(data_dir)
         self.rings: dict[str, KeyRing] = {"receipts": self._ring, "log": log_keys}
         origin = name_log(f"{url.netloc}{url.path.rstrip('/')}{LOG_PATH}", marks)
         self.log = TransparencyLog(store, log_keys, origin=origin, clock=clock, marks=marks)
         self._issuer = ReceiptIssuer(
-            self._ring, service=service, origin=origin, buckets=self.log.buckets, algorithm=algorithm
+            self._ring, service=issuer.host, origin=origin, buckets=self.log.buckets, algorithm=issuer.algorithm
         )
         self._trusted = read_trusted_keys(data_dir / TRUSTED)
 

@@ -87,7 +87,8 @@ def receipt_id(call_id: str) -> str:
 def request_text(method: str, path: str, arguments: Mapping[str, Any]) -> str:
     """Return a call in one line, such as `GET /api/pro/macro?history=30d`, its arguments sorted and percent-encoded.
 
-    Values are encoded before they are joined, so that no value can look like two. A list is joined by commas.
+    Values are encoded before they are joined, so that no value can look like two. A list is
+    joined by commas.
     """
     pairs = [f"{_quoted(name)}={_quoted(_written(value))}" for name, value in sorted(arguments.items())]
     return f"{method} {path}" + ("?" + "&".join(pairs) if pairs else "")

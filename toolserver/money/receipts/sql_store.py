@@ -110,7 +110,8 @@ class SqlReceiptStore:
         """Append an hour to the log. Return False, with nothing changed, if another process may append now, or if the
         hour is in the log already or not as it was read.
 
-        No call may be booked in the hour between the count of its calls and the end of the transaction.
+        No call may be booked in the hour between the count of its calls and the end of the
+        transaction.
         """
         return await self._file.alone(lambda db: append_hour(db, operation), room="log")
 

@@ -90,7 +90,8 @@ class TransparencyLog:
     async def close_hours(self) -> int:
         """Append the hours that have ended, each in one transaction, sign the log, and return the number of hours.
 
-        Nothing is appended while another process holds the lease. Raises LogForked if the log was tampered with.
+        Nothing is appended while another process holds the lease. Raises LogForked if the log
+        was tampered with.
         """
         async with self._closing:
             return await self._close_hours()

@@ -166,7 +166,8 @@ def verdict(
 ) -> dict[str, Any]:
     """Return `{valid, checks, key_id, core, error?}`. A check is null if it was not requested or could not be made.
 
-    The core is included only if the signature is valid; otherwise nothing in it could be believed.
+    The core is included only if the signature is valid; otherwise nothing in it could be
+    believed.
     """
     checks: dict[str, bool | None] = dict.fromkeys(CHECKS)
     try:

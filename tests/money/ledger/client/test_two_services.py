@@ -30,7 +30,7 @@ from toolserver.money.ledger.client.ledger import HttpLedger, open_ledger_client
 from toolserver.money.ledger.client.messages import COMMIT
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.money.purchases.remote import open_remote_sales
-from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.service import Issuer, ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.site_facts import SiteFacts
@@ -98,7 +98,7 @@ async def two(folder, *, follows=FOLLOWS, late_s=0):
             open_remote_sales(sold_at("https://a.example"), ledger, transport=a.transport) as sales,
         ):
             evidence = ReceiptService(
-                SqlReceiptStore(ledger.file), folder / "b", clock=clock, base_url=B_URL, service="b.example"
+                SqlReceiptStore(ledger.file), folder / "b", clock=clock, issuer=Issuer(B_URL, "b.example")
             )
             idempotency = Idempotency(SqlIdempotencyStore(ledger.file, clock))
             money = MoneyParts(
