@@ -7,11 +7,21 @@ import pytest
 from tests.registry.everyday_questions import read_everyday_questions
 from tests.registry.keyword_search import search_as_claude_code
 from tests.requirements import proves
+from toolserver.registry import tool_index
 from toolserver.registry.registry import HINT_WORDS, Registry, Tier
 from toolserver.registry.tool_index import ToolIndex, describe_tool, split_words
 
 REGISTRY = Registry.load("tools")
 INDEX = ToolIndex(REGISTRY)
+
+
+def test_a_second_index_of_the_same_tools_reads_none_of_them_again(monkeypatch):
+    read = []
+    monkeypatch.setattr(tool_index, "split_words", lambda text: read.append(text) or split_words(text))
+    again = ToolIndex(REGISTRY.unlist(["weather"]))
+    assert read == []
+    assert again.search("weather", 1) == INDEX.search("weather", 1)
+    assert read != []
 
 
 def found(query, limit=5):

@@ -49,7 +49,7 @@ def count_words(parts: Iterable[tuple[float, str]]) -> dict[str, float]:
     for weight, text in parts:
         for word in set(split_words(text)):
             counts[word] += weight
-    return counts
+    return dict(counts)
 
 
 class TextIndex:

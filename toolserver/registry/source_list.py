@@ -5,7 +5,7 @@ import hashlib
 import json
 from typing import Any
 
-from toolserver.registry.registry import Registry
+from toolserver.registry.registry import Operation, Registry
 from toolserver.upstream.rights import EVERYTHING, Rights
 
 
@@ -22,10 +22,14 @@ def list_sources(registry: Registry, rights: Rights = EVERYTHING) -> list[dict[s
     ]
 
 
-@functools.lru_cache(8)
 def write_source_list(registry: Registry, rights: Rights = EVERYTHING) -> bytes:
     """Return the body of `/api/sources`: name, licence with attribution and terms, and lifetimes of every source."""
-    listed = list_sources(registry, rights)
+    return _write_sources(tuple(registry), rights)
+
+
+@functools.lru_cache(8)
+def _write_sources(operations: tuple[Operation, ...], rights: Rights) -> bytes:
+    listed = list_sources(Registry(operations), rights)
     return json.dumps({"count": len(listed), "sources": listed}, ensure_ascii=False, separators=(",", ":")).encode()
 
 

@@ -4,7 +4,8 @@ Each tool is a short text of its name, title, search hint, description and argum
 stands. Between equals the free tool comes before the priced one, and the core before the others.
 """
 
-from collections.abc import Iterable, Iterator
+import functools
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from toolserver.core.text_search import TextIndex, count_words, split_words
@@ -16,6 +17,7 @@ from toolserver.registry.registry import Operation, Tier
 NAME, TITLE, HINT, DESCRIPTION, ARGUMENT = 3.0, 2.0, 3.0, 1.0, 0.5
 WHOLE_NAME = 1.25  # how much more a tool counts if the query has every word of its name
 FREE = 1.15  # how much more a free tool counts than one that has a price or acts for the owner of a token
+INDEXED = 512  # tools whose words are remembered, as another index of the same tools has the same
 
 
 class ToolIndex:
@@ -68,7 +70,8 @@ def describe_tool(operation: Operation) -> dict[str, Any]:
     }
 
 
-def _count_words(operation: Operation) -> dict[str, float]:
+@functools.lru_cache(INDEXED)
+def _count_words(operation: Operation) -> Mapping[str, float]:
     """Return the words of a tool, each with how much it counts."""
     names = " ".join((operation.name, *operation.aliases)).replace("_", " ")
     return count_words(

@@ -15,7 +15,7 @@ from tests.live.browser.visitor import DESK, PHONE, Theme, Visitor, visiting
 from tests.live.processes import Program
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
-from toolserver.money.receipts.service import ReceiptService
+from toolserver.money.receipts.service import Issuer, ReceiptService
 from toolserver.money.receipts.sign import Sale
 from toolserver.money.receipts.sql_store import SqlReceiptStore
 from toolserver.sql.sqlite import in_memory
@@ -161,12 +161,12 @@ class Published(NamedTuple):
 
 @pytest.fixture(scope="module")
 def uncharged(tmp_path_factory: pytest.TempPathFactory) -> Published:
-    clock, named = ManualClock(START), {"base_url": "https://data.example", "service": "data.example"}
+    clock, issuer = ManualClock(START), Issuer("https://data.example", "data.example")
     folder = tmp_path_factory.mktemp("keys")
 
     async def publish() -> Published:
         async with in_memory() as rows:
-            return await record(ReceiptService(SqlReceiptStore(rows), folder, clock=clock, **named))
+            return await record(ReceiptService(SqlReceiptStore(rows), folder, clock=clock, issuer=issuer))
 
     async def record(service: ReceiptService) -> Published:
         for number in range(1, 6):
