@@ -127,8 +127,11 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 
 def count_workers(cores: int, *, everything: bool) -> int:
-    """How many processes run tests on so many cores: more where those that wait for programs run too."""
-    return 3 * cores if everything else cores + cores // 2
+    """How many processes run tests on so many cores: more where those that wait for programs run too.
+
+    Each process collects all tests and makes what its tests share, for a quarter of a minute of CPU.
+    """
+    return 5 * cores // 2 if everything else cores + cores // 2
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -13,10 +13,12 @@ import msgspec
 import pytest
 from anyio.lowlevel import checkpoint
 
+import toolserver.upstream.fetcher
 from tests.calls.parts import START, engine
 from tests.live.faulty import FaultyWorld
 from tests.live.processes import CORE
 from tests.requirements import proves
+from tests.tools.faulty.reading import parsed_once
 from toolserver.clock import ManualClock
 from toolserver.registry.registry import Registry
 from toolserver.upstream.source import MIB, Source
@@ -126,6 +128,12 @@ async def told(kind: str | None, tool: str, source: Source[Any, Any], *, warm_s:
         assert anyio.current_time() - begun <= REGISTRY[tool].deadline_s
         fired = sum(rule.uses.fired for rule in world.state.faults.rules)
         return Story(before, Told(msgspec.json.decode(outcome.rendered.payload), fired))
+
+
+@pytest.fixture(autouse=True)
+def _parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is read twice is parsed once: hundreds of stories are told of the same bodies."""
+    monkeypatch.setattr(toolserver.upstream.fetcher, "read_body", parsed_once)
 
 
 KNOWN: dict[tuple[Any, ...], Story] = {}
