@@ -58,11 +58,9 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(600)]
 
 @pytest.fixture
 def tree(tmp_path: Path) -> Path:
-    """A copy of the checkout, without what is not tracked."""
+    """A copy of the checkout with its bytecode, and without what else is not tracked."""
     for name in COPIED:
-        shutil.copytree(
-            ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("__pycache__", "node_modules", ".*")
-        )
+        shutil.copytree(ROOT / name, tmp_path / name, ignore=shutil.ignore_patterns("node_modules", ".*"))
     for name in FILES:
         shutil.copy(ROOT / name, tmp_path / name)
     return tmp_path

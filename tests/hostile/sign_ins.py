@@ -250,7 +250,7 @@ def _expect(status: str, answer: Answer, step: str) -> None:
 def run(server: str, proxy: str, crowd: str, seconds: float, folder: Path) -> Figures:
     """Attack one server behind one proxy."""
     with contextlib.ExitStack() as stack:
-        program = stack.enter_context(started("demo", "--server", server, folder=folder, forked=False, **TRUSTED))
+        program = stack.enter_context(started("demo", "--server", server, folder=folder, **TRUSTED))
         front = None
         if proxy != DIRECT:
             front = stack.enter_context(proxied(proxy, program.url.removeprefix("http://"), folder))
