@@ -394,7 +394,7 @@ def test_no_page_or_example_is_left_of_a_tool_that_is_gone():
 
 
 @pytest.mark.live
-@pytest.mark.timeout(120)
+@pytest.mark.timeout(600)
 def test_the_examples_are_what_the_tools_answer_today():
     outdated = update_files(compose_documents(Settings(tools=["tools"])), check=True, root=ROOT)
 
