@@ -69,7 +69,13 @@ ENGINE = (
     ),
     fault(SIZES, "any other provider agrees", "listed == source.lists and name != source.name and", ""),
     fault(SIZES, "a short list is the usual one at once", "CHANGED_S = 2 * 86400.0", "CHANGED_S = 0.0"),
-    fault(CACHE, "nobody counts the rows", "if not (question.is_chosen or source.user_input):", NEVER),
+    fault(
+        CACHE,
+        "nobody counts the rows",
+        "        if is_usual:\n            self.size_guard",
+        "        if False:\n            self.size_guard",
+    ),
+    fault(CACHE, "nobody learns which members are usual", "            if is_usual:\n", "            if False:\n"),
     fault(
         CACHE,
         "jumps are not looked for",

@@ -174,6 +174,6 @@ def test_a_deprecation_stands_on_the_tool_on_every_face():
     assert fields.count("'deprecated': True") == 1
     assert "deprecated" not in str(described["components"]["schemas"]["gas"])
 
-    pages = [tool_page(TOOLS, facts, tool, None, going).body.decode() for tool in (weather, gas)]
+    pages = [tool_page(TOOLS, facts, tool, None, deprecations=going).body.decode() for tool in (weather, gas)]
     assert ["will be removed on 2027-04-01" in page for page in pages] == [True, False]
     assert pages[0].count("will be removed on") == len(going)

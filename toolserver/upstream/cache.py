@@ -244,7 +244,8 @@ class SourceCache:
         answer = fetched.answer
         if cached is not None:
             judge_order(source, answer, cached.answer)
-        if not (question.is_chosen or source.user_input):
+        is_usual = not (question.is_chosen or source.user_input)
+        if is_usual:
             self.size_guard.check(source, _store_key(key), answer.value, answer.fetched_at)
         self._stillness_guard.check(source, key, answer.value, answer.fetched_at)
         self.outlier_guard.check(source, answer.value, answer.fetched_at)
@@ -252,7 +253,7 @@ class SourceCache:
             old = cached.answer
             fetched = replace(fetched, answer=replace(answer, dropped=old.dropped, missing=old.missing))
         else:
-            if not (question.is_chosen or source.user_input):
+            if is_usual:
                 self.member_watch.learn(source, _store_key(key), answer.value, answer.fetched_at)
             fetched = replace(fetched, answer=self._name_missing(source, answer))
         self._keep(source, key, fetched)
