@@ -567,7 +567,7 @@ async def test_the_changelog_is_for_people_and_markdown_for_who_asks(service):
 
     assert page.headers["content-type"].startswith("text/html")
     assert text.headers["content-type"].startswith("text/markdown")
-    assert text.text.startswith("# Changelog")
+    assert text.text.startswith("# What changed for users")
     assert "Accept" in page.headers["vary"]
 
 

@@ -16,7 +16,7 @@ from toolserver.registry.site_pages import pages
 from toolserver.settings import LimitSettings
 
 NOT_DESCRIBED = re.compile(
-    r"/problems/.*|/static/\*|/t/.*|/docs/\*|.*\.md"
+    r"/problems/.*|/static/\*|/t/.*|/docs/\*|/docs/search(\.json)?|.*\.md"
 )  # for people, or another form of what is described
 
 
@@ -278,7 +278,7 @@ async def test_a_client_sees_nine_free_nine_premium_and_three_payment_tools(shop
 
 
 # Known to stand there, and linked by nobody; the last is a part of the home page, which that page asks for itself.
-BY_CONVENTION = {"/", "/llms.txt", "/robots.txt", "/sitemap.xml", "/front.html"}
+BY_CONVENTION = {"/", "/llms.txt", "/robots.txt", "/sitemap.xml", "/front.html", "/changelog/code"}
 
 
 @proves("discovery.llms")

@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from tests.calls.parts import START, engine, number_source
@@ -111,8 +111,6 @@ async def test_reading_asks_no_upstream_and_a_line_is_the_past_day_of_the_source
     assert (first.label, first.value, first.unit, first.change_percent) == ("Half, half", 5.0, "$", -1.5)
     assert first.line == [29.0, 7.0, 6.0]
     assert (missing.label, missing.value, missing.change_percent, missing.line) == ("Missing", None, None, [])
-    assert first.updated_at == START
-    assert first.updated_at.tzinfo is UTC
 
 
 async def test_rows_with_a_place_stand_on_the_map_with_their_share_of_the_greatest():
@@ -120,7 +118,9 @@ async def test_rows_with_a_place_stand_on_the_map_with_their_share_of_the_greate
     odd = [{"name": "no place", "lat": None, "lon": 2.0, "size": 9}, {"name": "words", "lat": "1", "lon": 2, "size": 9}]
     values, _ = await read(made(MAP), *rows, *odd)
     assert [(place.label, place.share) for place in values.places] == [("at 6", 1.0), ("at 4", 0.5), ("at 2", 0.0)]
-    assert {(place.kind, place.unit, place.lat, place.lon) for place in values.places} == {("Quakes", "M", 1.0, 2.0)}
+    assert {(place.layer.kind, place.layer.unit, place.lat, place.lon) for place in values.places} == {
+        ("Quakes", "M", 1.0, 2.0)
+    }
 
 
 async def test_the_map_has_at_most_so_many_places_of_one_tool_and_they_are_the_greatest():

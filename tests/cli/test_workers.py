@@ -40,8 +40,8 @@ def supervised(monkeypatch, tmp_path):
     class Played:
         orders, renewed, play = [], 0, None
 
-        def __init__(self, count, start):
-            self.count, self.start = count, start
+        def __init__(self, count, start, times):
+            self.count, self.start, self.times = count, start, times
 
         async def run(self, stop, on_ready):
             for number in range(self.count):

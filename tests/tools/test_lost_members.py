@@ -53,6 +53,7 @@ OTHERWISE = {
     "OpenMeteo.geocoding population": "it only orders places of the same name",
     "OpenMeteo.geocoding results": "a body without it says that no place has the name",
     "SWPC.solar_wind_1m active": "the newest row of either satellite is taken",
+    "Statuspage.OpenAI components": "the verdict of the whole page stands for them",
     "USGS.earthquakes_feed place": "the place is then the word `unknown`",
     "Yahoo.chart close": "then the chart has no points, which the tool says",
     "Yahoo.chart timestamp": "then the chart has no points, which the tool says",

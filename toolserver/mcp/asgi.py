@@ -94,13 +94,19 @@ class ResponseSender:
 
 
 def _rewrite_body(send: Send, rewrite: Callable[[bytes], bytes]) -> Send:
-    """Return a `send` for an answer whose body is one event: the head waits until the new length is known."""
-    head: Event = {}
+    """Return a `send` that rewrites a JSON answer, whose body is one event: its head waits for the new length.
+
+    An answer of another kind, such as a stream of events, is passed on as it is.
+    """
+    head: Event | None = None
 
     async def rewritten(event: Event) -> None:
         nonlocal head
-        if event["type"] == "http.response.start":
+        if event["type"] == "http.response.start" and _is_json(event):
             head = event
+            return
+        if head is None:
+            await send(event)
             return
         body = rewrite(event["body"]) if event.get("body") else b""
         others = [line for line in head["headers"] if line[0].lower() != b"content-length"]
@@ -108,6 +114,12 @@ def _rewrite_body(send: Send, rewrite: Callable[[bytes], bytes]) -> Send:
         await send({**event, "body": body})
 
     return rewritten
+
+
+def _is_json(head: Event) -> bool:
+    return any(
+        name.lower() == b"content-type" and value.startswith(b"application/json") for name, value in head["headers"]
+    )
 
 
 async def body_of(event: Event, receive: Receive, limit: int, *, within_s: float = BODY_S) -> bytes:

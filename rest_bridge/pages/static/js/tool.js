@@ -23,6 +23,7 @@ const panels = { picture: find("#as-picture"), table: find("#as-table"), json: f
 const answerTabs = makeTabs([["Picture", panels.picture], ["Table", panels.table], ["JSON", panels.json]], "The answer as");
 const meaning = readMeanings();
 const codePanels = ["curl", "Python", "TypeScript", "MCP", "LangChain"].map((name) => [name, element("div", {}, element("pre", {}, element("code")))]);
+let shownAnswer = null;
 let ran = false; // after the reader has run the tool, the page no longer shows the newest answer that the service keeps
 
 find("#code").replaceChildren(...codePanels.map(([, panel]) => panel));
@@ -170,7 +171,6 @@ async function drawDays(place, lines) {
   return true;
 }
 
-let shownAnswer = null;
 /** Colour the JSON when somebody looks at it: a long answer has many parts. */
 function colorJson() {
   if (shownAnswer) find("code", panels.json).replaceChildren(...drawJson(shownAnswer, meaning));
