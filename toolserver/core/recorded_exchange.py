@@ -1,8 +1,7 @@
 """Writes and reads one exchange with an upstream, as the two files that `doctor --record` keeps of each request.
 
 DIR/Kraken.ticker/01.json        the request, and the status and headers of the response
-DIR/Kraken.ticker/01.body.json   the body, decoded from its transfer encoding and otherwise
-unchanged
+DIR/Kraken.ticker/01.body.json   the body, decoded from its transfer encoding and otherwise unchanged
 """
 
 import json

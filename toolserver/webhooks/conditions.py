@@ -5,9 +5,9 @@ ends. Firing and clearing have separate thresholds, so that a value that swings 
 them is reported once. A condition is never judged on missing or stale data, which is a
 separate state:
 
-clear ── fire threshold crossed, for_s held ──▶ fired        told: fired fired ── clear
-threshold crossed ─────────────▶ clear        told: cleared any   ── value missing or answer
-stale ───────▶ no_data      reported once, free; the level underneath is kept
+clear ── fire threshold crossed, for_s held ──▶ fired        told: fired
+fired ── clear threshold crossed ─────────────▶ clear        told: cleared
+any   ── value missing or answer stale ───────▶ no_data      reported once, free; the level underneath is kept
 """
 
 import hashlib
