@@ -22,13 +22,25 @@ async def read_answer(name):
     return {"sights": b'{"answer":1}'}.get(name)
 
 
-def handlers(
-    registry,
-    *,
-    ready=None,
-    sells=None,
-    definitions=lambda given: Document(b"{}", "application/json"),
-):
+async def is_well():
+    return {}, True
+
+
+def made_of(documents, *, registry=TINY, ready=is_well, sells=is_well, definitions=lambda given: None):
+    """The handlers by path, with these documents."""
+    return site_handlers(
+        registry,
+        documents=documents,
+        tool_definitions=definitions,
+        ready=ready,
+        sells=sells,
+        live=LIVE,
+        read_answer=read_answer,
+    )
+
+
+def handlers(registry, **more):
+    """The handlers by path, with documents that say their path, and the registries that these were written for."""
     written = []
 
     def documents():
@@ -37,9 +49,7 @@ def handlers(
             "/docs/payments": Document(b"page", "text/html")
         }
 
-    given = {"ready": ready, "sells": sells, "live": LIVE, "read_answer": read_answer}
-    found = site_handlers(registry, documents=documents, tool_definitions=definitions, **given)
-    return found, written
+    return made_of(documents, registry=registry, **more), written
 
 
 async def ask(handler, query=b"", **headers):
@@ -62,18 +72,7 @@ async def test_documents_are_written_beside_the_event_loop_and_once_for_all_who_
         threads.append(threading.current_thread())
         return {path: Document(b"x", "text/plain") for path in document_paths(TINY)}
 
-    async def ready():
-        return {}, True
-
-    found = site_handlers(
-        TINY,
-        documents=documents,
-        tool_definitions=lambda given: None,
-        ready=ready,
-        sells=ready,
-        live=LIVE,
-        read_answer=read_answer,
-    )
+    found = made_of(documents)
 
     async def read(path):
         answers.append((await ask(found[path])).body)
@@ -142,18 +141,7 @@ async def test_a_document_that_only_writing_brings_up_is_found_by_its_path():
     def documents():
         return {"/docs/webhooks": Document(b"page", "text/html")}
 
-    async def ready():
-        return {}, True
-
-    found = site_handlers(
-        TINY,
-        documents=documents,
-        tool_definitions=lambda given: None,
-        ready=ready,
-        sells=ready,
-        live=LIVE,
-        read_answer=read_answer,
-    )
+    found = made_of(documents)
     handler = found["/docs/*"]
     scope = {"headers": [], "query_string": b"", "path": "/docs/webhooks"}
     assert (await handler(scope, parse_request(scope))).body == b"page"
