@@ -19,7 +19,7 @@ PROBE_S = 1.0  # callers would not wait for a write that takes longer
 KEEP_S = 0.5  # how long a verdict is cached: anyone may ask, and each verdict costs a write
 
 
-LEDGER_CHECKS = ("ledger_file", "ledger_write")
+LEDGER_CHECKS = ("ledger_file", "ledger_write")  # without one of them, the ledger is down
 
 
 class Readiness:

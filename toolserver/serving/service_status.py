@@ -11,6 +11,7 @@ from toolserver.core.models import iso, moment
 from toolserver.registry.registry import Registry
 from toolserver.registry.source_list import list_sources
 from toolserver.serving.money import MoneyParts
+from toolserver.serving.readiness import LEDGER_CHECKS
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.source_health import QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
@@ -78,7 +79,7 @@ class ServiceStatus:
             health = followed.health
             waits = {"retry_in_s": round(health.wait_s), "untold": health.waiting}
             return {"mode": "followed", "up": health.is_up, **waits, "rejected": health.rejected}
-        written = [checks[name] for name in ("ledger_file", "ledger_write") if name in checks]
+        written = [checks[name] for name in LEDGER_CHECKS if name in checks]
         return {"mode": "own" if written else "memory", "up": all(written)}
 
     def _describe_chain(self) -> dict[str, int] | None:
