@@ -157,10 +157,11 @@ def meanings_page(meanings: Iterable[Meaning]) -> str:
 
 def _defined_by(meaning: Meaning) -> str:
     """Return who defined a rule: with quoted words, without any, or ourselves."""
-    if meaning.publisher is None:
+    by = meaning.definition
+    if by is None:
         return "our choice"
-    name = f"[{meaning.publisher}]({meaning.link})" if meaning.link else meaning.publisher
-    return f'{name}, read {meaning.read_on}: "{meaning.words}"' if meaning.words else f"{name}, without a quotation"
+    name = f"[{by.publisher}]({by.link})" if by.link else by.publisher
+    return f'{name}, read {by.read_on}: "{by.words}"' if by.words else f"{name}, without a quotation"
 
 
 def _plain(value: object) -> str:

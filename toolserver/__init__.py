@@ -7,8 +7,8 @@
 - Pages: a `CardValue` is the value of an answer that its card shows; a `Picture` says how its page draws the answer.
   A `MarketQuote` is a figure for the home page's strip of markets, a `DayLine` where the past day of a value is kept.
 - Events: an `EventKind` of a tool says what wakes subscribers of MCP Events, with `EventArguments` and items
-  whose ids are `EventId` and whose third-party texts are `UntrustedText`.
-- Meanings: a `Meaning` says who defines a word or class of an answer, with rows that a test judges.
+  whose ids are `EventId` and whose third-party texts are `UntrustedText`; an `EventLevel` is a number that has bounds.
+- Meanings: a `Meaning` says what a word or class of an answer means, and by whose `Definition`; a test judges its rows.
 - Terms: a `TermsReading` says what the terms of a publisher allow, by what evidence, and of which day.
 - Answers: models derive from `Payload` (or `TopLevel`, `Sparse`); times are `Timestamp`, written by `iso`.
 - Fallbacks: `via` makes a `Fallback` (one way to get a value) from a source. Your own fallback gets a
@@ -87,7 +87,9 @@ if TYPE_CHECKING:
     from toolserver.registry.event_kind import EventArguments as EventArguments
     from toolserver.registry.event_kind import EventId as EventId
     from toolserver.registry.event_kind import EventKind as EventKind
+    from toolserver.registry.event_kind import EventLevel as EventLevel
     from toolserver.registry.event_kind import UntrustedText as UntrustedText
+    from toolserver.registry.meaning import Definition as Definition
     from toolserver.registry.meaning import Meaning as Meaning
     from toolserver.registry.registry import FREE_SIBLING as FREE_SIBLING
     from toolserver.registry.registry import Tier as Tier

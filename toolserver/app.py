@@ -283,9 +283,11 @@ class Service:
                 settings,
                 monotonic=clock.monotonic,
                 is_stopping=parts.is_stopping,
-                memory=memory,
                 sells=lambda: money.followed is None or money.followed.health.is_up,
-                is_chain_lost=lambda: (servers := money.payments.count_servers()) is not None and servers.is_lost,
+                losses={
+                    "redis": lambda: memory is not None and memory.is_lost,
+                    "chain": lambda: (servers := money.payments.count_servers()) is not None and servers.is_lost,
+                },
             )
             note_proxy = None if parts.in_memory else UntrustedProxyNote(settings.data_dir).note
             live = LiveValues(registry, answers)
@@ -531,7 +533,6 @@ async def open_fetcher(
     is_real = settings.upstream.via is None and transport is None
     fetcher = Fetcher(
         sender,
-        clock=clock,
         keys=settings.keys,
         rights=read_rights(settings),
         observe=metrics.fetched,
@@ -585,7 +586,10 @@ class App:
         extension: McpExtension | None = None,
         on_ready: Callable[[Service], Awaitable[None]] | None = None,
     ) -> None:
-        self._settings, self._parts, self._extension, self._on_ready = settings, parts, extension, on_ready
+        self._settings = settings
+        self._parts = parts
+        self._extension = extension
+        self._on_ready = on_ready
         self._face: Face | None = None
         self.failure: str | None = None
 

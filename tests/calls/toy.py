@@ -8,7 +8,7 @@ from pydantic import Field
 from tests.calls.parts import number_source
 from toolserver.context.context import ToolContext, via
 from toolserver.core.models import Payload, TopLevel
-from toolserver.registry.event_kind import EventArguments, EventId, EventKind
+from toolserver.registry.event_kind import EventArguments, EventId, EventKind, EventLevel
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
 
 ONE = number_source("Test.one")
@@ -56,8 +56,7 @@ NUMBER_CROSSED = EventKind(
     Crossed,
     ask=lambda wanted: {},
     read=lambda payload, wanted, now: [{"id": "number", "value": payload["data"]["value"]}],
-    level="value",
-    bounds=lambda wanted: wanted.model_dump(exclude_none=True),
+    level=EventLevel("value", bounds=lambda wanted: wanted.model_dump(exclude_none=True)),
 )
 NUMBER_LISTED = EventKind(
     "number.listed", "Numbers up to the number.", Counted, Listed, ask=lambda wanted: {}, read=_count

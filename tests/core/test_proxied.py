@@ -48,7 +48,7 @@ def tls(tmp_path, monkeypatch):
 
 async def fetch(url, proxies):
     sender = HttpSender(clock=SystemClock(), keys={}, user_agent="t", proxies=proxies)
-    fetcher = Fetcher(sender, clock=SystemClock(), keys={})
+    fetcher = Fetcher(sender, keys={})
     try:
         return (await fetcher.fetch(source_of(Get(url)), None)).answer.value.value
     finally:

@@ -5,7 +5,6 @@ from datetime import UTC, datetime
 import anyio
 import pytest
 
-from tests.redis_server import LostMemory
 from toolserver.clock import ManualClock
 from toolserver.serving.readiness import KEEP_S, Readiness
 from toolserver.settings import Settings, StorageSettings
@@ -105,13 +104,16 @@ async def test_however_many_ask_one_write_is_made_in_half_a_second(file, clock):
 
 
 async def test_an_instance_answers_free_calls_whatever_it_lacks_and_says_what(file, clock):
-    memory, lost = LostMemory(is_lost=False), {"ledger": False, "chain": False}
+    lost = dict.fromkeys(("ledger", "redis", "chain"), False)
     checked = readiness(
-        file, clock, memory=memory, sells=lambda: not lost["ledger"], is_chain_lost=lambda: lost["chain"]
+        file,
+        clock,
+        sells=lambda: not lost["ledger"],
+        losses={"redis": lambda: lost["redis"], "chain": lambda: lost["chain"]},
     )
     assert await checked.describe() == ({"ready": True, "checks": GOOD, "degraded": []}, True)
     assert await checked.describe_ledger() == ({"ledger": True, "checks": GOOD}, True)
-    memory.is_lost = lost["chain"] = True
+    lost["redis"] = lost["chain"] = True
     assert (await checked.describe())[0]["degraded"] == ["redis", "chain"]
     assert (await checked.describe_ledger())[1]
     lost["ledger"] = True

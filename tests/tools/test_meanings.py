@@ -11,7 +11,7 @@ from tools.free.air_quality import air_quality
 from tools.free.space_weather import space_weather
 from tools.free.weather import weather
 from tools.premium.crypto_deep import premium_crypto_deep
-from toolserver.registry.meaning import Meaning, find_meanings
+from toolserver.registry.meaning import Definition, Meaning, find_meanings
 from toolserver.registry.response_schema import answer_schema
 from toolserver.world.model import Edits, World
 
@@ -25,21 +25,24 @@ def test_every_row_is_classified_as_written():
 
 
 def test_a_rule_of_a_publisher_names_it_and_quotes_it_with_a_link_and_the_day_it_was_read_or_not_at_all():
-    for meaning in MEANINGS:
-        if meaning.publisher is None:
-            assert (meaning.link, meaning.words, meaning.read_on) == ("", "", None), meaning.field
-        elif meaning.words:
-            assert meaning.link.startswith("https://"), meaning.field
-            assert isinstance(meaning.read_on, date), meaning.field
-            assert len(meaning.words) <= 160, meaning.field
+    for field, by in [(m.field, m.definition) for m in MEANINGS if m.definition is not None]:
+        if by.words:
+            assert by.link.startswith("https://"), field
+            assert isinstance(by.read_on, date), field
+            assert len(by.words) <= 160, field
         else:
-            assert meaning.read_on is None, meaning.field
+            assert by.publisher, field
+            assert by.read_on is None, field
     assert all(bool(m.decide) == bool(m.rows) for m in MEANINGS)
 
 
 def test_the_docs_say_whether_a_publisher_is_quoted_only_known_or_whether_the_choice_is_ours():
-    quoted = Meaning("a.b", "x", publisher="NOAA", link="https://noaa.example", words="y", read_on=date(2026, 11, 25))
-    page = meanings_page([quoted, Meaning("a.c", "x", publisher="EPA"), Meaning("a.d", "x")])
+    quoted = Meaning(
+        "a.b",
+        "x",
+        definition=Definition(publisher="NOAA", link="https://noaa.example", words="y", read_on=date(2026, 11, 25)),
+    )
+    page = meanings_page([quoted, Meaning("a.c", "x", definition=Definition(publisher="EPA")), Meaning("a.d", "x")])
     assert [line.split(" | ")[2] for line in page.splitlines() if line.startswith("| `a.")] == [
         '[NOAA](https://noaa.example), read 2026-11-25: "y"',
         "EPA, without a quotation",

@@ -58,7 +58,6 @@ class Rig:
         )
         self.fetcher = Fetcher(
             self.sender,
-            clock=self.clock,
             keys=keys,
             observe=lambda source, outcome, seconds, was_sent: self.observed.append((outcome, was_sent)),
             **settings,

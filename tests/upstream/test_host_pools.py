@@ -4,9 +4,7 @@ import threading
 
 import httpx
 
-from tests.calls.parts import START
 from tests.upstream.test_fetcher import URL, Get, Rig, source_of
-from toolserver.clock import ManualClock
 from toolserver.core.outbound import NO_PROXIES
 from toolserver.upstream import host_pools
 from toolserver.upstream.fetcher import Fetcher
@@ -20,8 +18,8 @@ async def test_pools_are_made_with_the_first_request_and_each_host_has_its_own(m
     monkeypatch.setattr(host_pools, "make_transport", lambda url, *more, **named: made.append(url) or transport)
     monkeypatch.setattr(host_pools, "make_tls_context", lambda: threads.append(threading.current_thread()))
     rig = Rig()
-    sender = HttpSender(clock=ManualClock(START), keys={}, user_agent="t")
-    fetcher = Fetcher(sender, clock=rig.clock, keys={})
+    sender = HttpSender(clock=rig.clock, keys={}, user_agent="t")
+    fetcher = Fetcher(sender, keys={})
     for url in (URL, URL, "https://other.example/1", "https://other.example:8443/1"):
         await fetcher.fetch(source_of(Get(url)), None)
     assert made == [URL, "https://other.example/1", "https://other.example:8443/1"]

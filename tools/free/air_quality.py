@@ -15,7 +15,18 @@ from tools.sources.airnow import REPORTING_AREAS, Area
 from tools.sources.geonames import CITIES
 from tools.sources.open_meteo import AIR_QUALITY, AirQuality
 from tools.sources.open_meteo_geocoding import GEOCODING
-from toolserver import CardValue, Meaning, Payload, SourceChanged, SourceEmpty, Timestamp, ToolContext, tool, via
+from toolserver import (
+    CardValue,
+    Definition,
+    Meaning,
+    Payload,
+    SourceChanged,
+    SourceEmpty,
+    Timestamp,
+    ToolContext,
+    tool,
+    via,
+)
 
 Band = Literal["good", "moderate", "unhealthy_sensitive", "unhealthy", "very_unhealthy", "hazardous"]
 BANDS: tuple[tuple[float, Band], ...] = (
@@ -66,21 +77,23 @@ US_AQI = (
             (300, "very_unhealthy"),
             (301, "hazardous"),
         ),
-        publisher="U.S. EPA",
-        link="https://www3.epa.gov/ttn/ozonehealth/figure14.html",
-        words='"Good" (0 - 50) … "Moderate" (51 - 100) … "Unhealthy for Sensitive Groups" (101 - 150)',
-        read_on=date(2026, 11, 28),
+        definition=Definition(
+            publisher="U.S. EPA",
+            link="https://www3.epa.gov/ttn/ozonehealth/figure14.html",
+            words='"Good" (0 - 50) … "Moderate" (51 - 100) … "Unhealthy for Sensitive Groups" (101 - 150)',
+            read_on=date(2026, 11, 28),
+        ),
     ),
     Meaning(
         "air-quality.us_aqi_method",
         "Open-Meteo takes a plain mean of 24 hours for particles, EPA's current index (AirNow) is NowCast, weighted "
         "over 12 hours: after three hours of smoke the first may still be moderate and the second very unhealthy",
-        publisher="U.S. EPA, Open-Meteo",
+        definition=Definition(publisher="U.S. EPA, Open-Meteo"),
     ),
     Meaning(
         "air-quality.european_aqi",
         "EEA publishes bands by hour; the number within a band is Open-Meteo's interpolation",
-        publisher="European Environment Agency, Open-Meteo",
+        definition=Definition(publisher="European Environment Agency, Open-Meteo"),
     ),
 )
 

@@ -15,6 +15,7 @@ from toolserver import (
     EventArguments,
     EventId,
     EventKind,
+    EventLevel,
     InvalidArguments,
     MarketQuote,
     Payload,
@@ -94,8 +95,7 @@ PRICE_CROSSED = EventKind(
     PriceCrossing,
     ask=lambda wanted: {"coin": wanted.symbol},
     read=_read_price,
-    level="price",
-    bounds=lambda wanted: wanted.model_dump(exclude={"symbol"}, exclude_none=True),
+    level=EventLevel("price", bounds=lambda wanted: wanted.model_dump(exclude={"symbol"}, exclude_none=True)),
 )
 
 

@@ -9,7 +9,18 @@ from pydantic import ConfigDict, Field, RootModel
 from tools.shared.disasters import EONET_FALLBACK, GDACS_SOURCES, KINDS, gdacs_fallbacks, only_in_eonet
 from tools.sources.eonet import EVENTS, NaturalEvent
 from tools.sources.gdacs import Disaster
-from toolserver import CardValue, Meaning, Payload, Picture, SourceError, Timestamp, ToolContext, tool, up_to
+from toolserver import (
+    CardValue,
+    Definition,
+    Meaning,
+    Payload,
+    Picture,
+    SourceError,
+    Timestamp,
+    ToolContext,
+    tool,
+    up_to,
+)
 
 SHOWN = 20
 RECENT = timedelta(hours=48)
@@ -93,8 +104,7 @@ ALERT_LEVEL = (
         "disaster-alerts.alert_level",
         "GDACS's alertlevel is of the worst episode so far, episodealertlevel of the present one "
         "(present_alert_level), by which the list is in order: as its bodies show",
-        publisher="GDACS",
-        link="https://www.gdacs.org",
+        definition=Definition(publisher="GDACS", link="https://www.gdacs.org"),
     ),
     Meaning(
         "disaster-alerts.current",

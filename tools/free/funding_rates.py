@@ -15,6 +15,7 @@ from tools.sources.dydx import PERPETUAL_MARKETS
 from tools.sources.hyperliquid import ASSET_CONTEXTS, PREDICTED_FUNDINGS
 from toolserver import (
     CardValue,
+    Definition,
     Fallback,
     FallbackReader,
     Meaning,
@@ -123,7 +124,7 @@ FUNDING = (
         "funding-rates.period_rate",
         "The rate of the next settlement, of the period that runs now: Binance, Bybit and OKX publish it as it moves, "
         "Hyperliquid for the running hour, dYdX as a forecast of the coming hour. None of them is settled",
-        publisher="Binance, Bybit, OKX, Hyperliquid and dYdX",
+        definition=Definition(publisher="Binance, Bybit, OKX, Hyperliquid and dYdX"),
     ),
     Meaning(
         "funding-rates.predicted",

@@ -6,7 +6,7 @@ from pydantic import ConfigDict, Field, RootModel
 
 from tools.sources.steam import PLAYERS, STORE_ITEMS, PlayedList
 from tools.sources.steamspy import TOP100, YesterdaysPeak
-from toolserver import CardValue, Fallback, Meaning, Payload, Picture, ToolContext, tool, up_to, via
+from toolserver import CardValue, Definition, Fallback, Meaning, Payload, Picture, ToolContext, tool, up_to, via
 
 SHOWN = 15
 
@@ -87,5 +87,5 @@ def shown(rank: int, game: Game, name: str | None) -> GameItem:
 PEAK_TODAY = Meaning(
     "game-platform-top.peak_today",
     "As Steam publishes it, without saying where its day begins",
-    publisher="Valve",
+    definition=Definition(publisher="Valve"),
 )

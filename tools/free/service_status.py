@@ -13,6 +13,7 @@ from toolserver import (
     EventArguments,
     EventId,
     EventKind,
+    EventLevel,
     Payload,
     Picture,
     Timestamp,
@@ -86,8 +87,7 @@ SERVICE_DOWN = EventKind(
     DownService,
     ask=lambda wanted: {},
     read=_read_service,
-    level="level",
-    bounds=lambda wanted: {"above": LEVELS[wanted.at_least] - 0.5},
+    level=EventLevel("level", bounds=lambda wanted: {"above": LEVELS[wanted.at_least] - 0.5}),
 )
 
 

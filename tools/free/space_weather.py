@@ -24,7 +24,19 @@ from tools.sources.swpc import (
     SolarWind,
     XrayPeak,
 )
-from toolserver import CardValue, Fallback, Meaning, Payload, SourceDown, Timestamp, ToolContext, tool, up_to, via
+from toolserver import (
+    CardValue,
+    Definition,
+    Fallback,
+    Meaning,
+    Payload,
+    SourceDown,
+    Timestamp,
+    ToolContext,
+    tool,
+    up_to,
+    via,
+)
 
 StormLevel = Literal["quiet", "minor", "moderate", "strong", "severe", "extreme"]
 FlareLetter = Literal["A", "B", "C", "M", "X"]
@@ -63,10 +75,12 @@ STORM_LEVEL = Meaning(
         (5.333, "minor"),
         (8.667, "severe"),
     ),
-    publisher="NOAA SWPC",
-    link="https://services.swpc.noaa.gov/text/3-day-forecast.txt",
-    words="7.67 (G4) … 5.67 (G2) … 4.67 (G1)",
-    read_on=date(2026, 11, 25),
+    definition=Definition(
+        publisher="NOAA SWPC",
+        link="https://services.swpc.noaa.gov/text/3-day-forecast.txt",
+        words="7.67 (G4) … 5.67 (G2) … 4.67 (G1)",
+        read_on=date(2026, 11, 25),
+    ),
 )
 KP_ESTIMATED = Meaning(
     "space-weather.kp_estimated",
@@ -108,11 +122,13 @@ FLARE_PEAK = (
             (1e-4, "X1.0"),
             (1.04e-3, "X10.4"),
         ),
-        publisher="NOAA",
-        link="https://ngdc.noaa.gov/stp/space-weather/solar-data/solar-features/solar-flares/x-rays/documentation/"
-        "miscellaneous/xray.fmt.rev",
-        words="classified according to the order of magnitude of the peak burst intensity",
-        read_on=date(2026, 11, 28),
+        definition=Definition(
+            publisher="NOAA",
+            link="https://ngdc.noaa.gov/stp/space-weather/solar-data/solar-features/solar-flares/x-rays/documentation/"
+            "miscellaneous/xray.fmt.rev",
+            words="classified according to the order of magnitude of the peak burst intensity",
+            read_on=date(2026, 11, 28),
+        ),
     ),
     Meaning("space-weather.active_alerts", "A bulletin without an end counts for 24 hours from its issue: our choice"),
 )

@@ -12,6 +12,7 @@ from tools.sources.smithsonian import WEEKLY_REPORT, VolcanoReport
 from tools.sources.usgs_volcanoes import ELEVATED_VOLCANOES, ElevatedVolcano
 from toolserver import (
     CardValue,
+    Definition,
     Fallback,
     FallbackReader,
     Meaning,
@@ -225,6 +226,5 @@ ALERT_LEVELS = Meaning(
     "volcanoes.us_alert_level",
     "USGS's own words (NORMAL, ADVISORY, WATCH, WARNING) and colours (GREEN, YELLOW, ORANGE, RED), unchanged: the two "
     "may differ, as one is for the ground and the other for aviation",
-    publisher="USGS",
-    link="https://www.usgs.gov/volcano/alert-level-icons",
+    definition=Definition(publisher="USGS", link="https://www.usgs.gov/volcano/alert-level-icons"),
 )

@@ -19,6 +19,7 @@ from tools.sources.firms import FILES, FIRES_AREA, MAINLAND, REGIONS, Confidence
 from tools.sources.nifc import INCIDENTS, Incident
 from toolserver import (
     CardValue,
+    Definition,
     Fallback,
     FallbackReader,
     Meaning,
@@ -310,5 +311,5 @@ def _rounded(value: float | None) -> float | None:
 FIRE_POWER = Meaning(
     "wildfires.frp_mw",
     "Radiative power of one pixel, which depends on the satellite and its angle: a rank of detections, not of fires",
-    publisher="NASA",
+    definition=Definition(publisher="NASA"),
 )

@@ -8,7 +8,7 @@ from tools.parsing.fields import percent
 from tools.parsing.prediction_markets import Bet
 from tools.sources.kalshi import EVENTS
 from tools.sources.polymarket import MARKETS
-from toolserver import Fallback, Meaning, Payload, SourceEmpty, Timestamp, via
+from toolserver import Definition, Fallback, Meaning, Payload, SourceEmpty, Timestamp, via
 
 SOURCES = (MARKETS, EVENTS)
 OPEN = (0.005, 0.995)  # outside this range a market is as good as decided
@@ -73,8 +73,7 @@ UNDECIDED = (
         "predictions.yes_percent",
         "Polymarket shows the middle of bid and ask, or the last trade where they are more than 0.10 apart; that its "
         "list gives this price is not written anywhere",
-        publisher="Polymarket",
-        link="https://docs.polymarket.com/concepts/prices-orderbook",
+        definition=Definition(publisher="Polymarket", link="https://docs.polymarket.com/concepts/prices-orderbook"),
     ),
 )
 

@@ -8,7 +8,17 @@ from pydantic import Field
 from tools.parsing.bitcoin import Backlog, Fees, MiningPower
 from tools.sources import bitcoin_core, blockstream, mempool
 from tools.sources.blockchain_info import STATS
-from toolserver import Fallback, FallbackReader, Meaning, Payload, Sections, SourceChanged, delay_second, via
+from toolserver import (
+    Definition,
+    Fallback,
+    FallbackReader,
+    Meaning,
+    Payload,
+    Sections,
+    SourceChanged,
+    delay_second,
+    via,
+)
 
 PATIENCE_S = 3.0  # after a burst the requests to one host are a second apart again
 
@@ -135,8 +145,7 @@ BITCOIN_NETWORK = (
         "estimates of a node or of Blockstream) are beside them. An old instance of mempool has whole ones alone",
         decide=whole_fee,
         rows=((0.441, 1), (1.0, 1), (1.001, 2), (2, 2), (12.01, 13)),
-        publisher="mempool.space",
-        link="https://mempool.space/docs/api/rest",
+        definition=Definition(publisher="mempool.space", link="https://mempool.space/docs/api/rest"),
     ),
     Meaning(
         "pro/crypto-deep.network_btc.fees_sat_per_vb.minimum",
@@ -147,8 +156,7 @@ BITCOIN_NETWORK = (
         "pro/crypto-deep.network_btc.hashrate",
         "A mean, as nobody can measure the present rate: of 1008 blocks, about 7 days, at mempool.space, of a day at "
         "Blockchain.com and our own node; mean_days says which",
-        publisher="mempool.space",
-        link="https://mempool.space/docs/api/rest",
+        definition=Definition(publisher="mempool.space", link="https://mempool.space/docs/api/rest"),
     ),
 )
 

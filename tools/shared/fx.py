@@ -7,7 +7,7 @@ from tools.parsing.series import CODES, FxDay, FxDays
 from tools.sources.currency_api import USD_RATES
 from tools.sources.ecb import REFERENCE_RATES_90D
 from tools.sources.frankfurter import USD_TIMESERIES, FxWindow
-from toolserver import Fallback, FallbackReader, Meaning, SourceError, via
+from toolserver import Definition, Fallback, FallbackReader, Meaning, SourceError, via
 
 WINDOW = timedelta(days=50)  # holds 30 business days
 SOURCES = (USD_TIMESERIES, REFERENCE_RATES_90D, USD_RATES)
@@ -65,5 +65,5 @@ REFERENCE_RATES = Meaning(
     "forex.rates",
     "The ECB's reference rates of a working day, published about 16:00 CET; the day before is the published day "
     "before, on a Monday the Friday",
-    publisher="European Central Bank",
+    definition=Definition(publisher="European Central Bank"),
 )

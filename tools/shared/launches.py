@@ -8,7 +8,7 @@ from pydantic import Field
 from tools.parsing.spaceflight import Launch, Precision
 from tools.sources.launch_library import LAUNCHES
 from tools.sources.rocketlaunch_live import NEXT_LAUNCHES
-from toolserver import Fallback, Meaning, Payload, SourceUnproved, Timestamp, delay_second, via
+from toolserver import Definition, Fallback, Meaning, Payload, SourceUnproved, Timestamp, delay_second, via
 
 SOURCES = (LAUNCHES, NEXT_LAUNCHES)
 OVERDUE = timedelta(days=2)  # a launch that has not flown by then gets another date
@@ -125,5 +125,5 @@ def show_launch(launch: Launch) -> LaunchItem:
 LAUNCH_STATUS = Meaning(
     "launches.status",
     "Launch Library's own words: Go is confirmed by official or reliable sources, TBC and TBD are not",
-    publisher="The Space Devs",
+    definition=Definition(publisher="The Space Devs"),
 )

@@ -16,7 +16,7 @@ from tools.sources.fred import GRAPH_CSV, OBSERVATIONS, Charts, GraphQuery, Obse
 from tools.sources.freddiemac import PMMS_30Y
 from tools.sources.nyfed import EFFR
 from tools.sources.treasury import PAR_YIELDS, YieldCurve, YieldYear
-from toolserver import Fallback, FallbackReader, Meaning, SourceEmpty, SourceFrozen, read_all, via
+from toolserver import Definition, Fallback, FallbackReader, Meaning, SourceEmpty, SourceFrozen, read_all, via
 
 SOURCES = (EFFR, TIMESERIES, REAL_GDP_GROWTH, PAR_YIELDS, PMMS_30Y, OBSERVATIONS, GRAPH_CSV)
 
@@ -228,26 +228,28 @@ MACRO = (
         "economic-data.yoy_percent",
         "BLS's change of 12 months is of the index that is not seasonally adjusted (CUUR0000SA0), with one decimal; "
         "value is of the adjusted one",
-        publisher="U.S. Bureau of Labor Statistics",
-        link="https://www.bls.gov/cpi/",
-        words="before seasonal adjustment",
-        read_on=date(2026, 11, 25),
+        definition=Definition(
+            publisher="U.S. Bureau of Labor Statistics",
+            link="https://www.bls.gov/cpi/",
+            words="before seasonal adjustment",
+            read_on=date(2026, 11, 25),
+        ),
     ),
     Meaning(
         "pro/macro.cpi.yoy_percent",
         "As in economic-data; absent from all other figures",
-        publisher="U.S. Bureau of Labor Statistics",
+        definition=Definition(publisher="U.S. Bureau of Labor Statistics"),
     ),
     Meaning(
         "economic-data.gdp_growth",
         "BEA's real GDP against the quarter before, seasonally adjusted, as an annual rate: not the growth of a year",
-        publisher="U.S. Bureau of Economic Analysis",
+        definition=Definition(publisher="U.S. Bureau of Economic Analysis"),
     ),
     Meaning(
         "economic-data.fed_rate",
         "The effective rate of the last business day, which the New York Fed publishes the day after; not the target, "
         "which is a range",
-        publisher="Federal Reserve Bank of New York",
+        definition=Definition(publisher="Federal Reserve Bank of New York"),
     ),
     Meaning(
         "economic-data.yield_curve_2s10s",

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 from tools.parsing.fear_greed_index import FearGreed
 from tools.sources.alternative_me import FEAR_GREED as ALTERNATIVE_ME
 from tools.sources.coinmarketcap import FEAR_GREED as COINMARKETCAP
-from toolserver import Fallback, Meaning, via
+from toolserver import Definition, Fallback, Meaning, via
 
 IndexName = Literal["alternative.me", "coinmarketcap"]
 FEAR_GREED_SOURCES = (ALTERNATIVE_ME, COINMARKETCAP)
@@ -41,6 +41,5 @@ FEAR_GREED_LABEL = Meaning(
     "fear-greed.label",
     "The publisher's own word, never derived from the value, as its boundaries are not published; alternative.me sets "
     "one value a day, at 00:00 UTC",
-    publisher="alternative.me",
-    link="https://alternative.me/crypto/fear-and-greed-index/",
+    definition=Definition(publisher="alternative.me", link="https://alternative.me/crypto/fear-and-greed-index/"),
 )

@@ -9,7 +9,7 @@ from datetime import date, datetime, timedelta
 from tools.parsing.earthquakes import Quake, QuakeList
 from tools.sources.emsc import QUAKES_QUERY, EmscQuery
 from tools.sources.usgs import QUAKES_DAY, QuakeQuery
-from toolserver import Fallback, Meaning, SourceUnproved, via
+from toolserver import Definition, Fallback, Meaning, SourceUnproved, via
 
 FLOOR = 2.5
 LEAST_A_DAY = 5  # the world is never quieter
@@ -70,18 +70,22 @@ EARTHQUAKES = (
         "USGS: an event is significant above 600; the rule of its feed at exactly 600 was not found",
         decide=is_above,
         rows=((591, False), (600, False), (601, True), (611, True)),
-        publisher="USGS",
-        link="https://earthquake.usgs.gov/earthquakes/browse/significant.php",
-        words="> 600",
-        read_on=date(2026, 11, 25),
+        definition=Definition(
+            publisher="USGS",
+            link="https://earthquake.usgs.gov/earthquakes/browse/significant.php",
+            words="> 600",
+            read_on=date(2026, 11, 25),
+        ),
     ),
     Meaning(
         "climate/earthquakes.tsunami",
         "USGS flags large events in oceanic regions: it does not say whether there is a tsunami, and is no warning "
         "(tsunami.gov has those)",
-        publisher="USGS",
-        link="https://earthquake.usgs.gov/data/comcat/index.php",
-        words="The existence or value of this flag does not indicate if a tsunami actually did or will exist",
-        read_on=date(2026, 11, 28),
+        definition=Definition(
+            publisher="USGS",
+            link="https://earthquake.usgs.gov/data/comcat/index.php",
+            words="The existence or value of this flag does not indicate if a tsunami actually did or will exist",
+            read_on=date(2026, 11, 28),
+        ),
     ),
 )

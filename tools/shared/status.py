@@ -13,6 +13,7 @@ from tools.sources.google_cloud import GOOGLE_CLOUD_INCIDENTS, GoogleIncident
 from tools.sources.slack import SLACK_STATUS, SlackStatus
 from tools.sources.statuspage import HOSTS, STATUSPAGES, Component, PageSummary
 from toolserver import (
+    Definition,
     Fallback,
     FallbackReader,
     Meaning,
@@ -173,8 +174,7 @@ SERVICE_STATUS = (
             ("critical", "major_outage"),
             ("maintenance", "maintenance"),
         ),
-        publisher="Atlassian Statuspage",
-        link="https://www.githubstatus.com/api",
+        definition=Definition(publisher="Atlassian Statuspage", link="https://www.githubstatus.com/api"),
     ),
     Meaning(
         "service-status.status",
@@ -207,10 +207,12 @@ SERVICE_STATUS = (
             (("", ""), "degraded"),
             (("", "high"), "partial_outage"),
         ),
-        publisher="Google Cloud",
-        link="https://cloud.google.com/support/docs/dashboard",
-        words="A major incident is marked as Service outage on the status dashboards.",
-        read_on=date(2026, 11, 28),
+        definition=Definition(
+            publisher="Google Cloud",
+            link="https://cloud.google.com/support/docs/dashboard",
+            words="A major incident is marked as Service outage on the status dashboards.",
+            read_on=date(2026, 11, 28),
+        ),
     ),
     Meaning(
         "service-status.status",

@@ -6,7 +6,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from tools.sources.met_norway import Step
 from tools.sources.open_meteo import Conditions, Forecast, Hour
-from toolserver import Meaning, SourceChanged, SourceFrozen
+from toolserver import Definition, Meaning, SourceChanged, SourceFrozen
 
 HOURS = 24
 MM_PER_INCH, MPH_PER_MS, KPH_PER_MPH = 25.4, 2.23694, 1.609344
@@ -112,10 +112,12 @@ CONDITION = (
             (99, "thunderstorm with hail"),
             (None, "unknown"),
         ),
-        publisher="Open-Meteo",
-        link="https://open-meteo.com/en/docs",
-        words="Freezing Rain: Light and heavy intensity … Thunderstorm with slight and heavy hail",
-        read_on=date(2026, 11, 25),
+        definition=Definition(
+            publisher="Open-Meteo",
+            link="https://open-meteo.com/en/docs",
+            words="Freezing Rain: Light and heavy intensity … Thunderstorm with slight and heavy hail",
+            read_on=date(2026, 11, 25),
+        ),
     ),
     Meaning(
         "weather.current.precipitation_in",

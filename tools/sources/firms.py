@@ -11,6 +11,7 @@ from tools.parsing.fields import clean, number, within
 from tools.sources.hosts import HOUR, MINUTE, NASA
 from toolserver import (
     MIB,
+    Definition,
     Get,
     Keys,
     Licence,
@@ -146,8 +147,7 @@ CONFIDENCE = Meaning(
         ("nominal", "nominal"),
         ("h", "high"),
     ),
-    publisher="NASA",
-    link="https://www.earthdata.nasa.gov/data/tools/firms/faq",
+    definition=Definition(publisher="NASA", link="https://www.earthdata.nasa.gov/data/tools/firms/faq"),
 )
 
 

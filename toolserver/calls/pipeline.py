@@ -341,7 +341,10 @@ class Pipeline:
         metrics: Metrics,
         usage: Usage,
     ) -> None:
-        self.answers, self.metrics, self.usage, self.ledger = answers, metrics, usage, money.ledger
+        self.answers = answers
+        self.metrics = metrics
+        self.usage = usage
+        self.ledger = money.ledger
         self.limits, self.personal, self.premium = limits.free, limits.personal, limits.premium
         self.pages = limits.pages
         self.asked_at: dict[str, float] = {}  # when each tool that the background keeps fresh was last called

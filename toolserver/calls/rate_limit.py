@@ -175,7 +175,8 @@ class ClientBuckets:
 
     def __init__(self, quota: Quota, *, monotonic: Callable[[], float]) -> None:
         self.quota = quota
-        self._each, self._wide = Bucket(quota, monotonic=monotonic), Bucket(quota.widen(), monotonic=monotonic)
+        self._each = Bucket(quota, monotonic=monotonic)
+        self._wide = Bucket(quota.widen(), monotonic=monotonic)
 
     def look(self, client: str) -> Verdict:
         """Return the verdict on a call without counting it: the stricter of that on the client and on its /48."""
@@ -314,7 +315,9 @@ class FreeLimits:
         scope: Literal["endpoint", "question"] = "endpoint",
     ) -> None:
         """`scope` says what callers without a token are spaced by. With `spacing_s` of 0, nobody is spaced."""
-        self.enabled, self._by_question, self._spaces = enabled, scope == "question", spacing_s > 0
+        self.enabled = enabled
+        self._by_question = scope == "question"
+        self._spaces = spacing_s > 0
         self._monotonic = monotonic
         self._questions: dict[str, Quota] = {}  # by endpoint
         self.daily = Bucket(Quota("daily", daily, 86400), monotonic=monotonic, keys=keys)

@@ -157,7 +157,10 @@ class StoredResponses:
         pack: Callable[[bytes, dict[str, Any]], Any] | None = None,
         shared: SharedResponses | None = None,
     ) -> None:
-        self._space, self._disk, self._pack, self._shared = f"{__version__}|{space}", disk, pack, shared
+        self._space = f"{__version__}|{space}"
+        self._disk = disk
+        self._pack = pack
+        self._shared = shared
 
     async def load(self, key: Hashable, *, now: float, ttl_s: float) -> RenderedResponse | None:
         """Return the current answer: the shared one, otherwise the one on disk, or None."""

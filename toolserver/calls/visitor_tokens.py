@@ -186,7 +186,8 @@ class VisitorIssuer:
         self, tokens: VisitorTokens, counts: VisitorCounts, clock: Clock, *, secret: bytes, enabled: bool = True
     ) -> None:
         self.tokens, self._counts, self._clock = tokens, counts, clock
-        self._secret, self._enabled = hmac.digest(secret, b"work for a visitor token", "sha256"), enabled
+        self._secret = hmac.digest(secret, b"work for a visitor token", "sha256")
+        self._enabled = enabled
 
     async def issue(self, client: str, challenge: str | None = None, solution: str | None = None) -> VisitorToken:
         """Return a token for an address, which may have to send a solved challenge.

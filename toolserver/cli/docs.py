@@ -280,7 +280,7 @@ async def compose_example(
     sender = HttpSender(
         clock=clock, keys=keys, user_agent="examples", via="http://world", transport=simulated_transport()
     )
-    reader = Fetcher(sender, clock=clock, keys=keys, rights=rights)
+    reader = Fetcher(sender, keys=keys, rights=rights)
     targets = settings.probes.targets
     host = ServiceInfo(
         clock,

@@ -51,7 +51,8 @@ class ClientSteps:
     """
 
     def __init__(self, base_url: str, token: str | None, *, retries: int, patience_s: float) -> None:
-        self.base_url, self.token = base_url.removesuffix("/api/mcp").rstrip("/"), real_token(token)
+        self.base_url = base_url.removesuffix("/api/mcp").rstrip("/")
+        self.token = real_token(token)
         self.retries, self.patience_s = retries, patience_s
         self._routes: dict[str, Any] | None = None
         self._keys: dict[str, Key] = {}

@@ -209,7 +209,10 @@ class ToolContext:
         surroundings: Surroundings | None = None,
         caller: Caller | None = None,
     ) -> None:
-        self._reader, self._now, self._sla_s, self._hedge_after_s = reader, now, sla_s, hedge_after_s
+        self._reader = reader
+        self._now = now
+        self._sla_s = sla_s
+        self._hedge_after_s = hedge_after_s
         self._give_up_at = math.inf if patience_s == math.inf else anyio.current_time() + patience_s
         self.now = now()  # one instant for the whole composition
         surroundings = surroundings or Surroundings()

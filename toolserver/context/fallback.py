@@ -171,7 +171,9 @@ class FallbackChain(Generic[T]):
         hedge_after_s: float,
         give_up_at: float,
     ) -> None:
-        self._fallbacks, self._hedge_after_s, self._give_up_at = fallbacks, hedge_after_s, give_up_at
+        self._fallbacks = fallbacks
+        self._hedge_after_s = hedge_after_s
+        self._give_up_at = give_up_at
         self.readings = readings
         self.errors: dict[int, SourceError] = {}
         self._result: FallbackResult[T] | None = None

@@ -177,7 +177,10 @@ class ToolChoice:
         short_meta: bool = False,
     ) -> None:
         self.short_meta = short_meta
-        self.routes, self.definitions, self.fixed, self.hidden = routes, definitions, fixed, hidden
+        self.routes = routes
+        self.definitions = definitions
+        self.fixed = fixed
+        self.hidden = hidden
         self._names = [*routes, *hidden]
         tools = b'{"tools":' + encode(definitions)
         self.listed = {True: tools + _LIST_HINTS, False: tools}

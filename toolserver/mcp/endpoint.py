@@ -115,7 +115,9 @@ class McpEndpoint:
         self._events = events
         self._fast = FastPath(pipeline, facts, has_events=events is not None)
         self._answers = ResponseSender(facts)
-        self._limits, self._addresses, self._counts = pipeline.limits, addresses, pipeline.metrics.mcp_messages
+        self._limits = pipeline.limits
+        self._addresses = addresses
+        self._counts = pipeline.metrics.mcp_messages
         self._protocol = Bucket(PROTOCOL, monotonic=pipeline.answers.clock.monotonic)
         self._strict, self._is_extended = settings.mcp.strict_versions, extension is not None
         self._body_limit = settings.limits.body_bytes

@@ -294,7 +294,11 @@ class MessageRefusal(Exception):
         headers: tuple[tuple[bytes, bytes], ...] = (),
     ) -> None:
         super().__init__(message)
-        self.status, self.code, self.data, self.value, self.headers = status, code, data, value, headers
+        self.status = status
+        self.code = code
+        self.data = data
+        self.value = value
+        self.headers = headers
 
     @property
     def body(self) -> bytes:

@@ -44,13 +44,24 @@ class EventArguments(BaseModel):
 
 
 @dataclass(frozen=True, slots=True)
+class EventLevel:
+    """The number in a member of the only item, and the bounds that a subscriber set for it.
+
+    `bounds` makes them from the subscriber's arguments: `above` or `below`, `clear_below` or `clear_above`, and
+    `for_s`, as in a webhook's condition.
+    """
+
+    member: str
+    bounds: Callable[[Any], Mapping[str, Any]]
+
+
+@dataclass(frozen=True, slots=True)
 class EventKind:
     """One kind of event. `arguments` and `item` are models, `ask` makes the tool's arguments from the subscriber's.
 
     `read` finds the items in an answer of the tool as JSON, at a time; None if the answer does not say. Each item is
-    an object with an `id`. Without `bounds`, every item with an id that was not listed before is an event. With it
-    there is one item, and an event when the number in its member `level` passes the bounds: `above` or `below`,
-    `clear_below` or `clear_above`, and `for_s`, as in a webhook's condition.
+    an object with an `id`. Without `level`, every item with an id that was not listed before is an event. With it
+    there is one item, and an event when its level passes the subscriber's bounds.
     """
 
     name: str
@@ -59,5 +70,4 @@ class EventKind:
     item: type[BaseModel]
     ask: Callable[[Any], Mapping[str, Any]]
     read: Callable[[Any, Any, datetime], Sequence[Mapping[str, Any]] | None]
-    level: str = ""
-    bounds: Callable[[Any], Mapping[str, Any]] | None = None
+    level: EventLevel | None = None

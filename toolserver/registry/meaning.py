@@ -15,23 +15,32 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
+class Definition:
+    """Who defined a rule: a publisher, at `link`, in `words` (a few, quoted), as read on `read_on`.
+
+    Without words it is known who defines the rule, but not in which words.
+    """
+
+    publisher: str
+    link: str = ""
+    words: str = ""
+    read_on: date | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Meaning:
     """What one field of an answer says.
 
-    `field` is the short name of the endpoint and the member. `publisher` defined the rule, at `link`, in `words` (a
-    few, quoted), as read on `read_on`. Without words it is known who defines the rule, but not in which words; without
-    a publisher the choice is ours, and the docs say so. `rows` are inputs of `decide` with what it must return:
-    boundaries, and rows that the publisher classified itself.
+    `field` is the short name of the endpoint and the member. Without a `definition` the choice is ours, and the docs
+    say so. `rows` are inputs of `decide` with what it must return: boundaries, and rows that the publisher classified
+    itself.
     """
 
     field: str
     rule: str
     decide: Callable[[Any], object] | None = None
     rows: tuple[tuple[Any, object], ...] = ()
-    publisher: str | None = None
-    link: str = ""
-    words: str = ""
-    read_on: date | None = None
+    definition: Definition | None = None
 
 
 def find_meanings(packages: Iterable[str]) -> list[Meaning]:

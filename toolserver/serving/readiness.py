@@ -3,11 +3,11 @@
 import logging
 from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import anyio
 
-from toolserver.core.shared_memory import SharedMemory
 from toolserver.settings import Settings
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.group_commit import GroupCommit
@@ -25,6 +25,8 @@ LEDGER_CHECKS = ("ledger_file", "ledger_write")  # without one of them, the ledg
 class Readiness:
     """Checks one instance. `file` is the ledger's, None if nothing is stored; `is_stopping` says if it is stopping.
 
+    `losses` say of parts by name (`redis`, `chain`) whether they are lost; free calls are answered without them.
+
     Conditions by name: `running`, the instance is not being stopped; `disk_space`, the disk
     of the data directory has enough free space; `ledger_file`, it is still the file that was
     opened; `ledger_write`, a write to it reached the disk within a second.
@@ -37,14 +39,15 @@ class Readiness:
         *,
         monotonic: Callable[[], float],
         is_stopping: Callable[[], bool] = lambda: False,
-        memory: SharedMemory | None = None,
         sells: Callable[[], bool] = lambda: True,
-        is_chain_lost: Callable[[], bool] = lambda: False,
+        losses: Mapping[str, Callable[[], bool]] = MappingProxyType({}),
         probe_s: float = PROBE_S,
     ) -> None:
-        self._file, self._data_dir, self._least_free = file, settings.data_dir, settings.storage.least_free_bytes
-        self._monotonic, self._is_stopping, self._memory, self._sells = monotonic, is_stopping, memory, sells
-        self._is_chain_lost, self._probe_s = is_chain_lost, probe_s
+        self._file = file
+        self._data_dir = settings.data_dir
+        self._least_free = settings.storage.least_free_bytes
+        self._monotonic, self._is_stopping, self._sells = monotonic, is_stopping, sells
+        self._losses, self._probe_s = losses, probe_s
         self._one_at_a_time = anyio.Lock()
         self._found: dict[str, bool] = {}
         self._until = float("-inf")
@@ -68,8 +71,7 @@ class Readiness:
         checks = await self.check()
         lost = {
             "ledger": not self._has_ledger(checks),
-            "redis": self._memory is not None and self._memory.is_lost,
-            "chain": self._is_chain_lost(),
+            **{part: is_lost() for part, is_lost in self._losses.items()},
             "disk": not checks.get("disk_space", True),
         }
         is_ready = checks["running"]

@@ -72,7 +72,10 @@ class RequestGate:
     def __init__(
         self, app: Asgi, facts: SiteFacts, is_replaced: Callable[[], bool] = never, *, refuse_s: float = REFUSE_S
     ) -> None:
-        self._app, self._facts, self.is_replaced, self._refuse_s = app, facts, is_replaced, refuse_s
+        self._app = app
+        self._facts = facts
+        self.is_replaced = is_replaced
+        self._refuse_s = refuse_s
         self._stopping = self._ending_connections = False
         self._in_progress: set[_RequestInProgress] = set()
         self._quiet = asyncio.Event()

@@ -32,7 +32,11 @@ class ServiceStatus:
         check: Callable[[], Awaitable[Mapping[str, bool]]],
     ) -> None:
         self._names = [str(source["name"]) for source in list_sources(registry)]
-        self._fetcher, self._metrics, self._info, self._money, self._check = fetcher, metrics, info, money, check
+        self._fetcher = fetcher
+        self._metrics = metrics
+        self._info = info
+        self._money = money
+        self._check = check
 
     async def read(self) -> dict[str, Any]:
         """Return the body of `/status.json`.

@@ -19,7 +19,8 @@ class SharedKeys:
 
     def __init__(self, file: GroupCommit, data_dir: Path, keys_dir: Path | None = None) -> None:
         self._is_misplaced = keys_dir is not None and not file.shared
-        self._find, self._shared = partial(find_key_file, data_dir, keys_dir=keys_dir), file.shared
+        self._find = partial(find_key_file, data_dir, keys_dir=keys_dir)
+        self._shared = file.shared
         self._published = PublishedKeys(file)
 
     async def require_mounted(self) -> None:

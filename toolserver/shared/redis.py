@@ -112,7 +112,10 @@ class _Lane:
     def __init__(
         self, connect: "Callable[[], Connection]", deadline_s: float, on_change: Callable[[], None], pauses: RedisPauses
     ) -> None:
-        self.connect, self.deadline_s, self.on_change, self.pauses = connect, deadline_s, on_change, pauses
+        self.connect = connect
+        self.deadline_s = deadline_s
+        self.on_change = on_change
+        self.pauses = pauses
         self.is_up = False
         self.is_closing = False  # redis-py may swallow a cancellation that arrives while it reads
         self.waiting: list[_ScriptRun] = []

@@ -59,7 +59,10 @@ class LeasedTask:
     """The turns of one instance at one task. With a file, which only one process writes, it is always its turn."""
 
     def __init__(self, file: GroupCommit, name: str, clock: Clock, *, lease_s: float = LEASE_S) -> None:
-        self._file, self._name, self._clock, self._lease_ms = file, name, clock, int(lease_s * 1000)
+        self._file = file
+        self._name = name
+        self._clock = clock
+        self._lease_ms = int(lease_s * 1000)
         self._holder = secrets.token_hex(8)
         self._fence: int | None = None
 

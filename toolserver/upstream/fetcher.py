@@ -15,7 +15,6 @@ from urllib.parse import urlsplit
 
 import anyio
 
-from toolserver.clock import Clock
 from toolserver.core.shared_memory import SharedMemory
 from toolserver.upstream.decode import ParsedBody, read_body, read_times
 from toolserver.upstream.fan_out import FanOutPart
@@ -97,7 +96,6 @@ class Fetcher:
         self,
         sender: HttpSender,
         *,
-        clock: Clock,
         keys: Keys,
         rights: Rights = EVERYTHING,
         observe: Callable[[str, str, float, bool], None] = lambda source, outcome, seconds, was_sent: None,
@@ -105,6 +103,7 @@ class Fetcher:
         memory: SharedMemory | None = None,
         network: NetworkWatch | None = None,
     ) -> None:
+        clock = sender.clock
         self._network = network or NetworkWatch((), monotonic=clock.monotonic)
         self._sender, self.announcements = sender, sender.announcements
         self.history = history or SourceHistory(clock)

@@ -106,7 +106,10 @@ class HostLane:
         instances: int = 1,
         burst: int = 1,
     ) -> None:
-        self.budget, self.period_s, self._all_gap_s, self._all_burst = budget, period_s, gap_s, burst
+        self.budget = budget
+        self.period_s = period_s
+        self._all_gap_s = gap_s
+        self._all_burst = burst
         self.is_alone, self._instances = False, instances
         self._own_budget = max(1, budget // instances)
         self._own_period_s = period_s if budget >= instances else period_s * instances / budget

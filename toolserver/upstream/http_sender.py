@@ -86,7 +86,8 @@ class SendingTime:
             try:
                 yield
             finally:
-                self.left_s, self._scope = max(0.0, scope.deadline - anyio.current_time()), None
+                self.left_s = max(0.0, scope.deadline - anyio.current_time())
+                self._scope = None
         if scope.cancelled_caught:
             raise SourceDown(f"no answer within {self._seconds:g} s", word="timeout")
 
@@ -271,7 +272,7 @@ class HttpSender:
         record: RecordExchange | None = None,
         proxies: Proxies = NO_PROXIES,
     ) -> None:
-        self._clock, self._keys, self._via = clock, keys, via.rstrip("/") if via else None
+        self.clock, self._keys, self._via = clock, keys, via.rstrip("/") if via else None
         self._user_agent, self.announcements = user_agent, Announcements(clock)
         self._record, self._proxies = record, proxies
         self._pools: HostPools | OnePool | None = None if transport is None else OnePool(transport)
@@ -371,7 +372,7 @@ class HttpSender:
         """Yield an exchange to fill in, and record it when the block ends, even by an exception."""
         method = "CONNECT" if isinstance(request, Connect) else "POST" if isinstance(request, Post) else "GET"
         sent_json = request.json if isinstance(request, Post) else None
-        exchange = RecordedExchange(source.name, method, url, headers or {}, sent_json, self._clock.time())
+        exchange = RecordedExchange(source.name, method, url, headers or {}, sent_json, self.clock.time())
         started = time.perf_counter()
         try:
             yield exchange

@@ -47,7 +47,10 @@ class Throttle:
         shared: SharedLanes | None = None,
         while_waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
     ) -> None:
-        self._clock, self._keys, self._shared, self._while_waiting = clock, keys, shared, while_waiting
+        self._clock = clock
+        self._keys = keys
+        self._shared = shared
+        self._while_waiting = while_waiting
         self._lanes: dict[tuple[str, str], HostLane] = {}
 
     @asynccontextmanager

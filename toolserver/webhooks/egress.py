@@ -269,7 +269,10 @@ class DnsLane:
     def __init__(
         self, guard: EgressGuard, clock: Clock, *, lookup: Lookup = look_up, deadline_s: float = DEADLINE_S
     ) -> None:
-        self.guard, self._clock, self._lookup, self._deadline_s = guard, clock, lookup, deadline_s
+        self.guard = guard
+        self._clock = clock
+        self._lookup = lookup
+        self._deadline_s = deadline_s
         self._fast = DaemonThreads(THREADS, "webhook-dns")
         self._new = DaemonThreads(NEW_THREADS, "webhook-dns-new")
         self._slow = DaemonThreads(SLOW_THREADS, "webhook-dns-slow")

@@ -103,10 +103,10 @@ class WatchedEvent:
     @property
     def condition(self) -> WebhookCondition:
         """The condition on the view."""
-        if self.kind.bounds is None:
+        level = self.kind.level
+        if level is None:
             return WebhookCondition(path="items", name=self.kind.name, any_new=True)
-        path = f"items.0.{self.kind.level}"
-        return WebhookCondition(path=path, name=self.kind.name, **self.kind.bounds(self.arguments))
+        return WebhookCondition(path=f"items.0.{level.member}", name=self.kind.name, **level.bounds(self.arguments))
 
     def view(self, payload: Any, now: datetime) -> dict[str, Any]:
         """Return what the condition is judged on: the items in an answer; none if the answer does not say."""
@@ -116,7 +116,7 @@ class WatchedEvent:
     def compose_data(self, view: Mapping[str, Any], before: ConditionState, captured_at: int | None) -> bytes:
         """Return the data of an event as JSON: the items that are new since a state of the condition, cut to size."""
         items = view["items"]
-        fresh = items if self.kind.bounds is not None else find_new_items(items, before)
+        fresh = items if self.kind.level is not None else find_new_items(items, before)
         shown = [self.kind.item.model_validate(item) for item in fresh[:MOST_ITEMS]]
         written = self._write_data(shown, len(fresh), captured_at)
         return written if len(written) <= MOST_BODY - ENVELOPE else self._write_data([], len(fresh), captured_at)

@@ -358,7 +358,10 @@ class WebhookTimer:
     """Turns due subscriptions into fires."""
 
     def __init__(self, store: WebhookStore, payloads: PayloadSource, charges: WebhookCharges, clock: Clock) -> None:
-        self._store, self._payloads, self._charges, self._clock = store, payloads, charges, clock
+        self._store = store
+        self._payloads = payloads
+        self._charges = charges
+        self._clock = clock
 
     @property
     def _now(self) -> int:

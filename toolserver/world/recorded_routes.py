@@ -35,7 +35,8 @@ class RecordedReply:
         parts = urlsplit(exchange.url)
         body = "" if exchange.sent_json is None else _write_json(exchange.sent_json)
         wanted = _write_request(parts.path or "/", parts.query, body)
-        self._exactly, self._but_for_times = _as_pattern(wanted), _as_pattern(_without_times(wanted))
+        self._exactly = _as_pattern(wanted)
+        self._but_for_times = _as_pattern(_without_times(wanted))
         path = re.compile(re.escape(parts.path or "/"))
         self.route = Route(exchange.source, parts.netloc.lower(), path, self.reply, (exchange.method,))
 

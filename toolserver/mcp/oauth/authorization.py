@@ -149,7 +149,8 @@ class ConsentEndpoint:
         self._origin = f"{parts.scheme}://{parts.netloc}".lower()
         self._cookie = "__Host-toolserver-consent" if replies.secure else "toolserver-consent"
         self._cookie_end = f"; Path=/; HttpOnly; SameSite=Lax{'; Secure' if replies.secure else ''}"
-        self._authorizations, self._visits = visitors.open_buckets(AUTHORIZATIONS), visitors.open_buckets(VISITS)
+        self._authorizations = visitors.open_buckets(AUTHORIZATIONS)
+        self._visits = visitors.open_buckets(VISITS)
 
     async def authorize(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle an authorization request: redirect it to its page, or refuse it."""

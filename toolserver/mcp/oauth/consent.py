@@ -135,7 +135,10 @@ class ConsentSteps:
         defaults: ConsentDefaults,
         find_payment: FindPayment | None = None,
     ) -> None:
-        self._registry, self._pipeline, self._store, self._grants = registry, pipeline, grants.store, grants
+        self._registry = registry
+        self._pipeline = pipeline
+        self._store = grants.store
+        self._grants = grants
         self._issuer = issuer
         self._facts, self._clock, self._defaults = facts, pipeline.answers.clock, defaults
         self._now = milliseconds(self._clock)

@@ -58,7 +58,10 @@ class ProtectedEndpoint:
         visitors: Visitors,
         clock: Clock,
     ) -> None:
-        self._endpoint, self._grants, self._visitors, self._now = endpoint, grants, visitors, milliseconds(clock)
+        self._endpoint = endpoint
+        self._grants = grants
+        self._visitors = visitors
+        self._now = milliseconds(clock)
         self._visitor_tokens = visitor_tokens
         self._sender = ResponseSender(facts)
         self._failures = visitors.open_buckets(UNKNOWN)

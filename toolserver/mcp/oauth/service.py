@@ -64,8 +64,13 @@ class OAuthService:
         *,
         find_payment: FindPayment | None = None,
     ) -> None:
-        self._settings, self._registry, self._pipeline, self._facts = settings, registry, pipeline, facts
-        self.store, self._find_payment, self._clock = grants.store, find_payment, pipeline.answers.clock
+        self._settings = settings
+        self._registry = registry
+        self._pipeline = pipeline
+        self._facts = facts
+        self.store = grants.store
+        self._find_payment = find_payment
+        self._clock = pipeline.answers.clock
         self.grants, self._issuer = grants, issuer
         guard = EgressGuard(allow_loopback=settings.webhooks.allow_loopback)
         documents = ClientDocuments(guard, self._clock, proxy=settings.webhooks.proxy_address)

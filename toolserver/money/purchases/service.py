@@ -434,7 +434,10 @@ class PurchaseService(ClosedPurchases):
     ) -> None:
         super().__init__(ledger, reissues)
         self._count_servers = count_servers
-        self._quotes, self._confirmations, self._search, self._ready = quotes, confirmations, search, ready
+        self._quotes = quotes
+        self._confirmations = confirmations
+        self._search = search
+        self._ready = ready
 
     async def quote(
         self, amount_usd: Decimal, *, challenge: str | None = None, credits_per_day: int | None = None

@@ -104,7 +104,10 @@ class ReceiptIssuer:
     def __init__(
         self, ring: KeyRing, *, service: str, origin: str, buckets: BucketNamer, algorithm: Algorithm = "EdDSA"
     ) -> None:
-        self._ring, self._service, self._origin, self._algorithm = ring, service, origin, algorithm
+        self._ring = ring
+        self._service = service
+        self._origin = origin
+        self._algorithm = algorithm
         self.buckets = buckets
 
     def sign(self, sale: Sale, now: float, bucket: LogBucket | None, id: str) -> StoredReceipt:

@@ -387,7 +387,10 @@ class SettlementSweep:
         at_once: int = MOST_LISTED,
     ) -> None:
         """`at_once` payments are read from the store at a time."""
-        self._settling, self._lookup, self._turn, self._at_once = settling, lookup, turn, at_once
+        self._settling = settling
+        self._lookup = lookup
+        self._turn = turn
+        self._at_once = at_once
 
     async def run(self) -> None:
         """Look or count once a minute, until cancelled."""

@@ -71,7 +71,10 @@ class LedgerOwnerClient:
         choose_pause: Callable[[], float] = choose_pause,
     ) -> None:
         """`choose_pause` returns the seconds until a second try."""
-        self._remote, self._key_id, self._secret, self._service = remote, key_id, secret, service
+        self._remote = remote
+        self._key_id = key_id
+        self._secret = secret
+        self._service = service
         self.breaker, self._clock, self._choose_pause = breaker, clock, choose_pause
         self.rejected: int | None = None  # 401 or 403 while the owner accepts no request: key, clock or service
 

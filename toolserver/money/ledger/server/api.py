@@ -278,7 +278,10 @@ class ApiRefusal(Exception):
 
     def __init__(self, status: int, error: str, detail: str = "", retry_after: str | None = None) -> None:
         super().__init__(detail)
-        self.status, self.error, self.detail, self.retry_after = status, error, detail, retry_after
+        self.status = status
+        self.error = error
+        self.detail = detail
+        self.retry_after = retry_after
 
 
 class ApiReply(NamedTuple):

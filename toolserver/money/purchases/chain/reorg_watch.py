@@ -28,7 +28,11 @@ class ReorgWatch:
     def __init__(
         self, store: SqlPurchaseStore, chain: RpcPool, clock: Clock, policy: Policy, turn: Turn | None = None
     ) -> None:
-        self._store, self._chain, self._clock, self._policy, self._turn = store, chain, clock, policy, turn
+        self._store = store
+        self._chain = chain
+        self._clock = clock
+        self._policy = policy
+        self._turn = turn
 
     async def run(self) -> None:
         """Watch until cancelled."""

@@ -55,7 +55,10 @@ class _Guarded:
     def __init__(
         self, number: int, make: Callable[[], RpcServer], monotonic: Callable[[], float], proxy: str | None
     ) -> None:
-        self.name, self._make, self._monotonic, self._proxy = f"rpc {number}", make, monotonic, proxy
+        self.name = f"rpc {number}"
+        self._make = make
+        self._monotonic = monotonic
+        self._proxy = proxy
         self._server: RpcServer | None = None
         self.verified = False
         self._failures, self._rests_until, self.is_failing = 0, 0.0, False
