@@ -158,9 +158,7 @@ class StoredResponses:
         shared: SharedResponses | None = None,
     ) -> None:
         self._space = f"{__version__}|{space}"
-        self._disk = disk
-        self._pack = pack
-        self._shared = shared
+        self._disk, self._pack, self._shared = disk, pack, shared
 
     async def load(self, key: Hashable, *, now: float, ttl_s: float) -> RenderedResponse | None:
         """Return the current answer: the shared one, otherwise the one on disk, or None."""
