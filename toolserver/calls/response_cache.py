@@ -157,8 +157,7 @@ class StoredResponses:
         pack: Callable[[bytes, dict[str, Any]], Any] | None = None,
         shared: SharedResponses | None = None,
     ) -> None:
-        self._space = f"{__version__}|{space}"
-        self._disk, self._pack, self._shared = disk, pack, shared
+        self._space, self._disk, self._pack, self._shared = f"{__version__}|{space}", disk, pack, shared
 
     async def load(self, key: Hashable, *, now: float, ttl_s: float) -> RenderedResponse | None:
         """Return the current answer: the shared one, otherwise the one on disk, or None."""
