@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any
 
 from toolserver.registry.field_table import Row, payload_rows, rows
@@ -9,6 +10,7 @@ from toolserver.registry.meaning import Meaning
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.response_schema import frame_of
 from toolserver.registry.site_facts import TIER_HEADINGS, auth, duration, price
+from toolserver.registry.source_facts import FactsByName
 from toolserver.upstream.source import Source
 
 _KINDS = {
@@ -106,9 +108,9 @@ def _errors(operation: Operation) -> Iterator[str]:
         yield "- [`upstream_unavailable`](../errors.md) if nothing could be composed; not charged."
 
 
-def sources_page(registry: Registry) -> str:
-    """Return the table of sources: users, freshness, terms."""
-    return "\n".join([*_sources(registry), ""])
+def sources_page(registry: Registry, facts: FactsByName = MappingProxyType({})) -> str:
+    """Return the tables of sources: users, freshness, terms; and what is known of them outside our code."""
+    return "\n".join([*_sources(registry), "", *_known(registry, facts), ""])
 
 
 def _sources(registry: Registry) -> Iterator[str]:
@@ -126,6 +128,22 @@ def _sources(registry: Registry) -> Iterator[str]:
         if source.name in shipped:
             fresh, usable = "a copy that is shipped", "–"
         yield f"| `{source.name}` | {source.licence.attribution} | {linked} | {fresh} | {usable} | {named} |"
+
+
+def _known(registry: Registry, facts: FactsByName) -> Iterator[str]:
+    yield "## What is known of them\n"
+    yield "The last proof that a source was alive is a body that somebody recorded, or a public report. A dash, or no"
+    yield "row, means that nothing was found. `toolserver doctor` requests each source once and stores what it sees"
+    yield "in the data directory; `/sources` then shows that as well. `alone` says why no other source can stand in.\n"
+    yield "| source | last seen alive | by | announced, or no longer given | alone | note |\n|---|---|---|---|---|---|"
+    names = {source.name for operation in registry for source in (*operation.sources, *operation.shipped)}
+    for name in sorted(names & facts.keys()):
+        of = facts[name]
+        changes = [f"{each.kind}: {each.text}" for each in of.announced]
+        changes += [f"`{each.member}`, last given {each.given_on}" for each in of.gone]
+        day, by = (str(of.seen.on), of.seen.by) if of.seen else ("–", "–")
+        cells = " | ".join(cell or "–" for cell in (day, by, "; ".join(changes), of.alone, of.note))
+        yield f"| `{name}` | {cells} |"
 
 
 def errors_page(problems: Mapping[str, Any]) -> str:

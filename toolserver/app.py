@@ -80,6 +80,7 @@ from toolserver.registry.tool_index import ToolIndex
 from toolserver.registry.tool_packages import tool_packages
 from toolserver.serving.background_tasks import keep_usage, open_tasks, start_composing
 from toolserver.serving.data_directory import UntrustedProxyNote
+from toolserver.serving.known_sources import KnownSources
 from toolserver.serving.money import MoneyParts, memory_money, open_money
 from toolserver.serving.operator_report import OperatorReport
 from toolserver.serving.packaged_texts import read_examples, read_licence_table, read_texts
@@ -216,6 +217,8 @@ class Service:
                 members=sources.members,
                 shared=None if memory is None else FetchInMemory(memory, SecretRemover(settings.keys)),
             )
+            keeps_facts = via is None and not parts.in_memory  # a simulated world says nothing about real sources
+            known = KnownSources(settings.data_dir if keeps_facts else None, fetcher, sources.members)
             info = ServiceInfo(
                 clock,
                 settings.data_dir,
@@ -315,7 +318,7 @@ class Service:
                     oauth=oauth,
                     live=live,
                     front=front,
-                    status=ServiceStatus(registry, fetcher, metrics, info, money, readiness.check),
+                    status=ServiceStatus(registry, fetcher, metrics, info, money, readiness.check, known),
                     readiness=readiness,
                     addresses=Addresses(settings.limits.trusted_proxies, note_proxy),
                     visitors=issuer,

@@ -75,8 +75,28 @@ _SOURCE_STATUS: Schema = {
             "pattern": "^[gpf.]{96}$",
             "description": "For each quarter of an hour: all exchanges good (g), some (p), none (f), or not asked (.)",
         },
+        "known": {
+            "type": "object",
+            "description": (
+                "Beyond the past day: when it was last seen alive and by whom (`seen_on`, `seen_by`), what it announced"
+                " (`announced`, with `ends_on` of a sunset), members it no longer gives (`gone`), why no other source"
+                " stands in (`alone`), and a note"
+            ),
+        },
     },
-    "required": ["name", "state", "circuit", "last", "asked_at", "good_at", "changed_at", "hour", "past_day", "day"],
+    "required": [
+        "name",
+        "state",
+        "circuit",
+        "last",
+        "asked_at",
+        "good_at",
+        "changed_at",
+        "hour",
+        "past_day",
+        "day",
+        "known",
+    ],
 }
 _CHECKS: Schema = {
     "type": "object",

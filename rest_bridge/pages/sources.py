@@ -33,7 +33,28 @@ def sources_page(registry: Registry, facts: SiteFacts, status: dict[str, Any]) -
         licence_words=LICENCE_WORDS,
         draw_strip=draw_strip,
         write_share=write_share,
+        describe_known=describe_known,
     )
+
+
+class KnownLine(NamedTuple):
+    """A sentence about a source, and whether it says that something of it has ended or is going to."""
+
+    text: str
+    is_urgent: bool = False
+
+
+def describe_known(known: dict[str, Any]) -> list[KnownLine]:
+    """Return what is known of a source beyond the past day, from `/status.json`, in sentences."""
+    seen = f"last seen alive {known['seen_on']} ({known['seen_by']})" if known["seen_on"] else "not yet seen alive"
+    lines = [KnownLine(seen)]
+    for each in known["announced"]:
+        says = f"ends on {each['ends_on']}" if each["ends_on"] else f"announces {each['kind']}: {each['text']}"
+        lines.append(KnownLine(f"{says} (said on {each['on']})", is_urgent=True))
+    lines += [KnownLine(f"no longer gives {each['member']}", is_urgent=True) for each in known["gone"]]
+    if known["alone"]:
+        lines.append(KnownLine(f"no other source stands in: {known['alone']}"))
+    return lines + ([KnownLine(known["note"])] if known["note"] else [])
 
 
 class SourceGroup(NamedTuple):

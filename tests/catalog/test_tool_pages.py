@@ -1,6 +1,7 @@
 """The registry as Markdown: a page for each tool, and the tables of tools, sources and errors."""
 
 from dataclasses import replace
+from datetime import date
 
 import pytest
 
@@ -8,6 +9,7 @@ from catalog.tool_pages import errors_page, sources_page, tool_page, tools_page
 from tests.catalog.tiny import PLACE, TINY
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
+from toolserver.registry.source_facts import Announced, GoneMember, Sighting, SourceFacts
 
 
 def page(name, example=None):
@@ -89,6 +91,18 @@ def test_the_table_of_sources_names_each_once_with_its_terms_and_its_users():
         "| `Sample.place` | Sample & Sons <office> | [free with credit](https://upstream.example/terms) | 1 min | 1 h"
         " | [sights](tools/sights.md), [digest](tools/digest.md), [premium_deep](tools/premium_deep.md) |"
     )
+
+
+def test_what_is_known_of_a_source_stands_in_a_table_of_its_own():
+    ends = Announced("sunset", "Fri, 01 May 2026 00:00:00 GMT", date(2026, 7, 1))
+    gone = GoneMember("price", date(2026, 4, 9))
+    facts = {PLACE.name: SourceFacts(Sighting(date(2026, 7, 11), "recorded body"), (ends,), (gone,), "Nobody else")}
+    table = sources_page(TINY, facts).partition("## What is known")[2]
+    assert row_of(table, f"| `{PLACE.name}`") == (
+        f"| `{PLACE.name}` | 2026-07-11 | recorded body | sunset: {ends.text}; `price`, last given 2026-04-09"
+        " | Nobody else | – |"
+    )
+    assert PLACE.name not in sources_page(TINY).partition("## What is known")[2]
 
 
 def test_a_source_that_is_shipped_is_named_without_a_lifetime():

@@ -2,14 +2,16 @@
 
 import json
 from dataclasses import replace
+from datetime import date
 from pathlib import Path
 
 import anyio
 import click
 import pytest
 
+from tests.arranged import arrange_service
 from tests.calls.parts import START
-from tests.calls.toy import FIRST, REGISTRY, SECOND
+from tests.calls.toy import FIRST, ONE, REGISTRY, SECOND, TWO
 from tests.internet import Internet
 from toolserver.app import Service, ServiceParts
 from toolserver.cli.doctor import (
@@ -24,6 +26,7 @@ from toolserver.cli.doctor import (
     describe_recording,
     describe_server,
     doctor_command,
+    keep_seen,
     read_left_alone,
     record_service,
     record_sources,
@@ -34,8 +37,10 @@ from toolserver.cli.source_probe import FolderInUse, Probe, SourceRecording
 from toolserver.clock import ManualClock
 from toolserver.core.metrics import Metrics
 from toolserver.core.recorded_exchange import read_exchanges, read_summary
+from toolserver.registry.source_facts import Announced, GoneMember, Sighting, SourceFacts, read_facts
 from toolserver.serving.advice import Advice
 from toolserver.serving.data_directory import note_running
+from toolserver.serving.known_sources import SOURCE_FACTS, KnownSources
 from toolserver.serving.listen import bind_socket, serve_metrics
 from toolserver.settings import KEYS, Settings, SourceSettings
 from toolserver.upstream.drift import Drift
@@ -122,12 +127,49 @@ def test_as_json_there_is_one_document(capsys):
         "sources",
         "announcements",
         "refusals",
+        "known",
         "advice",
         "server",
         "database",
     ]
     assert document["server"] is document["database"] is None
     assert (document["ready"], document["sources"][0]["source"]) == (READY, "A.good")
+
+
+KNOWN = {
+    "A.good": SourceFacts(gone=(GoneMember("price", date(2026, 4, 9)),)),
+    "B.bad": SourceFacts(
+        seen=Sighting(date(2026, 7, 1), "recorded body"),
+        announced=(Announced("sunset", "Fri, 01 May 2026 00:00:00 GMT", date(2026, 7, 1)),),
+    ),
+}
+
+
+def test_a_source_that_fails_shows_its_last_sign_of_life_and_every_source_what_has_ended(capsys):
+    probes = [GOOD, BAD, replace(BAD, source="C.new")]
+    report(Settings(), Examination(READY, SourceFindings(probes), known=KNOWN), as_json=False)
+    lines = [line.strip() for line in capsys.readouterr().out.splitlines() if line.startswith("    ")]
+    assert lines == [
+        "! no longer gives price, last given on 2026-04-09",
+        "- last seen alive on 2026-07-01 (recorded body)",
+        "! ends on 2026-05-01 (said on 2026-07-01)",
+        "- not yet seen alive by anyone",
+    ]
+    report(Settings(), Examination(READY, SourceFindings(probes), known=KNOWN), as_json=True)
+    assert json.loads(capsys.readouterr().out)["known"]["B.bad"]["seen_on"] == "2026-07-01"
+
+
+async def test_what_answers_now_is_stored_in_the_data_directory(tmp_path):
+    async with arrange_service(REGISTRY, ManualClock(START)) as service:
+        service.status.known = KnownSources(tmp_path, service.fetcher, service.cache.member_watch)
+        probes = [replace(GOOD, source=ONE.name), replace(BAD, source=TWO.name)]
+        announced = [Announcement(ONE.name, "sunset", "Mon, 01 Mar 2027 00:00:00 GMT", START.timestamp())]
+        known = keep_seen(service, SourceFindings(probes, announced))
+        stored = read_facts((tmp_path / SOURCE_FACTS).read_bytes())
+        assert stored.keys() == {ONE.name}
+        assert known[ONE.name].seen == Sighting(START.date(), "live call")
+        assert known[ONE.name].announced[0].ends_on == date(2027, 3, 1)
+        assert TWO.name not in known
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from toolserver.registry.source_list import list_sources
 
+NOTHING_KNOWN = {"seen_on": None, "seen_by": None, "announced": [], "gone": [], "alone": "", "note": ""}
 DAY = "." * 90 + "ggpf.g"
 CHANGE = {"at": "2027-01-15T07:00:00Z", "source": "Sample.place", "kind": "down", "reason": "timeout"}
 
@@ -14,7 +15,7 @@ def summed(asked=0, failed=0, old=0):
 
 def source_of(name, state="unknown", **more):
     told = {"name": name, "state": state, "circuit": "closed", "last": None, "asked_at": None, "good_at": None}
-    told |= {"changed_at": None, "hour": summed(), "past_day": summed(), "day": "." * 96}
+    told |= {"changed_at": None, "hour": summed(), "past_day": summed(), "day": "." * 96, "known": NOTHING_KNOWN}
     return told | more
 
 

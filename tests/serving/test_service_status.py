@@ -13,7 +13,9 @@ from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller
 from toolserver.money.ledger.client.ledger import OwnerHealth
 from toolserver.money.purchases.credit_sales import ChainServers, NoCreditSales
+from toolserver.serving.known_sources import KnownSources
 from toolserver.serving.service_status import ServiceStatus
+from toolserver.upstream.http_sender import Announcement
 from toolserver.upstream.source import SourceDown
 from toolserver.upstream.source_health import QUARTER_S, QUARTERS, SourceQuarter
 
@@ -59,6 +61,19 @@ async def test_an_exchange_of_a_call_makes_it_up_and_stands_in_the_last_quarter(
     assert status["service"]["p50_within_s"] in (0.001, 0.005, 0.02, 0.1, 0.5, 2.0, 10.0)
 
 
+async def test_what_is_known_beyond_the_past_day_stands_beside_it(service, tmp_path):
+    unknown = {"seen_on": None, "seen_by": None, "announced": [], "gone": [], "alone": "", "note": ""}
+    assert (await one(service))["known"] == unknown
+    ends = Announcement(ONE.name, "sunset", "Mon, 01 Mar 2027 00:00:00 GMT", START.timestamp())
+    service.status.known = KnownSources(tmp_path, service.fetcher, service.cache.member_watch)
+    service.status.known.keep([ONE.name], [ends], START.date())
+    known = (await one(service))["known"]
+    assert (known["seen_on"], known["seen_by"]) == ("2027-01-15", "live call")
+    assert known["announced"] == [
+        {"kind": "sunset", "text": ends.text, "on": "2027-01-15", "ends_on": "2027-03-01"},
+    ]
+
+
 async def test_the_day_has_a_letter_for_each_quarter_and_shares_of_what_was_asked(service, clock):
     now = int(clock.time() // QUARTER_S)
     rows = [
@@ -92,7 +107,7 @@ async def test_a_check_that_fails_degrades_the_whole_and_the_ledger(service):
         return {"running": True, "ledger_file": True, "ledger_write": False}
 
     known = (service.metrics, service.info, service.money)
-    status = await ServiceStatus(service.registry, service.fetcher, *known, check).read()
+    status = await ServiceStatus(service.registry, service.fetcher, *known, check, service.status.known).read()
     assert (status["status"], status["ledger"]) == ("degraded", {"mode": "own", "up": False})
 
 
@@ -106,8 +121,8 @@ async def test_ledger_and_chain_say_where_they_are(service):
 
     followed = SimpleNamespace(health=OwnerHealth("open", 2, 12.4, 5))
     money = replace(service.money, own=None, followed=followed, payments=Watching())
-    known = (service.metrics, service.info, money)
-    status = await ServiceStatus(service.registry, service.fetcher, *known, service.readiness.check).read()
+    parts = (service.metrics, service.info, money, service.readiness.check, service.status.known)
+    status = await ServiceStatus(service.registry, service.fetcher, *parts).read()
     assert status["ledger"] == {"mode": "followed", "up": False, "retry_in_s": 12, "untold": 5, "rejected": None}
     assert status["status"] == "degraded"
     assert status["chain"] == {"servers": 2, "usable": 1}

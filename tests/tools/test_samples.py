@@ -15,12 +15,14 @@ from typing import Any
 import pytest
 
 from tests.extras import find_samples
+from tests.served import all_tools
 from tests.size import a_share
 from tests.tools.recorded import earth, exchanges, money, services, unread
 from tests.tools.recorded.rows import Read, Refused, Unread
 from tools import sources
 from tools.sources.news_feeds import parse as headlines
 from toolserver.core.models import iso
+from toolserver.serving.packaged_texts import read_shipped_facts
 from toolserver.upstream.decode import parse_body
 from toolserver.upstream.source import Get, Source, SourceError
 from toolserver.world.replay import shifted
@@ -121,6 +123,38 @@ def test_a_recorded_body_that_is_no_answer_is_refused_for_what_it_is(sample, row
         read(row)
     assert type(caught.value) is row.error
     assert row.says in str(caught.value)
+
+
+COLLECTED = date(2026, 11, 21)
+DOCUMENTED = re.compile("docs|TEMPLATED|official|firebase")
+
+
+def day_of(row: Read) -> date | None:
+    """The newest day that a recording proves: of its newest item, or the month in its name. None for an example."""
+    if DOCUMENTED.search(row.file):
+        return None
+    result, month = read(row), re.search(r"(20\d\d)-(\d\d)(?!\d)", row.file)
+    times = [find(result) for find in (row.source.stamp, row.source.newest) if find is not None]
+    days = [time.date() for time in times if time is not None and time.date() <= COLLECTED]
+    return max([*days, *([date(int(month[1]), int(month[2]), 1)] if month else [])], default=None)
+
+
+def test_the_shipped_facts_know_of_the_newest_recording_of_each_source(sample):
+    newest: dict[str, date] = {}
+    for row in READ:
+        sample(row.file)
+        if (day := day_of(row)) is not None:
+            newest[row.source.name] = max(day, newest.get(row.source.name, day))
+    facts = read_shipped_facts()
+    used = {source.name for operation in all_tools() for source in operation.sources}
+    late = {name: day for name, day in newest.items() if name in used and facts[name].seen.on < day}
+    wrong = {
+        name: known.seen.on
+        for name, known in facts.items()
+        if known.seen and known.seen.by == "recorded body" and known.seen.on != newest.get(name)
+    }
+    assert (late, wrong) == ({}, {})
+    assert len(newest.keys() & used) >= 40
 
 
 ALIKE = [

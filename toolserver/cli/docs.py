@@ -46,6 +46,7 @@ from toolserver.registry.meaning import Meaning, find_meanings
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.terms import TermsReading, find_readings
 from toolserver.registry.tool_index import ToolIndex
+from toolserver.serving.packaged_texts import read_shipped_facts
 from toolserver.settings import Settings
 from toolserver.upstream.cache import SourceCache
 from toolserver.upstream.fetcher import Fetcher
@@ -120,7 +121,7 @@ def generate(
         Path("docs/selling-credits.md"): _LICENCES.sub(lambda marks: marks[1] + table + marks[2], selling),
         Path("catalog/licences.json"): json.dumps(asdict(licences), indent=1) + "\n",
         Path("docs/tools.md"): tool_pages.tools_page(registry),
-        Path("docs/sources.md"): tool_pages.sources_page(registry),
+        Path("docs/sources.md"): tool_pages.sources_page(registry, read_shipped_facts()),
         Path("docs/errors.md"): tool_pages.errors_page(PROBLEMS),
         Path("docs/meanings.md"): tool_pages.meanings_page(meanings),
         Path("toolserver/client/tools.pyi"): python_types.write_stub(registry),

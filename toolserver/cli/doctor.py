@@ -5,7 +5,7 @@ import secrets
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -33,10 +33,12 @@ from toolserver.errors import CallRejected
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.registry.licence_table import WHAT
 from toolserver.registry.registry import Operation, Tier
+from toolserver.registry.source_facts import FactsByName, SourceFacts
 from toolserver.serving.advice import Advice, describe_verdict, give_advice
 from toolserver.serving.data_directory import read_running
 from toolserver.serving.packaged_texts import read_licence_table
 from toolserver.serving.public_facts import read_rights
+from toolserver.serving.service_status import describe_facts
 from toolserver.settings import KEYS, Settings
 from toolserver.settings.upstream import SERVERS
 from toolserver.sql.ledger_place import report_database
@@ -78,7 +80,8 @@ class Examination:
     """The state of an installation. `recorded` says in a sentence what was recorded and where, if it was.
 
     `ready` has the readiness of each part of the service. `database` is the report on a database server, if the ledger
-    is there. `network` says why no source was reached, and which RPC servers count as one.
+    is there. `network` says why no source was reached, and which RPC servers count as one. `known` has what is known of
+    the sources from earlier, and what was seen now.
     """
 
     ready: dict[str, bool]
@@ -87,6 +90,7 @@ class Examination:
     database: dict[str, Any] | None = None
     server: RunningServer | None = None
     network: tuple[Advice, ...] = ()
+    known: FactsByName = field(default_factory=dict)
 
 
 @click.command()
@@ -131,10 +135,26 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
         recording = await _record(settings, record)
         sources = recording.sources
         recorded = describe_recording(recording, record)
+    known = keep_seen(service, sources)
     server = await ask_running_server(settings.data_dir)
     network = await anyio.to_thread.run_sync(examine_network, settings, sources.probes) if live else ()
-    examination = Examination(ready, sources, recorded, database, server, network)
+    examination = Examination(ready, sources, recorded, database, server, network, known)
     return report(settings, examination, as_json)
+
+
+def keep_seen(service: Service, sources: SourceFindings) -> FactsByName:
+    """Store in the data directory which sources answered and what they announced. Return what is known of all sources.
+
+    Nothing is stored without requests, or on a simulated world.
+    """
+    known = service.status.known
+    if sources.probes:
+        alive = {probe.source for probe in sources.probes if probe.status == "ok" and not probe.of_network}
+        try:
+            known.keep(alive, sources.announced, service.clock.now().date())
+        except OSError as error:
+            click.echo(f"what was seen of the sources could not be stored: {error}", err=True)
+    return known.read(source.name for source in service.registry.sources)
 
 
 def examine_network(settings: Settings, probes: Sequence[Probe]) -> tuple[Advice, ...]:
@@ -247,6 +267,7 @@ def report(settings: Settings, examination: Examination, as_json: bool) -> int:
             "sources": [asdict(probe) | {"verdict": probe.verdict} for probe in probes],
             "announcements": [each._asdict() for each in examination.sources.announced],
             "refusals": [each._asdict() for each in examination.sources.refused],
+            "known": {name: describe_facts(facts) for name, facts in examination.known.items()},
             "advice": [asdict(each) for each in advice],
             "server": server and server._asdict() | {"left_alone": [each._asdict() for each in server.left_alone]},
             "database": examination.database,
@@ -344,18 +365,18 @@ def _print_findings(examination: Examination, table: list[dict[str, Any]], licen
         click.echo(f"{name:28} {'ok' if ok else 'NOT READY'}")
     click.echo(f"\n{licence}")
     if examination.sources.probes:
-        _print_probes(examination.sources.probes, examination.recorded)
+        _print_probes(examination.sources.probes, examination.recorded, examination.known)
     click.echo("\n" + "\n".join([*describe_database(examination.database), *describe_server(examination.server)]))
 
 
-def _print_probes(probes: Sequence[Probe], recorded: str | None) -> None:
+def _print_probes(probes: Sequence[Probe], recorded: str | None, known: FactsByName) -> None:
     click.echo(f"\n{'source':36} {'status':14} {'verdict':11} {'newest':>9} {'ms':>6}  {'licence':15} detail")
     for p in probes:
         age = "-" if p.age_s is None else f"{p.age_s} s"
         latency = "-" if p.latency_ms is None else str(p.latency_ms)
         name = f"{p.source} ({p.form})" if p.form else p.source
         click.echo(f"{name:36} {p.status:14} {p.verdict:11} {age:>9} {latency:>6}  {p.licence:15} {p.detail}")
-        for line in describe_drift(p):
+        for line in [*describe_drift(p), *describe_known(p, known.get(p.source, SourceFacts()))]:
             click.echo(f"    {line}")
     good = sum(p.status == "ok" for p in probes)
     click.echo(f"\n{good} of {len(probes)} sources answered")
@@ -385,6 +406,17 @@ def describe_drift(probe: Probe) -> list[str]:
     """Describe, field by field, how answers differ from what the parser reads. Unread fields are left out."""
     fields = [each for each in probe.drift or () if each.is_schema or each.effect != "not read"]
     return [f"{'!' if each.is_schema else '-'} {each.path}: {each.said} ({each.effect})" for each in fields]
+
+
+def describe_known(probe: Probe, facts: SourceFacts) -> list[str]:
+    """Describe what is known of a source and not seen now: its last sign of life if it failed, an end, lost members."""
+    lines = []
+    if probe.verdict in NEEDS_PERSON:
+        seen = facts.seen
+        lines.append(f"- last seen alive on {seen.on} ({seen.by})" if seen else "- not yet seen alive by anyone")
+    lines += [f"! ends on {each.ends_on} (said on {each.on})" for each in facts.announced if each.ends_on]
+    lines += [f"! no longer gives {each.member}, last given on {each.given_on}" for each in facts.gone]
+    return lines
 
 
 async def ask_running_server(data_dir: Path) -> RunningServer | None:

@@ -1,4 +1,4 @@
-"""Read the texts in the package: the changelog, the guides, the example answers and the licence table."""
+"""Read the texts in the package: the changelog, the guides, the example answers, licences and facts about sources."""
 
 import json
 from importlib.resources import files
@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from toolserver.registry.licence_table import LicenceTable
+from toolserver.registry.source_facts import SourceFacts, read_facts
 
 
 def read_changelog() -> str:
@@ -41,6 +42,11 @@ def read_licence_table() -> LicenceTable:
     """Read what each licence policy removes from this package's premium tools, as `toolserver docs` found it."""
     text = files("catalog").joinpath("licences.json").read_text(encoding="utf-8")
     return LicenceTable(**json.loads(text))
+
+
+def read_shipped_facts() -> dict[str, SourceFacts]:
+    """Read what is known of this package's sources, by name."""
+    return read_facts(files("catalog").joinpath("source_facts.json").read_bytes())
 
 
 def read_texts() -> dict[str, Any]:

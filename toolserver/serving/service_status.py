@@ -3,13 +3,16 @@
 import math
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
+from datetime import date
 from typing import Any, Literal
 
 from toolserver.context.service_info import ServiceInfo
 from toolserver.core.metrics import Metrics
 from toolserver.core.models import iso, moment
 from toolserver.registry.registry import Registry
+from toolserver.registry.source_facts import SourceFacts
 from toolserver.registry.source_list import list_sources
+from toolserver.serving.known_sources import KnownSources
 from toolserver.serving.money import MoneyParts
 from toolserver.serving.readiness import LEDGER_CHECKS
 from toolserver.upstream.fetcher import Fetcher
@@ -20,7 +23,10 @@ HOUR_QUARTERS = 4
 
 
 class ServiceStatus:
-    """Reads the status of one service from what is already known, without new requests or measurements."""
+    """Reads the status of one service from what is already known, without new requests or measurements.
+
+    `known` has what is known of its sources beyond the past day.
+    """
 
     def __init__(
         self,
@@ -30,6 +36,7 @@ class ServiceStatus:
         info: ServiceInfo,
         money: MoneyParts,
         check: Callable[[], Awaitable[Mapping[str, bool]]],
+        known: KnownSources,
     ) -> None:
         self._names = [str(source["name"]) for source in list_sources(registry)]
         self._fetcher = fetcher
@@ -37,6 +44,7 @@ class ServiceStatus:
         self._info = info
         self._money = money
         self._check = check
+        self.known = known
 
     async def read(self) -> dict[str, Any]:
         """Return the body of `/status.json`.
@@ -49,7 +57,11 @@ class ServiceStatus:
         checks = dict(await self._check())
         ledger = self._describe_ledger(checks)
         changes = self._fetcher.history.changes()
-        sources = [self._describe(name, now, changes) for name in self._names]
+        facts = self.known.read(self._names)
+        sources = [
+            {**self._describe(name, now, changes), "known": describe_facts(facts.get(name, SourceFacts()))}
+            for name in self._names
+        ]
         counts = Counter(source["state"] for source in sources)
         return {
             "generated_at": iso(moment(now)),
@@ -93,7 +105,7 @@ class ServiceStatus:
     def _describe(self, name: str, now: float, changes: list[SourceChange]) -> dict[str, Any]:
         rows = self._fetcher.history.quarters(name)
         last = rows[-1] if rows else None
-        good_at = next((row.good_at for row in reversed(rows) if row.good_at is not None), None)
+        good_at = self._fetcher.history.find_good(name)
         circuit = self._fetcher.health.state(name)
         changed = next((change.at for change in changes if change.source == name), None)
         hour = [row for row in rows if row.quarter > math.floor(now / QUARTER_S) - HOUR_QUARTERS]
@@ -109,6 +121,25 @@ class ServiceStatus:
             "past_day": _sum_up(rows),
             "day": _draw_day(rows, now),
         }
+
+
+def describe_facts(facts: SourceFacts) -> dict[str, Any]:
+    """Return what is known of a source as `/status.json` has it. Days are ISO 8601."""
+    return {
+        "seen_on": facts.seen and facts.seen.on.isoformat(),
+        "seen_by": facts.seen and facts.seen.by,
+        "announced": [
+            {"kind": each.kind, "text": each.text, "on": each.on.isoformat(), "ends_on": _write_day(each.ends_on)}
+            for each in facts.announced
+        ],
+        "gone": [{"member": each.member, "given_on": each.given_on.isoformat()} for each in facts.gone],
+        "alone": facts.alone,
+        "note": facts.note,
+    }
+
+
+def _write_day(day: date | None) -> str | None:
+    return None if day is None else day.isoformat()
 
 
 def _judge(last: SourceQuarter | None, circuit: str) -> SourceState:

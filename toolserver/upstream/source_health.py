@@ -134,6 +134,10 @@ class SourceHistory:
         first = math.floor(self._clock.time() / QUARTER_S) - QUARTERS + 1
         return [row for row in self._quarters.get(source, ()) if row.quarter >= first]
 
+    def find_good(self, source: str) -> float | None:
+        """Return when the last good exchange of the past day ended, in Unix seconds; None if there was none."""
+        return next((row.good_at for row in reversed(self.quarters(source)) if row.good_at is not None), None)
+
     def changes(self) -> list[SourceChange]:
         """Return the last changes of all sources, newest first."""
         return list(reversed(self._changes))

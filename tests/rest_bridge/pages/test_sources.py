@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-from rest_bridge.pages.sources import find_users, group_sources, sources_page
+from rest_bridge.pages.sources import KnownLine, describe_known, find_users, group_sources, sources_page
 from tests.catalog.tiny import FACTS, PLACE, TINY
 from tests.rest_bridge.made import PROJECT
 from tests.rest_bridge.markup import Page
-from tests.rest_bridge.statuses import DAY, status_of, summed
+from tests.rest_bridge.statuses import DAY, NOTHING_KNOWN, status_of, summed
 from toolserver.registry.registry import Registry
 from toolserver.registry.source_list import list_sources
 
@@ -32,6 +32,33 @@ def test_the_past_day_is_shown_as_shares_of_what_was_asked_and_as_unknown_where_
     assert "75.0%" in words
     assert "62.5%" in words
     assert "Sample & Sons <office>" in words
+
+
+def test_below_a_name_stands_when_it_was_alive_when_it_ends_and_what_it_no_longer_gives():
+    known = {
+        "seen_on": "2026-07-11",
+        "seen_by": "recorded body",
+        "announced": [
+            {"kind": "sunset", "text": "x", "on": "2026-07-01", "ends_on": "2026-05-01"},
+            {"kind": "warning", "text": '299 - "use <b>"', "on": "2026-07-01", "ends_on": None},
+        ],
+        "gone": [{"member": "price", "given_on": "2026-04-09"}],
+        "alone": "Nobody else has it",
+        "note": "A copy",
+    }
+    assert describe_known(known) == [
+        KnownLine("last seen alive 2026-07-11 (recorded body)"),
+        KnownLine("ends on 2026-05-01 (said on 2026-07-01)", is_urgent=True),
+        KnownLine('announces warning: 299 - "use <b>" (said on 2026-07-01)', is_urgent=True),
+        KnownLine("no longer gives price", is_urgent=True),
+        KnownLine("no other source stands in: Nobody else has it"),
+        KnownLine("A copy"),
+    ]
+    page = Page(sources_page(TINY, FACTS, status_of(TINY, states={"Sample.place": {"known": known}})).body)
+    assert page.faults == []
+    assert all(line.text in page.text for line in describe_known(known))
+    assert describe_known(NOTHING_KNOWN) == [KnownLine("not yet seen alive")]
+    assert "not yet seen alive" in Page(sources_page(TINY, FACTS, status_of(TINY)).body).text
 
 
 def test_sources_stand_by_letter_whatever_their_case_and_the_summary_names_their_providers():
