@@ -1,6 +1,7 @@
 """Numbered migrations: applied once, whole, in order, and only to a database we know."""
 
 import sqlite3
+from pathlib import Path
 
 import pytest
 
@@ -15,6 +16,7 @@ from toolserver.sql.migrate import (
     verify,
 )
 
+PUBLISHED = Path(__file__).parent / "published_migrations.txt"  # every text that a database may have, by its SHA-256
 FIRST = Migration(1, "first", "CREATE TABLE a(x INTEGER) STRICT;\nINSERT INTO a VALUES(1);\n")
 SECOND = Migration(2, "second", "ALTER TABLE a ADD COLUMN y INTEGER;\n")
 BROKEN = Migration(2, "broken", "INSERT INTO a VALUES(2);\nINSERT INTO nowhere VALUES(1);\n")
@@ -138,6 +140,16 @@ def test_an_update_of_the_files_does_not_change_the_steps_of_a_running_process(t
     file.write_text("CREATE TABLE b(x);\n")
     (tmp_path / "0002_second.sql").write_text("CREATE TABLE c(x);\n")
     assert migrations(tmp_path) == before
+
+
+def test_no_published_text_of_a_migration_was_edited():
+    """Databases have these checksums. An edited text, be it in a comment, would keep every service from starting."""
+    published = [line.split() for line in PUBLISHED.read_text(encoding="utf-8").splitlines()]
+    assert len(published) == 45
+    for checksum, name in published:
+        path = FOLDER / name
+        step = migrations(path.parent)[int(path.name[:4]) - 1]
+        assert step.was_applied_as(int(path.name[:4]), checksum), f"{name} was edited: add a new step instead"
 
 
 def test_a_checksum_does_not_depend_on_how_lines_end(tmp_path):

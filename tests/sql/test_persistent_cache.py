@@ -2,6 +2,7 @@
 
 import logging
 import random
+import zlib
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
@@ -80,6 +81,26 @@ async def test_a_damaged_file_is_set_aside_and_begun_anew(tmp_path, caplog, dama
         assert (await store.load_answer("two")).payload == b"2"
         assert await store.load_answer("one") is None
     assert [record.file for record in caplog.records if record.levelname == "WARNING"] == ["answers.sqlite3.damaged"]
+    assert (tmp_path / "answers.sqlite3.damaged").exists()
+
+
+@pytest.mark.parametrize("version", range(1, len(MIGRATIONS)))
+async def test_the_file_of_an_older_version_is_migrated_with_its_answers(tmp_path, caplog, version):
+    path = tmp_path / "answers.sqlite3"
+    async with open_database(path, MIGRATIONS[:version]) as db:
+        await db.execute("INSERT INTO answer VALUES('one', ?, ?)", (LATER, zlib.compress(b"{}")))
+    async with open_database(path, MIGRATIONS) as db:
+        assert await db.execute_fetchall("SELECT key FROM answer") == [("one",)]
+    assert warnings_in(caplog) == []
+
+
+async def test_the_file_of_a_version_with_another_text_of_a_migration_is_begun_anew(tmp_path, caplog):
+    path = tmp_path / "answers.sqlite3"
+    other = replace(MIGRATIONS[0], sql="-- another\n" + MIGRATIONS[0].sql)
+    async with open_database(path, [other]):
+        pass
+    async with open_database(path, MIGRATIONS) as db:
+        assert await PersistentCache(db, now=lambda: NOW).load_answer("one") is None
     assert (tmp_path / "answers.sqlite3.damaged").exists()
 
 

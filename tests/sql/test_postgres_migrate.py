@@ -2,7 +2,7 @@
 
 import asyncio
 import sqlite3
-from contextlib import closing
+from contextlib import closing, suppress
 from threading import Thread
 
 import anyio
@@ -12,6 +12,7 @@ import pytest
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import token
 from tests.postgres import run_sql, terms_of, url_of
+from tests.size import sized
 from toolserver.clock import ManualClock
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.sql.errors import DatabaseError, ForeignDatabase, MigrationChanged, NewerDatabase, TransactionLost
@@ -173,3 +174,117 @@ async def test_an_instance_that_runs_sells_on_while_a_newer_one_migrates(tmp_pat
     assert {settled.charged for settled in sold} == {1}
     assert await running.check() == []
     await store.close()
+
+
+def test_a_database_whose_first_step_had_another_comment_is_one_of_ours(server):
+    first, *later = server_migrations()
+    migrate_server(server, [Migration(1, first.name, first.sql.replace("tests/sql/", "tests/storage/"))])
+    assert migrate_server(server) == 1 + len(later)
+
+
+IN_USE = (
+    *SAME,
+    Migration(3, "rows", "INSERT INTO one SELECT generate_series(1, 25);"),
+    Migration(4, "more", "ALTER TABLE one ADD COLUMN twice bigint; ALTER TABLE two ADD COLUMN more bigint"),
+    Migration(
+        5,
+        "index",
+        """-- concurrently
+        CREATE INDEX CONCURRENTLY IF NOT EXISTS one_by_id ON one(id);
+        CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS two_by_id ON two(id);""",
+    ),
+    Migration(
+        6,
+        "backfill",
+        """-- in batches
+        UPDATE one SET twice = 2 * id WHERE id = ANY(ARRAY(SELECT id FROM one WHERE twice IS NULL LIMIT 10));""",
+    ),
+    Migration(7, "last", "CREATE TABLE three(id bigint)"),
+)
+INVALID = "SELECT count(*) FROM pg_index WHERE NOT indisvalid AND indexrelid::regclass::text LIKE '%_by_id'"
+INDEXES = """SELECT indexrelid::regclass::text FROM pg_index
+  WHERE indisvalid AND indexrelid IN (to_regclass('one_by_id'), to_regclass('two_by_id')) ORDER BY 1"""
+
+
+def require_whole(db):
+    assert [number for (number,) in db.execute("SELECT number FROM migration ORDER BY number")] == [1, 2, 3, 4, 5, 6, 7]
+    assert db.execute("SELECT count(*), sum(twice - 2 * id) FROM one").fetchone() == (25, 0)
+    assert db.execute(INVALID).fetchone() == (0,)
+    assert [name.rpartition(".")[2] for (name,) in db.execute(INDEXES)] == ["one_by_id", "two_by_id"]
+
+
+class Killed(BaseException):
+    """Nothing is done after it."""
+
+
+class Mortal(PostgresConnection):
+    """A connection whose process dies before one of its statements."""
+
+    left = 10**9
+
+    def _drive(self, work):
+        self.left -= 1
+        if self.left < 0:
+            work.close()
+            raise Killed
+        return super()._drive(work)
+
+
+def migrate_until_killed(terms, left=10**9):
+    """Migrate on a connection that dies after so many statements. Returns how many are left, below 0 if it died."""
+    with closing(PostgresConnection(terms)) as db:
+        migrate_server(db, IN_USE[:3])
+    with closing(Mortal(terms)) as db:
+        db.left = left
+        with suppress(Killed):
+            migrate_server(db, IN_USE, again_s=0)
+        return db.left
+
+
+def test_a_start_after_a_kill_at_any_statement_finishes_the_migration(tmp_path):
+    number = 10**9 - migrate_until_killed(terms_of(tmp_path))
+    for left in range(0, number, sized(3, fast=8, long=1)):
+        terms = terms_of(tmp_path / str(left))
+        assert migrate_until_killed(terms, left) < 0
+        with closing(PostgresConnection(terms)) as db:
+            assert migrate_server(db, IN_USE, again_s=0) == 7
+            require_whole(db)
+
+
+def test_an_index_that_a_killed_build_has_left_is_made_anew(server):
+    migrate_server(server, IN_USE[:4])
+    server.run_script("INSERT INTO two VALUES(1), (1)")
+    with pytest.raises(DatabaseError, match="could not create unique index"):
+        migrate_server(server, IN_USE, again_s=0)
+    assert server.execute(INVALID).fetchone() == (1,)
+    server.run_script("TRUNCATE two")
+    migrate_server(server, IN_USE, again_s=0)
+    require_whole(server)
+
+
+def test_others_write_while_an_index_waits_for_them_and_while_a_step_waits_for_a_lock(server, tmp_path):
+    terms = terms_of(tmp_path)
+    migrate_server(server, IN_USE[:3])
+    with closing(PostgresConnection(terms)) as older, closing(PostgresConnection(terms)) as writer:
+        older.begin()
+        older.execute("SET LOCAL idle_in_transaction_session_timeout = 0")
+        older.execute("INSERT INTO two VALUES(7)")  # `ALTER TABLE two` and the build of its index wait for its end
+        migrating = Thread(target=migrate_beside, args=(terms, IN_USE))
+        migrating.start()
+        writer.execute("SET lock_timeout = '5s'")
+        for _ in range(30):
+            writer.execute("INSERT INTO one VALUES(26)")
+            writer.execute("INSERT INTO two VALUES(NULL)")
+            writer.execute("SELECT pg_sleep(0.03)")
+        assert migrating.is_alive()
+        older.rollback()
+        migrating.join()
+        writer.execute("DELETE FROM one WHERE id = 26")
+        require_whole(writer)
+
+
+def test_a_concurrent_step_with_another_statement_is_refused(server):
+    migrate_server(server, SAME)
+    wrong = Migration(3, "wrong", "-- concurrently\nDELETE FROM one;")
+    with pytest.raises(ValueError, match="CREATE INDEX CONCURRENTLY"):
+        migrate_server(server, (*SAME, wrong))

@@ -52,6 +52,7 @@ VERBS = {
     "keys": Verb("keys:keys", "Manage the keys that sign receipts."),
     "ledger": Verb("ledger:ledger", "Look up balances and reserved credits, and check that the ledger is consistent."),
     "mcpb": Verb("publish:mcpb", "Write an MCP bundle, which a host installs with one click, to FILE."),
+    "migrate": Verb("migrate:migrate", "Bring the tables of the ledger up to date with this version of the software."),
     "openapi": Verb("publish:openapi", "Print the OpenAPI document."),
     "purchases": Verb(
         "purchases:purchases",

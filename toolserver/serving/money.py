@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
+import anyio.to_thread
 from anyio.abc import TaskGroup
 
 from toolserver.calls.charge_store import ReceiptedCharges, SqlChargeStore, record_died
@@ -33,12 +34,13 @@ from toolserver.money.x402.service import open_x402
 from toolserver.money.x402.settlement import SettlementService
 from toolserver.serving.background_tasks import open_tasks, repeat
 from toolserver.serving.receipts import open_receipts
-from toolserver.serving.shared_database import find_marks, open_shared_ledger
+from toolserver.serving.shared_database import find_marks, locate_ledger, open_shared_ledger
 from toolserver.serving.shared_keys import AGREE_EVERY_S
 from toolserver.settings import Settings
 from toolserver.sql.errors import OtherWorld
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.move_mark import require_not_moved
+from toolserver.sql.schema_version import require_current
 
 log = logging.getLogger(__name__)
 
@@ -135,9 +137,12 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
         RowsRewritten: another program wrote rows of money.
         ReceiptKeysLost: there are receipts, but not the keys that signed them.
         NewerDatabase, ForeignDatabase, MigrationChanged, KeyFileBroken, NotAnAccountKey: nothing was changed.
+        MigrationPending: a migration is missing, and starts must not apply it.
     """
     close_directory(settings.data_dir)
     claim_directory(settings.data_dir, simulated=settings.upstream.via is not None)
+    if settings.storage.migrate == "manual":
+        await anyio.to_thread.run_sync(require_current, locate_ledger(settings))
     follows = settings.ledger.url is not None and settings.database_url is None
     opening = open_followed_money if follows else open_own_money
     async with opening(settings, clock=clock, base_url=base_url, service=service) as money:

@@ -8,6 +8,7 @@ from toolserver.errors import ToolserverError
 from toolserver.money.ledger.store import FILE, SqlLedger
 from toolserver.settings import Settings
 from toolserver.sql.high_water import HighWater, SharedMarks
+from toolserver.sql.ledger_place import LedgerPlace
 from toolserver.sql.postgres import PostgresTerms
 from toolserver.sql.postgres_group_commit import open_postgres
 from toolserver.sql.postgres_migrate import claim_database
@@ -31,6 +32,14 @@ def database_terms(settings: Settings, *, patient: bool = False) -> PostgresTerm
     if patient:
         return PostgresTerms(url, cached=cached, readers=1, connect_s=PATIENCE_S, work_s=PATIENCE_S)
     return PostgresTerms(url, cached=cached, readers=READERS)
+
+
+def locate_ledger(settings: Settings, *, patient: bool = False) -> LedgerPlace:
+    """Return the database of the settings, if they name one, else the file in the data directory, which may not exist.
+
+    `patient` is as in `database_terms`.
+    """
+    return settings.data_dir / FILE if settings.database_url is None else database_terms(settings, patient=patient)
 
 
 def require_one_place(settings: Settings) -> None:

@@ -184,6 +184,12 @@ class StorageSettings(SettingsPart):
         description="Prepared statements kept per connection to database_url; 0 behind a pooler in transaction mode",
     )
 
+    migrate: Literal["start", "manual"] = Field(
+        "start",
+        description="When the tables of an older version are brought up to date: `start` of the service, or `manual`:"
+        " a start refuses, and `toolserver migrate` does it",
+    )
+
     archive_dir: Path | None = Field(
         None, description="Folder for the archives of closed months; null: archive in data_dir"
     )

@@ -47,6 +47,10 @@ class MigrationChanged(ToolserverError):
     """An applied migration differs from our migration with the same number."""
 
 
+class MigrationPending(ToolserverError):
+    """The tables are those of an older version, and only `toolserver migrate` may change them."""
+
+
 class OtherWorld(ToolserverError):
     """The data directory or database has the other kind of money: real for a simulated service, or the reverse."""
 

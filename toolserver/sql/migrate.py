@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import ForeignDatabase, MigrationChanged, NewerDatabase
@@ -19,6 +20,14 @@ log = logging.getLogger(__name__)
 FOLDER = Path(__file__).parent / "migrations"
 APPLICATION_ID = 0x54534C47  # "TSLG", in the header of a ledger's file, says which application the file belongs to
 CACHE_ID = 0x54534341  # "TSCA", in the header of the file of stored answers
+# By the checksum of a step's present text: those of earlier texts, which had the same statements under another comment.
+_REWORDED = {
+    "f35c7e8db0d141016124988f57d5120f51cd8d954b3a565ea26aa42b32a8c3cf": (
+        "1e86801fabc62ef4913587ec068169c5f192693d2baa25b750294504239bd6a4",
+    ),
+}
+StepKind = Literal["transaction", "concurrently", "in batches"]
+_KINDS: tuple[StepKind, ...] = ("concurrently", "in batches")
 _NAME = re.compile(r"(\d{4})_(\w+)\.sql")
 _APPLIED = """CREATE TABLE IF NOT EXISTS migration(
   number INTEGER PRIMARY KEY, name TEXT NOT NULL, checksum TEXT NOT NULL, applied_at INTEGER NOT NULL) STRICT"""
@@ -36,6 +45,16 @@ class Migration:
     def checksum(self) -> str:
         """The SHA-256 of the text, independent of its line endings."""
         return hashlib.sha256(self.sql.encode()).hexdigest()
+
+    @property
+    def kind(self) -> StepKind:
+        """How the step runs on a server that is in use, which its first line says: see `postgres_migrate`."""
+        first = self.sql.partition("\n")[0].removeprefix("-- ")
+        return next((kind for kind in _KINDS if first.startswith(kind)), "transaction")
+
+    def was_applied_as(self, number: int, checksum: str) -> bool:
+        """Return True if a step that was applied with this number and checksum is this one."""
+        return number == self.number and checksum in (self.checksum, *_REWORDED.get(self.checksum, ()))
 
 
 @functools.cache
@@ -113,7 +132,7 @@ def check_applied(steps: Sequence[Migration], applied: Sequence[tuple[int, str, 
     if len(applied) > len(steps):
         raise NewerDatabase(f"the database has version {len(applied)}; this software knows {len(steps)}")
     for step, (number, name, checksum) in zip(steps, applied, strict=False):
-        if (step.number, step.checksum) != (number, checksum):
+        if not step.was_applied_as(number, checksum):
             raise MigrationChanged(f"migration {number} ({name}) differs from the one applied to this database")
     return len(applied)
 

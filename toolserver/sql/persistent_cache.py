@@ -21,7 +21,7 @@ from anyio.abc import TaskStatus
 
 from toolserver.core.metrics import KEEP_H
 from toolserver.core.models import DataPoint
-from toolserver.sql.errors import ForeignDatabase, StorageFailed
+from toolserver.sql.errors import ForeignDatabase, MigrationChanged, StorageFailed
 from toolserver.sql.failures import DATA_DIR, describe_disk_error
 from toolserver.sql.migrate import CACHE_ID, Migration, migrate
 from toolserver.sql.sqlite import BUSY_MS, private
@@ -324,17 +324,17 @@ async def open_database(
     process that writes to the file is waited for, `busy_ms` at most.
 
     Raises:
-        NewerDatabase, MigrationChanged: the file was written by other software and is left unchanged.
+        NewerDatabase: newer software wrote the file, and may be running. The file is left unchanged.
         StorageFailed: the file is busy, cannot be written, or the disk is full.
     """
     async with AsyncExitStack() as stack:
         try:
             db = await stack.enter_async_context(_open(path, steps, busy_ms))
-        except (aiosqlite.DatabaseError, ForeignDatabase) as error:
+        except (aiosqlite.DatabaseError, ForeignDatabase, MigrationChanged) as error:
             if isinstance(error, aiosqlite.OperationalError):  # not the file's fault
                 raise StorageFailed(describe_disk_error(error, path, DATA_DIR)) from error
             await stack.aclose()
-            log.warning("a damaged file was set aside", extra={"file": _set_aside(path), "error": str(error)})
+            log.warning("an unusable file was set aside", extra={"file": _set_aside(path), "error": str(error)})
             db = await stack.enter_async_context(_open(path, steps, busy_ms))
         except OSError as error:
             raise StorageFailed(describe_disk_error(error, path, DATA_DIR)) from error

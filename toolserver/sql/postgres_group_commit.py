@@ -57,7 +57,6 @@ OWED = 20_000  # background writes kept while the server is unreachable; beyond 
 OWED_S = (0.2, 5.0)  # first and longest pause before such a write is retried
 _LONG_READ = """SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
   SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on"""
-OPEN_S = 30.0  # time for the migrations at the start, including another instance's
 
 
 @asynccontextmanager
@@ -77,7 +76,6 @@ async def open_postgres(terms: PostgresTerms) -> AsyncIterator["PostgresGroupCom
 def _prepare(terms: PostgresTerms) -> None:
     db = PostgresConnection(terms)
     try:
-        db.limit(time.monotonic() + OPEN_S)
         migrate_server(db)
     except (DatabaseError, TransactionLost) as error:
         raise StorageFailed(f"the database of {DATABASE_URL} cannot be opened: {error}") from error
