@@ -30,11 +30,15 @@ _HEADERS = {
     SUBSCRIPTION_HEADER: (True, "The id of the subscription", "^wh_[0-9a-f]{16}$"),
     "webhook-id": (True, "The same in every attempt of a delivery", "^msg_[0-9a-f]{32}$"),
     "webhook-timestamp": (True, f"The same as {TIMESTAMP_HEADER}", "^[0-9]+$"),
-    "webhook-signature": (True, "The Standard Webhooks signature; two signatures for a day after a rotation", "^v1,"),
+    "webhook-signature": (
+        True,
+        "The Standard Webhooks signature, for a day after a rotation of each secret",
+        "^v1,",
+    ),
     PREVIOUS_HEADER: (
         False,
-        "For a day after a rotation: the signature made with the previous secret",
-        "^sha256=[0-9a-f]{64}$",
+        "For a day after a rotation: a signature for each secret that was replaced, the newest first",
+        "^sha256=[0-9a-f]{64}( sha256=[0-9a-f]{64})*$",
     ),
     RECEIPT_HEADER: (False, "The receipt of the charge; absent if the delivery is free", "^rcpt_[0-9a-f]{32}$"),
 }

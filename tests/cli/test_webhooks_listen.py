@@ -25,7 +25,7 @@ def post(secret, *requests):
 
 
 def signed(body, secret=SECRET):
-    return body, signature_headers(secret, None, message_id="msg_1", timestamp=int(time.time()), body=body)
+    return body, signature_headers(secret, (), message_id="msg_1", timestamp=int(time.time()), body=body)
 
 
 def test_what_is_signed_well_is_taken_and_the_rest_refused():

@@ -38,7 +38,7 @@ def test_the_standard_signature_uses_the_decoded_secret_over_id_timestamp_and_bo
 
 
 def test_both_rules_stand_side_by_side_with_one_timestamp():
-    headers = signature_headers(SECRET, None, message_id="msg_1", timestamp=1700000000, body=b"{}")
+    headers = signature_headers(SECRET, (), message_id="msg_1", timestamp=1700000000, body=b"{}")
     assert headers["X-Service-Timestamp"] == headers["webhook-timestamp"] == "1700000000"
     assert headers["X-Service-Signature"] == sign_service(SECRET, 1700000000, b"{}")
     assert headers["webhook-signature"] == sign_standard(SECRET, "msg_1", 1700000000, b"{}")
@@ -47,7 +47,7 @@ def test_both_rules_stand_side_by_side_with_one_timestamp():
 
 def test_while_a_secret_is_rotated_either_secret_verifies():
     new = new_secret()
-    headers = signature_headers(new, SECRET, message_id="msg_1", timestamp=1700000000, body=b"{}")
+    headers = signature_headers(new, [SECRET], message_id="msg_1", timestamp=1700000000, body=b"{}")
     assert headers["X-Service-Signature"] == sign_service(new, 1700000000, b"{}")
     assert headers["X-Service-Signature-Previous"] == sign_service(SECRET, 1700000000, b"{}")
     assert headers["webhook-signature"].split(" ") == [

@@ -33,6 +33,7 @@ from toolserver.webhooks.subscription_operations import (
     PauseSubscription,
     ReplaceSealed,
     ResumeSubscription,
+    SecretReplaced,
 )
 
 OWNER = "a" * 64
@@ -146,7 +147,7 @@ async def test_a_failing_endpoint_is_resumed_after_a_cooldown(store):
 async def test_secrets_are_replaced_only_by_those_who_read_them(store):
     await store.apply(AddSubscription(subscription()))
     assert (await store.apply(ReplaceSealed(ID, OWNER, b"sealed", b"new"))).sealed == b"new"
-    with pytest.raises(SubscriptionConflict):
+    with pytest.raises(SecretReplaced):
         await store.apply(ReplaceSealed(ID, OWNER, b"sealed", b"newer"))
 
 

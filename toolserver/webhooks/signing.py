@@ -12,43 +12,68 @@ import base64
 import hashlib
 import hmac
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
 from toolserver.core.private_file import ensure_random_file
-from toolserver.errors import ToolserverError
+from toolserver.errors import SubscriptionConflict, ToolserverError
 from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token
 from toolserver.money.receipts.keys import find_key_file
 
 KEY_FILE = "keys/webhooks.key"  # below the data directory
 KEY_BYTES = 32
-OVERLAP_MS = 24 * 3_600_000  # how long the previous secret stays valid
+OVERLAP_MS = 24 * 3_600_000  # how long a replaced secret stays valid
+MOST_SECRETS = 20  # valid at once: each one signs every delivery
 
 
 class SecretsUnreadable(ToolserverError):
     """The key file is damaged, or these secrets were encrypted with another key."""
 
 
+class ReplacedSecret(NamedTuple):
+    """A secret that was replaced, and the time in milliseconds until which it signs beside its successors."""
+
+    secret: str
+    until: int
+
+
 class SubscriptionSecrets(msgspec.Struct, frozen=True, repr_omit_defaults=True):
-    """The owner's secrets: the signing secret, for a while the previous one, and custom headers. Never logged."""
+    """The owner's secrets: the signing secret, those replaced within a day, and custom headers. Never logged.
+
+    `replaced` has the newest first. `previous` is how earlier versions stored the only one that they kept.
+    """
 
     secret: str
     previous: str | None = None
     previous_until: int = 0
     headers: Mapping[str, str] = {}
+    replaced: tuple[ReplacedSecret, ...] = ()
 
     def __repr__(self) -> str:
         return "SubscriptionSecrets(…)"
 
-    def older(self, now: int) -> str | None:
-        """Return the previous secret if it is still valid at `now` in milliseconds."""
-        return self.previous if now < self.previous_until else None
+    def older(self, now: int) -> tuple[str, ...]:
+        """Return the replaced secrets that are still valid at `now` in milliseconds, the newest first."""
+        return tuple(former.secret for former in self._list_valid(now))
 
     def rotate(self, secret: str, now: int) -> "SubscriptionSecrets":
-        """Return the secrets with a new signing secret. The previous one stays valid for a day."""
-        return msgspec.structs.replace(self, secret=secret, previous=self.secret, previous_until=now + OVERLAP_MS)
+        """Return the secrets with a new signing secret; each former one stays valid for a day.
+
+        Raises SubscriptionConflict: so many are valid that one of them would have to end early.
+        """
+        replaced = (ReplacedSecret(self.secret, now + OVERLAP_MS), *self._list_valid(now))
+        if len(replaced) >= MOST_SECRETS:
+            raise SubscriptionConflict(
+                f"{MOST_SECRETS} secrets of the subscription are valid. Rotate again when one is a day old."
+            )
+        return SubscriptionSecrets(secret, headers=self.headers, replaced=replaced)
+
+    def _list_valid(self, now: int) -> list[ReplacedSecret]:
+        former = () if self.previous is None else (ReplacedSecret(self.previous, self.previous_until),)
+        return [one for one in (*self.replaced, *former) if now < one.until]
 
 
 class SecretBoxKey:
@@ -117,10 +142,10 @@ def sign_standard(secret: str, message_id: str, timestamp: int, body: bytes) -> 
 
 
 def standard_headers(
-    secret: str, previous: str | None, *, message_id: str, timestamp: int, body: bytes
+    secret: str, older: Sequence[str], *, message_id: str, timestamp: int, body: bytes
 ) -> dict[str, str]:
-    """Return the headers of Standard Webhooks, signed with both secrets while one is being rotated."""
-    keys = [secret] if previous is None else [secret, previous]
+    """Return the headers of Standard Webhooks, signed with every secret that is valid."""
+    keys = [secret, *older]
     return {
         "webhook-id": message_id,
         "webhook-timestamp": str(timestamp),
@@ -129,20 +154,21 @@ def standard_headers(
 
 
 def signature_headers(
-    secret: str, previous: str | None, *, message_id: str, timestamp: int, body: bytes
+    secret: str, older: Sequence[str], *, message_id: str, timestamp: int, body: bytes
 ) -> dict[str, str]:
     """Return the headers that prove who sent `body`, at a time in Unix seconds.
 
-    While a secret is being rotated (`previous` is the old one), Standard Webhooks gets both
-    signatures in its single header. Our own rule puts the older signature into a separate
-    header.
+    While replaced secrets are valid (`older`, the newest first), Standard Webhooks gets all
+    signatures in its single header. Our own rule puts the older ones into a separate header,
+    with spaces between them.
     """
     headers = {
         SIGNATURE_HEADER: sign_service(secret, timestamp, body),
         TIMESTAMP_HEADER: str(timestamp),
-        **standard_headers(secret, previous, message_id=message_id, timestamp=timestamp, body=body),
+        **standard_headers(secret, older, message_id=message_id, timestamp=timestamp, body=body),
     }
-    return headers if previous is None else {**headers, PREVIOUS_HEADER: sign_service(previous, timestamp, body)}
+    former = " ".join(sign_service(key, timestamp, body) for key in older)
+    return {**headers, PREVIOUS_HEADER: former} if former else headers
 
 
 def verify_service(secret: str, signature: str, timestamp: str, body: bytes, *, now: float) -> bool:

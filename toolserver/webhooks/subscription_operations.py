@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-from toolserver.errors import NotFound, SubscriptionConflict
+from toolserver.errors import NotFound, SubscriptionConflict, ToolserverError
 from toolserver.webhooks.records import WebhookSubscription, next_slot
 from toolserver.webhooks.store import WebhookTables
 
@@ -103,9 +103,13 @@ class ResumeSubscription:
         return active
 
 
+class SecretReplaced(ToolserverError):
+    """Another call replaced the secrets after they were read."""
+
+
 @dataclass(frozen=True, slots=True)
 class ReplaceSealed:
-    """Replace the secrets that were read with new ones. Raises NotFound, and SubscriptionConflict after a race."""
+    """Replace the secrets that were read with new ones. Raises NotFound, and SecretReplaced after a race."""
 
     id: str
     owner: str
@@ -115,7 +119,7 @@ class ReplaceSealed:
     def on(self, tables: WebhookTables) -> WebhookSubscription:
         subscription = find_owned(tables.find, self.id, self.owner)
         if subscription.sealed != self.before:
-            raise SubscriptionConflict("Another call replaced the secret at the same moment.")
+            raise SecretReplaced("Another call replaced the secret at the same moment.")
         replaced = subscription._replace(sealed=self.after)
         tables.save(replaced)
         return replaced

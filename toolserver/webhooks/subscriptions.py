@@ -45,6 +45,7 @@ from toolserver.webhooks.subscription_operations import (
     CancelSubscription,
     ReplaceSealed,
     ResumeSubscription,
+    SecretReplaced,
     find_owned,
 )
 
@@ -206,16 +207,22 @@ class WebhookSubscriptions:
         return await self._store.fires(id, limit, before)
 
     async def rotate_secret(self, token: str, id: str) -> NewSubscription:
-        """Give a subscription a new secret. The old one stays valid for a day. Raises as `resume` does."""
-        subscription, key, secret = await self._own(token, id), self._parts.fires.key, new_secret()
-        if subscription.state == "cancelled":
-            raise SubscriptionConflict("The subscription is cancelled.")
-        if subscription.event is not None:
-            raise SubscriptionConflict("A client of MCP Events chose this secret: it subscribes again with a new one.")
-        after = key.seal(key.unseal(subscription.sealed).rotate(secret, self._now))
-        return NewSubscription(
-            await self._store.apply(ReplaceSealed(id, _owner(token), subscription.sealed, after)), secret
-        )
+        """Give a subscription a new secret. Each former one stays valid for a day. Raises as `resume` does."""
+        key, secret = self._parts.fires.key, new_secret()
+        while True:
+            subscription = await self._own(token, id)
+            if subscription.state == "cancelled":
+                raise SubscriptionConflict("The subscription is cancelled.")
+            if subscription.event is not None:
+                raise SubscriptionConflict(
+                    "A client of MCP Events chose this secret: it subscribes again with a new one."
+                )
+            try:
+                after = key.seal(key.unseal(subscription.sealed).rotate(secret, self._now))
+                replaced = await self._store.apply(ReplaceSealed(id, _owner(token), subscription.sealed, after))
+                return NewSubscription(replaced, secret)
+            except SecretReplaced:
+                continue  # another call rotated too: its secret is one of the former ones now
 
     async def test(
         self, token: str, id: str, data: Mapping[str, Any] | None, state: Literal["fired", "cleared", "no_data"] | None

@@ -45,9 +45,9 @@ FAULTS = (
     ),
     fault(
         "toolserver/webhooks/signing.py",
-        "the previous secret signs for ever",
-        "return self.previous if now < self.previous_until else None",
-        "return self.previous",
+        "a replaced secret signs for ever",
+        "return [one for one in (*self.replaced, *former) if now < one.until]",
+        "return [*self.replaced, *former]",
         "tests/webhooks/test_secret_box.py",
     ),
     fault(
