@@ -21,9 +21,8 @@ from toolserver.registry.registry import Operation
 from toolserver.registry.site_facts import SiteFacts, link_header
 
 EXPOSED = (
-    "Age, Cache-Status, Content-Digest, Deprecation, ETag, Link, Payment-Required, Payment-Response, "
-    "Preference-Applied, RateLimit, "
-    "RateLimit-Policy, Retry-After, Sunset, "
+    "Age, Cache-Status, Content-Digest, Deprecation, ETag, Idempotency-Replayed, Link, Payment-Required, "
+    "Payment-Response, Preference-Applied, RateLimit, RateLimit-Policy, Retry-After, Sunset, "
     "X-Credits-Alert, X-Credits-Remaining, X-Request-Id, X-Service-Deprecation, X-Service-Pricing, "
     "X-Service-Receipt, X-Service-Receipt-Id"
 )
@@ -223,6 +222,8 @@ def paid_headers(outcome: Outcome, lines: Sequence[Header] = ()) -> list[Header]
     headers: list[Header] = []
     if outcome.credits_remaining is not None:
         headers.append((b"x-credits-remaining", b"%d" % outcome.credits_remaining))
+    if outcome.way == "repeated":
+        headers.append((b"idempotency-replayed", b"true"))
     if outcome.alerts:
         headers.append((b"x-credits-alert", ", ".join(outcome.alerts).encode()))
     if outcome.receipt_id:

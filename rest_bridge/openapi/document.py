@@ -162,9 +162,16 @@ def _body_schema(operation: Operation, deprecations: Sequence[Deprecation]) -> S
     return {**schema, "properties": properties, **({"required": required} if "required" in schema else {})}
 
 
+def _is_action(operation: Operation) -> bool:
+    """Return True for the POSTs of payment and account tools, which a key makes one."""
+    return operation.personal and operation.method == "POST"
+
+
 def _request_headers(operation: Operation) -> list[str]:
     if operation.tier is Tier.PREMIUM:
         return ["Idempotency-Key", "Prefer"]
+    if _is_action(operation):
+        return ["Idempotency-Key"]
     return ["If-None-Match"] if _revalidates(operation) else []
 
 
@@ -187,6 +194,7 @@ def _revalidates(operation: Operation) -> bool:
 _FRESHNESS = ("Cache-Control", "Age", "ETag", "Last-Modified", "Cache-Status")
 _RECEIPT = (
     "Cache-Control",
+    "Idempotency-Replayed",
     "X-Credits-Alert",
     "X-Credits-Remaining",
     "X-Service-Receipt-Id",
@@ -202,7 +210,8 @@ def _answer_headers(operation: Operation) -> list[str]:
         return [*_RECEIPT, "X-Request-Id"]
     fresh = _FRESHNESS if _revalidates(operation) else ("Cache-Control", "Cache-Status")
     limited = operation.tier is Tier.FREE and operation.spaced
-    return [*fresh, *(_LIMITS if limited else ()), "X-Request-Id"]
+    repeated = ("Idempotency-Replayed",) if _is_action(operation) else ()
+    return [*fresh, *repeated, *(_LIMITS if limited else ()), "X-Request-Id"]
 
 
 def _responses(operation: Operation, examples: Mapping[str, Any]) -> Schema:

@@ -24,6 +24,7 @@ _HEADERS: dict[str, tuple[str, str, Any]] = {
     "Cache-Status": ("Whether the answer came from the cache (RFC 9211)", "string", "toolserver; hit; ttl=108"),
     "Content-Digest": ("SHA-256 of the body (RFC 9530), which the receipt also signs", "string", "sha-256=:…:"),
     "ETag": ("A strong ETag; send it back in If-None-Match", "string", '"5d41402abc4b2a76"'),
+    "Idempotency-Replayed": ("true if the answer is that of an earlier call with the key", "string", "true"),
     "Last-Modified": ("When the data were refreshed", "string", "Fri, 15 Jan 2027 08:00:00 GMT"),
     "Preference-Applied": (
         "Present if, as requested, the receipt is named but not sent",
@@ -71,7 +72,7 @@ PARAMETERS: dict[str, Schema] = {
     "Idempotency-Key": {
         "name": "Idempotency-Key",
         "in": "header",
-        "description": "Use the same key to repeat a call: it is charged once and returns the same bytes",
+        "description": "Use the same key to repeat a call: it is done and charged once, and returns the same bytes",
         "schema": {"type": "string", "minLength": 1, "maxLength": 255},
     },
 }

@@ -14,8 +14,7 @@ from tests.calls.toy import FIRST
 from tests.postgres import POSTGRES
 from tests.requirements import proves
 from toolserver.calls import charge_store
-from toolserver.calls.idempotency import KeptResult, KeyClaim, KeyedCharge, KeyTaken, SharedBytes
-from toolserver.calls.paid_call import KEY_LENGTH
+from toolserver.calls.idempotency import KEY_LENGTH, KeptResult, KeyClaim, KeyedCharge, KeyTaken, SharedBytes
 from toolserver.calls.response import sending
 from toolserver.clock import ManualClock
 from toolserver.core.caller import new_call_id, token_hash

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
 import anyio
 
 from toolserver.core.caller import new_call_id
-from toolserver.errors import IdempotencyConflict
+from toolserver.errors import IdempotencyConflict, InvalidArguments
 from toolserver.sql.errors import StorageFailed
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ def join_result(own: bytes, receipt: str, shared: bytes) -> bytes:
 
 log = logging.getLogger(__name__)
 
+KEY_LENGTH = 255
+
 T = TypeVar("T")
 
 Work = Callable[[str], Awaitable[T]]
@@ -112,6 +114,13 @@ AtOnce = Callable[[str, KeyClaim], Awaitable[T | None]]
 def fingerprint(text: str) -> str:
     """Return the SHA-256 in hex, which names a token or a request without revealing it."""
     return hashlib.sha256(text.encode()).hexdigest()
+
+
+def check_key(key: str) -> str:
+    """Return an Idempotency-Key that a caller sent. Raises InvalidArguments if it is too long, or empty."""
+    if not 1 <= len(key) <= KEY_LENGTH:
+        raise InvalidArguments(f"An Idempotency-Key must have 1 to {KEY_LENGTH} characters.", errors=[])
+    return key
 
 
 @dataclass(slots=True)

@@ -27,6 +27,7 @@ from toolserver.calls.idempotency import (
     KeyedCharge,
     KeyTaken,
     SharedBytes,
+    check_key,
     fingerprint,
 )
 from toolserver.calls.rate_limit import UnchargedLimit
@@ -34,7 +35,9 @@ from toolserver.calls.response import (
     ChargeNote,
     RenderedResponse,
     find_no_charge_reason,
+    pack_rendered,
     run_unless_disconnected,
+    unpack_rendered,
     when_sent,
 )
 from toolserver.calls.response_cache import ResponseCache, SchemaFailure
@@ -43,7 +46,6 @@ from toolserver.core.metrics import Metrics
 from toolserver.errors import (
     CallRejected,
     InternalError,
-    InvalidArguments,
     PaymentRequired,
     UpstreamUnavailable,
 )
@@ -63,9 +65,7 @@ R = TypeVar("R")
 
 HOLD_S = 300.0
 SETTLE_S = 5.0
-KEY_LENGTH = 255
 OUR_FAULT = "Something went wrong on our side. Include the request id if you report it."
-_FACTS = ("generated_at", "expires_at", "oldest_at", "stale", "nothing", "no_charge")
 _WITH_NOTE = ("mcp", "stdio")  # the transports on which an answer says what the call cost, and the receipt covers it
 
 
@@ -160,8 +160,10 @@ class PaidCallRunner:
         self._ledger, self._idempotency = money.ledger, money.idempotency
         self._receipts, self.charges = money.receipts, money.receipted_charges
 
-    async def sell(self, call: Call, token: str, rendered: RenderedResponse | None = None) -> PaidCallResult:
-        """Sell the answer to a call, or the one that was sold before for its Idempotency-Key.
+    async def sell(
+        self, call: Call, token: str, rendered: RenderedResponse | None = None
+    ) -> tuple[PaidCallResult, bool]:
+        """Sell the answer to a call, or the one that was sold before for its Idempotency-Key. Say whether it was.
 
         `rendered` is the cached answer, if a look at the cache has found one that may be sold.
 
@@ -175,29 +177,34 @@ class PaidCallRunner:
         """
         key = call.caller.idempotency_key
         if key is None:
-            return await self.run(PaidCall(call, token, new_call_id()), rendered)
-        if not 1 <= len(key) <= KEY_LENGTH:
-            raise InvalidArguments(f"An Idempotency-Key must have 1 to {KEY_LENGTH} characters.", errors=[])
+            return await self.run(PaidCall(call, token, new_call_id()), rendered), False
+        is_first = False
 
         async def work(call_id: str) -> PaidCallResult:
+            nonlocal is_first
+            is_first = True
             return await self.run(PaidCall(call, token, call_id))
 
         async def work_at_once(call_id: str, claim: KeyClaim) -> PaidCallResult | None:
-            return await self._sell_at_once(PaidCall(call, token, call_id), claim)
+            nonlocal is_first
+            sold = await self._sell_at_once(PaidCall(call, token, call_id), claim)
+            is_first = sold is not None
+            return sold
 
         def send_again(call_id: str, stored: bytes) -> PaidCallResult:
             """Send the kept result now, in case another instance sold it and died before it was sent."""
             return self._hand_over(PaidCall(call, token, call_id), unpack_sale(stored))
 
-        return await self._idempotency.once(
+        sold = await self._idempotency.once(
             fingerprint(token),
-            key,
+            check_key(key),
             fingerprint(f"{call.operation.name} {call.arguments.model_dump_json()}"),
             work,
             pack=split_sale,
             unpack=send_again,
             at_once=None if self.charges is None else work_at_once,
         )
+        return sold, not is_first
 
     async def run(self, paid: PaidCall, rendered: RenderedResponse | None = None) -> PaidCallResult:
         """Sell a cached answer in one step if there is one, otherwise a new one. A call_id is charged for once."""
@@ -488,8 +495,7 @@ def split_sale(result: PaidCallResult) -> KeptResult:
     rendered = result.rendered
     shared = rendered.memo.get("shared")
     if shared is None:
-        facts = {name: getattr(rendered, name) for name in _FACTS}
-        shared = rendered.memo["shared"] = SharedBytes(msgspec.json.encode(facts) + b"\n" + rendered.payload)
+        shared = rendered.memo["shared"] = SharedBytes(pack_rendered(rendered))
     own = msgspec.json.encode((result.charged, result.remaining, result.reason, result.receipt_id)) + b"\n"
     return KeptResult(own, shared, result.receipt or "")
 
@@ -500,7 +506,6 @@ def unpack_sale(stored: bytes) -> PaidCallResult:
     about = msgspec.json.decode(own)
     if isinstance(about[0], dict):
         return PaidCallResult(RenderedResponse(rest, **about[0]), *about[1:])
-    receipt, facts, payload = rest.split(b"\n", 2)
-    rendered = RenderedResponse(payload, **msgspec.json.decode(facts))
+    receipt, _, packed = rest.partition(b"\n")
     charged, remaining, reason, receipt_id = about
-    return PaidCallResult(rendered, charged, remaining, reason, receipt_id, receipt.decode() or None)
+    return PaidCallResult(unpack_rendered(packed), charged, remaining, reason, receipt_id, receipt.decode() or None)

@@ -51,12 +51,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from functools import partial
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 import anyio
 from cachetools import LRUCache
+from pydantic import BaseModel
 
 from toolserver.calls.arguments import Call, build_cache_key, validate_arguments
+from toolserver.calls.keyed_actions import KeyedActions, is_keyed_action
 from toolserver.calls.paid_call import (
     OUR_FAULT,
     CallMoney,
@@ -106,6 +108,8 @@ CLIENT_S = 1.0  # how long the ledger's answers about a token, whose credits it 
 CREDITS_WAIT_S = 1.0  # how long a free answer waits for the ledger to say what a token has left
 GOOD_TOKENS = 10_000  # remembered, so that guesses from the same address do not lock out a customer
 _NOBODY = ("", 0.0)
+
+Way: TypeAlias = Literal["made", "cached", "repeated"]
 
 
 class TokenChecks:
@@ -281,13 +285,14 @@ class TokenChecks:
 class Outcome:
     """The result of a call, the same for every face.
 
-    `sale` is that of a paid call; for other calls of a token's owner it has only the credits left.
+    `sale` is that of a paid call; for other calls of a token's owner it has only the credits left. `way` says whether
+    the answer was made for this call, cached, or repeated for its Idempotency-Key.
     """
 
     rendered: RenderedResponse
     limit_states: list[LimitState] = field(default_factory=list)
     sale: PaidCallResult | None = None
-    hit: bool = False
+    way: Way = "made"
     key: Hashable | None = None  # under which a free answer is cached
     unchanged: bool = False  # the client already has a free answer's bytes: a 304 is enough
     settlement: dict[str, Any] | None = None  # x402: how the payment that came with the call was settled
@@ -297,6 +302,10 @@ class Outcome:
         """Return the outcome of a sale. It carries the whole receipt unless the caller asked for a reference."""
         is_reference = caller is not None and caller.receipt_reference
         return cls(sale.rendered, sale=replace(sale, receipt=None) if is_reference else sale)
+
+    @property
+    def hit(self) -> bool:
+        return self.way == "cached"
 
     @property
     def alerts(self) -> tuple[str, ...]:
@@ -353,6 +362,7 @@ class Pipeline:
         )
         self.peek = answers.peek
         self.paid_calls = PaidCallRunner(answers, money, metrics, limits.uncharged)
+        self._actions = KeyedActions(money.idempotency)
         self._x402 = money.x402
 
     async def call(
@@ -500,7 +510,8 @@ class Pipeline:
             if place is not None:
                 self.limits.give_back_spacing(place, operation.name, call.key)
         sale = await self._describe_account(call, client, rendered)
-        return Outcome(rendered, limit_states, sale, hit=cached is not None, key=call.key, unchanged=unchanged)
+        way: Way = "made" if cached is None else "cached"
+        return Outcome(rendered, limit_states, sale, way, key=call.key, unchanged=unchanged)
 
     async def _describe_account(
         self, call: Call, client: str | None, rendered: RenderedResponse
@@ -579,11 +590,18 @@ class Pipeline:
         if caller.limited:
             client = await self.tokens.identify_client(caller)
             await self.personal.count(client, operation.name, operation.quotas)
-        rendered = await self.answers.compose(operation, call.arguments, caller)
+        act = partial(self._compose_personal, operation, call.arguments, caller)
+        known = replace(call, caller=caller)
+        rendered, is_repeated = await self._actions.once(known, act) if is_keyed_action(known) else (await act(), False)
+        settlement = await self._x402.find_settlement(caller.payment) if self._x402 and caller.payment else None
+        way: Way = "repeated" if is_repeated else "made"
+        return Outcome(rendered, sale=PaidCallResult(rendered, 0, remaining), way=way, settlement=settlement)
+
+    async def _compose_personal(self, operation: Operation, arguments: BaseModel, caller: Caller) -> RenderedResponse:
+        rendered = await self.answers.compose(operation, arguments, caller)
         if rendered.nothing:
             raise TookTooLong()
-        settlement = await self._x402.find_settlement(caller.payment) if self._x402 and caller.payment else None
-        return Outcome(rendered, sale=PaidCallResult(rendered, 0, remaining), settlement=settlement)
+        return rendered
 
     def _is_paid_by_itself(self, caller: Caller) -> bool:
         """Return True if a payment comes with the call, so that no token pays for it."""
@@ -598,7 +616,9 @@ class Pipeline:
             sale, settlement = await run_unless_disconnected(call.receive, sell)
             return replace(Outcome.of_sale(sale), settlement=settlement)
         token = token or await self._admit_buyer(operation, caller)
-        return Outcome.of_sale(await self.paid_calls.sell(call, token, rendered), caller)
+        sale, is_repeated = await self.paid_calls.sell(call, token, rendered)
+        outcome = Outcome.of_sale(sale, caller)
+        return replace(outcome, way="repeated") if is_repeated else outcome
 
     async def _admit_buyer(self, operation: Operation, caller: Caller) -> str:
         """Count a paid call against its limit, and return the caller's token. Raise PaymentRequired, RateLimited."""

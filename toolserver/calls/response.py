@@ -25,6 +25,7 @@ AHEAD = 0.85  # the share of its lifetime after which a popular answer is recomp
 ENCODINGS = ("zstd", "br", "gzip")  # in order of preference
 SHORT_META = ("attribution", "untrusted_text", "stale", "simulated")
 """The members of `_meta` that `meta=short` keeps because they affect decisions. A `ChargeNote` follows them."""
+_FACTS = ("generated_at", "expires_at", "oldest_at", "stale", "nothing", "no_charge")
 _FASTEST_FIT = {"br": 5, "zstd": 3, "gzip": 6}
 
 T = TypeVar("T")
@@ -148,6 +149,18 @@ class RenderedResponse:
     def left(self, now: float) -> int:
         """Return the whole seconds for which these bytes remain the answer."""
         return max(0, int(self.expires_at - now))
+
+
+def pack_rendered(rendered: RenderedResponse) -> bytes:
+    """Return an answer as bytes, to be kept: a line with its facts, then the payload."""
+    facts = {name: getattr(rendered, name) for name in _FACTS}
+    return encode(facts) + b"\n" + rendered.payload
+
+
+def unpack_rendered(packed: bytes) -> RenderedResponse:
+    """Restore the answer that `pack_rendered` packed."""
+    facts, _, payload = packed.partition(b"\n")
+    return RenderedResponse(payload, **decode(facts))
 
 
 def find_no_charge_reason(rendered: RenderedResponse) -> NoCharge | None:
