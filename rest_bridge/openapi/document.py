@@ -244,7 +244,7 @@ def _failures(operation: Operation) -> list[int]:
         409: pays or (posts and operation.tier is Tier.ACCOUNT),
         413: posts,
         415: posts,
-        422: premium,
+        422: premium or _is_action(operation),
         429: True,
         500: True,
         501: operation.tier is Tier.ACCOUNT,  # if a sister service keeps the ledger and does not support it

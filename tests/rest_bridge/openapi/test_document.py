@@ -177,7 +177,7 @@ def test_arguments_of_a_post_are_its_json_body():
     post = DOCUMENT["paths"]["/api/payment/buy-credits"]["post"]
     schema = followed(post["requestBody"]["content"]["application/json"]["schema"])
     assert schema["required"] == ["amount_usd"]
-    assert "parameters" not in post
+    assert post["parameters"] == [{"$ref": "#/components/parameters/Idempotency-Key"}]
 
 
 def test_an_argument_named_in_the_path_is_a_path_parameter():
@@ -190,7 +190,7 @@ def test_an_argument_named_in_the_path_is_a_path_parameter():
     [
         ("/api/sights", "get", "200 304 400 429 500"),
         ("/api/pro/deep", "get", "200 400 402 422 429 500 503"),
-        ("/api/payment/buy-credits", "post", "200 400 402 404 409 413 415 429 500 503"),
+        ("/api/payment/buy-credits", "post", "200 400 402 404 409 413 415 422 429 500 503"),
         ("/api/payment/balance", "get", "200 400 402 429 500"),
         ("/api/pro/subscribe/{id}", "delete", "200 400 402 404 429 500 501"),
     ],
@@ -274,7 +274,8 @@ FREE_HEADERS = [
     *("Cache-Control", "Age", "ETag", "Last-Modified", "Cache-Status", "RateLimit-Policy", "RateLimit", "X-Request-Id")
 ]
 PAID_HEADERS = [
-    *("Cache-Control", "X-Credits-Alert", "X-Credits-Remaining", "X-Service-Receipt-Id", "X-Service-Receipt"),
+    *("Cache-Control", "Idempotency-Replayed", "X-Credits-Alert", "X-Credits-Remaining"),
+    *("X-Service-Receipt-Id", "X-Service-Receipt"),
     *("Content-Digest", "Preference-Applied", "X-Request-Id"),
 ]
 
@@ -285,7 +286,7 @@ PAID_HEADERS = [
         ("/api/sights", "get", FREE_HEADERS),
         ("/api/pro/deep", "get", PAID_HEADERS),
         ("/api/payment/balance", "get", ["Cache-Control", "Cache-Status", "X-Request-Id"]),
-        ("/api/payment/buy-credits", "post", ["Cache-Control", "Cache-Status", "X-Request-Id"]),
+        ("/api/payment/buy-credits", "post", ["Cache-Control", "Cache-Status", "Idempotency-Replayed", "X-Request-Id"]),
         ("/api/pro/subscribe/{id}", "delete", ["Cache-Control", "Cache-Status", "X-Request-Id"]),
     ],
 )
