@@ -13,8 +13,8 @@
 - Answers: models derive from `Payload` (or `TopLevel`, `Sparse`); times are `Timestamp`, written by `iso`.
 - Fallbacks: `via` makes a `Fallback` (one way to get a value) from a source. Your own fallback gets a
   `FallbackReader`; `read_all`, `read_any` and `read_beside` use it to read several sources. `convert_fallback`,
-  `delay_second` and `limit_time` change fallbacks. `read_sections` reads `Sections` side by side. `SourceNote` is an
-  entry of `_meta.sources[]`, with the `Coverage` of its read.
+  `delay_second`, `lacking` and `limit_time` change fallbacks. `read_sections` reads `Sections` side by side.
+  `SourceNote` is an entry of `_meta.sources[]`, with the `Coverage` of its read.
 - Memory: `ctx.history` is a `TimeSeriesStore`, which also has `Ring`s.
 - Sources: a `Source` has a request (`Get`, `Post` or `Connect`, or a function that gets the `Keys` that are set),
   a `Licence`, a `HostGroup`, optionally a `Gauge`, and a `Proof` of life if its answer may be empty; sizes are in
@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     from toolserver.context.context import via as via
     from toolserver.context.fallback import convert_fallback as convert_fallback
     from toolserver.context.fallback import delay_second as delay_second
+    from toolserver.context.fallback import lacking as lacking
     from toolserver.context.fallback import limit_time as limit_time
     from toolserver.context.fallback import read_all as read_all
     from toolserver.context.fallback import read_any as read_any

@@ -5,11 +5,13 @@ from itertools import groupby
 
 import pytest
 
+from tests.served import all_tools
 from tests.size import sized
 from tests.truth.judge import run_judge
 from tests.truth.matrix import all_cases, named_cases, seeded_cases
 from tests.truth.stage import Case, Fault
 from tests.truth.weeks import run_week
+from toolserver.registry.registry import Tier
 
 SHARE = sized(0.01, fast=0.01, long=0.1)  # `python -m tests.truth` judges a tenth, or all
 PARTS = 4  # of this share, so that every process of a run has some
@@ -37,6 +39,20 @@ def test_a_few_of_the_named_cases_hold_no_falsehood():
 def test_a_named_case_holds_no_falsehood(name):
     verdict = run_judge(NAMED[name])
     assert verdict.cases == 6
+    assert verdict.false == []
+
+
+@pytest.mark.slow("each source of each tool is off in turn")
+def test_with_any_one_source_off_no_answer_is_wrong():
+    cases = [
+        Case(operation.name, (), (Fault(name, "dns"),))
+        for operation in all_tools()
+        if operation.tier in (Tier.FREE, Tier.PREMIUM)
+        for name in dict.fromkeys(source.name for source in operation.sources)
+        if name != "Probe.tcp_connect"  # it measures what is off
+    ]
+    verdict = run_judge(cases)
+    assert verdict.cases == len(cases) >= 280
     assert verdict.false == []
 
 

@@ -24,6 +24,7 @@ from toolserver import (
     SourceEmpty,
     Timestamp,
     ToolContext,
+    lacking,
     tool,
     via,
 )
@@ -123,6 +124,10 @@ class Station(Payload):
     )
 
 
+MODELLED = ("european_aqi", "pm2_5", "pm10", "ozone", "nitrogen_dioxide", "sulphur_dioxide", "carbon_monoxide")
+"""What only the model gives: the reporting areas have the US index alone."""
+
+
 class AirQualityHere(Payload):
     lat: float = Field(description="Degrees north, two decimals")
     lon: float = Field(description="Degrees east, two decimals")
@@ -208,7 +213,7 @@ async def air_quality(
     reading = await ctx.first(
         "data",
         via(AIR_QUALITY, chosen.place, lambda air: AirReading(air.time, air.us_aqi, air, None)),
-        via(REPORTING_AREAS, None, partial(_measured, place=chosen.place, now=ctx.now)),
+        lacking(via(REPORTING_AREAS, None, partial(_measured, place=chosen.place, now=ctx.now)), *MODELLED),
     )
     return _shown(reading, chosen)
 

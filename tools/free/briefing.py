@@ -99,7 +99,7 @@ async def briefing(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN
         ctx.attempt("sections.crypto", *btc_spot_fallbacks()),
         ctx.attempt("sections.fear_greed", *fear_greed_fallbacks()),
         ctx.attempt("sections.earthquakes", *quake_day_fallbacks(ctx.now)),
-        ctx.attempt("sections.predictions", *bets.markets()),
+        ctx.attempt("sections.predictions", *bets.shown_markets()),
         ctx.attempt("sections.news", *front_page.front_page()),
         _services(ctx),
     )

@@ -21,6 +21,7 @@ from toolserver import (
     Timestamp,
     ToolContext,
     TopLevel,
+    lacking,
     tool,
     up_to,
     via,
@@ -150,7 +151,8 @@ def _fallbacks(query: QuakeQuery, now: datetime) -> tuple[Fallback[QuakeFeed], .
     floor = FLOOR if wide.period == "day" else FLOORS[wide.magnitude]
     most = EmscQuery._field_defaults["limit"] if wide.period == "day" else EMSC_MOST
     other = EmscQuery(floor, HOURS[wide.period], minute, most)
-    return via(QUAKES[wide.period], wide, of_usgs), via(QUAKES_QUERY, other, of_emsc)
+    first = via(QUAKES[wide.period], wide, of_usgs)
+    return first, lacking(via(QUAKES_QUERY, other, of_emsc), "status", "tsunami")
 
 
 def check_window(listed: QuakeList, wide: QuakeQuery, now: datetime) -> tuple[Quake, ...]:

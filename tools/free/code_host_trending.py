@@ -24,6 +24,10 @@ from toolserver import (
 )
 
 SHOWN = 15
+NAMES_ONLY = (
+    "The feed has names only; not known are description, language, stars, forks, topics, license, owner_type,"
+    " created_at, age_days, stars_per_day."
+)
 TOPICS = 10
 DAYS = 7
 
@@ -79,7 +83,7 @@ async def code_host_trending(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN
     if trending_list.incomplete:
         ctx.warn("data", "partial", "GitHub stopped before its search was complete.", ANONYMOUS.name)
     if trending_list.names_only:
-        ctx.warn("data", "degraded_fallback", "Only names of trending repositories are known.", TRENDING.name)
+        ctx.warn("data", "degraded_fallback", NAMES_ONLY, TRENDING.name)
     return CodeHostTrending(ctx.page(trending_list.items, limit))
 
 

@@ -9,7 +9,7 @@ from tools.parsing.fields import percent, price
 from tools.sources.coingecko import COINS_MARKETS
 from tools.sources.coinlore import TICKERS as COINLORE
 from tools.sources.coinpaprika import TICKERS as COINPAPRIKA
-from toolserver import CardValue, Meaning, Payload, Picture, ToolContext, tool, up_to, via
+from toolserver import CardValue, Meaning, Payload, Picture, ToolContext, lacking, tool, up_to, via
 
 
 class Mover(Payload):
@@ -46,8 +46,8 @@ async def crypto_movers(ctx: ToolContext, limit: Annotated[int, up_to(15)] = 15)
     and coins with less than 1,000,000 USD of trading a day.
     Source: CoinGecko, refreshed every 90 seconds; Coinlore, then CoinPaprika when it is down (without images).
     """
-    fallbacks = [via(source, None, movers) for source in (COINS_MARKETS, COINLORE, COINPAPRIKA)]
-    moves = await ctx.first("data", *fallbacks)
+    others = [lacking(via(source, None, movers), "image") for source in (COINLORE, COINPAPRIKA)]
+    moves = await ctx.first("data", via(COINS_MARKETS, None, movers), *others)
     return Movers([_shown(moved) for moved in ctx.page(moves, limit)])
 
 

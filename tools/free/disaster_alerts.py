@@ -91,7 +91,8 @@ async def disaster_alerts(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] 
     if isinstance(gdacs, SourceError) and isinstance(eonet, SourceError):
         raise gdacs
     if isinstance(gdacs, SourceError):
-        ctx.warn("data", "partial", "GDACS is missing: only what NASA EONET lists is shown, without alert colours.")
+        lacks = "alert_level, present_alert_level, country and ended_at"
+        ctx.warn("data", "partial", f"GDACS is missing: only what NASA EONET lists is shown, without {lacks}.")
     disasters = () if isinstance(gdacs, SourceError) else gdacs
     events = () if isinstance(eonet, SourceError) else eonet
     items = [item for d in disasters if matters(d, ctx.now) and (item := from_gdacs(d))]

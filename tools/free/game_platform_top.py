@@ -55,7 +55,12 @@ async def game_platform_top(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)
     listed = await ctx.first("data", via(PLAYERS, None, from_steam), via(TOP100, None, from_steamspy))
     games = ctx.page(listed, limit)
     if games[0].now is None:
-        ctx.warn("data", "degraded_fallback", "Counts are yesterday's peaks, not players now.", TOP100.name)
+        ctx.warn(
+            "data",
+            "degraded_fallback",
+            "Counts are yesterday's peaks; players_now and peak_today are not known.",
+            TOP100.name,
+        )
         return GamePlatformTop([shown(rank, game, game.name) for rank, game in enumerate(games, 1)])
     ask_names: Fallback[dict[int, str]] = via(STORE_ITEMS, tuple(game.app_id for game in listed))
     names = await ctx.section("data.name", ask_names) or {}

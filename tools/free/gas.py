@@ -52,7 +52,7 @@ async def gas(ctx: ToolContext) -> Gas:
     Source: fees of the 20 newest blocks from a public node, refreshed every 15 seconds; Blockscout, then Etherscan
     with a key, when no node answers.
     """
-    price = await ctx.first("data", *gas_fallbacks())
+    price = await ctx.first("data", *gas_fallbacks("base_fee", "block"))
     return Gas(
         low=gwei(price.low_gwei),
         standard=gwei(price.standard_gwei),

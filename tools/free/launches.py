@@ -19,6 +19,7 @@ from toolserver import (
     Timestamp,
     ToolContext,
     UntrustedText,
+    lacking,
     tool,
     up_to,
 )
@@ -94,5 +95,7 @@ async def launches(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN
     `Scheduled`, and where it has no exact time `scheduled_time` is null and `date_text` has the date in words.
     Source: Launch Library 2, refreshed every 10 minutes; RocketLaunch.Live when it is down.
     """
-    listed = await ctx.first("data", *chain.launches(ctx.now))
+    first, other = chain.launches(ctx.now)
+    lacks = ("status_code", "mission_type", "window_end", "lat", "lon")
+    listed = await ctx.first("data", first, lacking(other, *lacks))
     return Launches([chain.show_launch(launch) for launch in ctx.page(chain.upcoming(listed, ctx.now)[:SHOWN], limit)])

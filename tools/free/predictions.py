@@ -4,7 +4,7 @@ from typing import Annotated
 
 from pydantic import ConfigDict, Field, RootModel
 
-from tools.shared.bets import SOURCES, BetItem, markets, show_bet
+from tools.shared.bets import SOURCES, BetItem, show_bet, shown_markets
 from toolserver import CardValue, Picture, ToolContext, tool, up_to
 
 SHOWN = 15
@@ -31,5 +31,5 @@ async def predictions(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SH
     Units: probabilities in percent, changes in percentage points, volume and liquidity in US dollars.
     Source: Polymarket, refreshed every minute; when it is down, Kalshi's first page, which a warning says is not all.
     """
-    bets = await ctx.first("data", *markets())
+    bets = await ctx.first("data", *shown_markets())
     return Predictions([show_bet(bet) for bet in ctx.page(bets[:SHOWN], limit)])

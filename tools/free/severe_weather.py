@@ -84,7 +84,8 @@ def _admit(ctx: ToolContext, ranking: Ranking) -> None:
         ctx.warn(
             "data.top",
             "degraded_fallback",
-            "The map has no severity, urgency and certainty; the order is warning, watch, advisory, statement.",
+            "The map has no severity, urgency, certainty, headline and sender; the order is by kind: warning, watch, "
+            "advisory, statement.",
             WATCH_WARNING_MAP.name,
         )
     if ranking.truncated:

@@ -283,7 +283,8 @@ async def stocks(
 
 def warn_lacking(ctx: ToolContext, quotes: list[Quote]) -> None:
     """Warn of what the first provider gives and those that stand in for it do not."""
-    lacking = {"as_of": sum(each.as_of is None for each in quotes), "name": sum(each.name is None for each in quotes)}
+    members = ("as_of", "name", "delayed")
+    lacking = {name: sum(getattr(each, name) is None for each in quotes) for name in members}
     told = [f"{name} of {count} of {len(quotes)} quotes" for name, count in lacking.items() if count]
     if told:
         ctx.warn("data.quotes", "field_missing", f"Not known from the providers that answered: {', '.join(told)}.")

@@ -22,6 +22,7 @@ from toolserver import (
     SourceError,
     Timestamp,
     ToolContext,
+    lacking,
     tool,
     up_to,
     via,
@@ -97,7 +98,7 @@ async def volcanoes(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOW
     """
     weekly: Fallback[Listed] = via(WEEKLY_REPORT, None, lambda report: Listed(from_reports(report), complete=True))
     reports, elevated = await gather(
-        ctx.attempt("data.reports", weekly, eruptions_elsewhere(ctx)),
+        ctx.attempt("data.reports", weekly, lacking(eruptions_elsewhere(ctx), "summary", "category", "report_period")),
         ctx.attempt("data.us", ELEVATED),
     )
     if isinstance(reports, SourceError) and isinstance(elevated, SourceError):

@@ -21,7 +21,7 @@ from tools.sources.geonames import CITIES
 from tools.sources.met_norway import LOCATION_FORECAST
 from tools.sources.open_meteo import FORECAST, Conditions, Hour
 from tools.sources.open_meteo_geocoding import GEOCODING
-from toolserver import CardValue, InvalidArguments, Payload, Picture, Sparse, Timestamp, ToolContext, tool, via
+from toolserver import CardValue, InvalidArguments, Payload, Picture, Sparse, Timestamp, ToolContext, lacking, tool, via
 
 UNITS = {"temperature": "°F", "wind_speed": "mph", "humidity": "%", "precipitation": "inch"}
 METRIC_UNITS = {"temperature_c": "°C", "wind_speed_kph": "km/h", "precipitation_mm": "mm"}
@@ -135,7 +135,12 @@ async def weather(
     forecast = await ctx.first(
         "data",
         via(FORECAST, chosen.place, partial(from_open_meteo, now=ctx.now)),
-        via(LOCATION_FORECAST, chosen.place, partial(from_met_norway, now=ctx.now)),
+        lacking(
+            via(LOCATION_FORECAST, chosen.place, partial(from_met_norway, now=ctx.now)),
+            "apparent_temperature_f",
+            "precipitation_probability_percent",
+            "local_time",
+        ),
     )
     return _shown(forecast, chosen, is_metric=units == "metric")
 

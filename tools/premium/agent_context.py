@@ -29,6 +29,7 @@ from toolserver import (
     ToolContext,
     TopLevel,
     convert_fallback,
+    lacking,
     read_sections,
     tool,
     via,
@@ -114,7 +115,7 @@ def _chains(ctx: ToolContext) -> dict[str, tuple[Fallback[Any], ...]]:
     """Return every section except the services, by its path, in the order of the text."""
     today = new_york_date(ctx.now)
     by_fred = (
-        convert_fallback(fallback, context_shown.other_fed_rate)
+        lacking(convert_fallback(fallback, context_shown.other_fed_rate), "target_from", "target_to")
         for fallback in INDICATORS["fed_rate"].fallbacks(today)[1:]
     )
     return {

@@ -202,7 +202,7 @@ def _chains(history: str | None) -> dict[str, tuple[Fallback[Any], ...]]:
         "coins_top50": tuple(via(source, None, ranked) for source in COIN_SOURCES),
         "exchange_top20_usdt": exchange_list.list_fallbacks(),
         **network_chains("network_btc"),
-        "eth_gas": gas_fallbacks(),
+        "eth_gas": gas_fallbacks("base_fee_gwei", "last_block"),
     }
     if history:
         chains["series.btc_30d"] = candles.btc_days(DAYS)

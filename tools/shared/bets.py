@@ -8,7 +8,7 @@ from tools.parsing.fields import percent
 from tools.parsing.prediction_markets import Bet
 from tools.sources.kalshi import EVENTS
 from tools.sources.polymarket import MARKETS
-from toolserver import Definition, Fallback, Meaning, Payload, SourceEmpty, Timestamp, via
+from toolserver import Definition, Fallback, Meaning, Payload, SourceEmpty, Timestamp, lacking, via
 
 SOURCES = (MARKETS, EVENTS)
 OPEN = (0.005, 0.995)  # outside this range a market is as good as decided
@@ -37,6 +37,12 @@ class BetItem(Payload):
 def markets() -> tuple[Fallback[tuple[Bet, ...]], ...]:
     """Return the fallbacks for all open yes/no markets that count, largest 24-hour volume first."""
     return via(MARKETS, None, by_volume), via(EVENTS, None, lambda page: by_volume(page.bets))
+
+
+def shown_markets() -> tuple[Fallback[tuple[Bet, ...]], ...]:
+    """Return these fallbacks for an answer of `BetItem`s."""
+    first, other = markets()
+    return first, lacking(other, "change_1h_points", "liquidity_usd")
 
 
 def by_volume(bets: Iterable[Bet]) -> tuple[Bet, ...]:

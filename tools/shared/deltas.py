@@ -27,6 +27,7 @@ from toolserver import (
     SourceUnproved,
     TimeSeriesStore,
     convert_fallback,
+    lacking,
 )
 
 Severity = Literal["minor", "moderate", "major"]
@@ -87,7 +88,7 @@ def quake_fallbacks(now: datetime) -> tuple[Fallback[tuple[QuakeList, ...]], ...
         return (listed,)
 
     usgs, emsc = quake_day_fallbacks(now)
-    return convert_fallback(usgs, lambda listed: (listed,)), convert_fallback(emsc, of_the_hour)
+    return convert_fallback(usgs, lambda listed: (listed,)), lacking(convert_fallback(emsc, of_the_hour), "tsunami")
 
 
 def quakes(lists: Iterable[QuakeList], now: datetime) -> list[tuple[Quake, float]]:

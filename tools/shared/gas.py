@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 from tools.sources.blockscout import GAS_PRICES
 from tools.sources.ethereum import FEE_HISTORY, LATEST_HEADER, FeeHistory, Header
 from tools.sources.etherscan import GAS_ORACLE
-from toolserver import Fallback, FallbackReader, Meaning, SourceChanged, SourceFrozen
+from toolserver import Fallback, FallbackReader, Meaning, SourceChanged, SourceFrozen, lacking
 
 Method = Literal["fee_history", "explorer"]
 
@@ -28,9 +28,12 @@ class GasPrice(NamedTuple):
     method: Method
 
 
-def gas_fallbacks() -> tuple[Fallback[GasPrice], ...]:
-    """Return the fallbacks: fees paid in the newest blocks, then Blockscout, then Etherscan where its key is set."""
-    return (_of_history, _of_blockscout, _of_etherscan)
+def gas_fallbacks(*from_blocks: str) -> tuple[Fallback[GasPrice], ...]:
+    """Return the fallbacks: fees paid in the newest blocks, then Blockscout, then Etherscan where its key is set.
+
+    `from_blocks` are the members of the answer with the base fee and the block, which Blockscout does not give.
+    """
+    return (_of_history, lacking(_of_blockscout, *from_blocks), _of_etherscan)
 
 
 async def _of_history(reading: FallbackReader) -> GasPrice:

@@ -62,7 +62,7 @@ class _Group(NamedTuple):
 
 _DAILY = _Group(("DFF", "DGS10", "DGS2"), 120, 14)
 _WEEKLY = _Group(("MORTGAGE30US",), 120, 21)
-_MONTHLY = _Group(("CPIAUCSL", "UNRATE"), 3 * 366, 120)
+_MONTHLY = _Group(("CPIAUCSL", "CPIAUCNS", "UNRATE"), 3 * 366, 120)
 _QUARTERLY = _Group(("A191RL1Q225SBEA",), 8 * 366, 260)  # holds 30 quarters
 
 
@@ -95,8 +95,20 @@ def _labour(name: str, chosen: Callable[[Labour], Series], today: date) -> Fallb
 
 def _cpi(today: date) -> Fallbacks:
     years = Years(today.year - 3, today.year)
-    first = via(TIMESERIES, years, lambda labour: name_source(labour.cpi, f"bls:{bls.CPI}", labour.cpi_unadjusted))
-    return first, *_fred("CPIAUCSL", _MONTHLY, today)
+
+    def of_fred(adjusted: Series, unadjusted: Series) -> Sourced:
+        return name_source(require_young(adjusted, today, _MONTHLY.oldest), "fred:CPIAUCSL", unadjusted)
+
+    async def by_key(reading: FallbackReader) -> Sourced:
+        names = ("CPIAUCSL", "CPIAUCNS")
+        adjusted, unadjusted = await read_all(reading, *((OBSERVATIONS, ObservationsQuery(name)) for name in names))
+        return of_fred(adjusted["CPIAUCSL"], unadjusted["CPIAUCNS"])
+
+    return (
+        via(TIMESERIES, years, lambda labour: name_source(labour.cpi, f"bls:{bls.CPI}", labour.cpi_unadjusted)),
+        by_key,
+        via(GRAPH_CSV, _graph(_MONTHLY, today), lambda charts: of_fred(charts["CPIAUCSL"], charts["CPIAUCNS"])),
+    )
 
 
 def _unemployment(today: date) -> Fallbacks:

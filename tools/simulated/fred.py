@@ -77,6 +77,7 @@ SERIES: dict[str, Callable[[World], Values]] = {
     "DTWEXBGS": _spot("dollar_index", weekday=0),
     "MORTGAGE30US": _mortgage,
     "CPIAUCSL": _figures(macro.cpi, macro.prices_release, 1),
+    "CPIAUCNS": _figures(macro.cpi_unadjusted, macro.prices_release, 1),
     "UNRATE": _figures(macro.unemployment, macro.jobs_release, 1),
     "A191RL1Q225SBEA": _figures(macro.gdp_growth, macro.growth_release, 3),
 }

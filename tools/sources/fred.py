@@ -20,6 +20,7 @@ LICENCE = Licence("no", "FRED, Federal Reserve Bank of St. Louis", "https://fred
 RATES = {"DFF": "fed_rate", "DGS2": "treasury_2y", "DGS10": "treasury_10y", "MORTGAGE30US": "mortgage_30y"}
 PLAUSIBLE = dict.fromkeys(RATES, (-2.0, 25.0)) | {
     "CPIAUCSL": (50.0, 2000.0),
+    "CPIAUCNS": (50.0, 2000.0),
     "UNRATE": (0.0, 50.0),
     "A191RL1Q225SBEA": (-60.0, 60.0),
     "DTWEXBGS": (60.0, 200.0),

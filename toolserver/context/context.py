@@ -324,7 +324,9 @@ class ToolContext:
             source, reason = missed
             notes = [_as_fallback(note, source, reason) for note in notes]
             names = ", ".join(sorted({note.source.name for note in notes if note.used}))
-            self.warn(section, "fallback_used", f"{source.name} gave nothing ({reason}); {names} is used.", source.name)
+            lacks = ", ".join(chain.readings[winner].lacks)
+            use = f"{names} is used, without {lacks}." if lacks else f"{names} is used."
+            self.warn(section, "fallback_used", f"{source.name} gave nothing ({reason}); {use}", source.name)
             if reason == RequestWithheld.word:
                 self.shorten(HELD_S)
         self.notes.add([*notes, *failed])

@@ -40,6 +40,7 @@ class FallbackReader:
         self._reader, self.section, self._now, self._sla_s = reader, section, now, sla_s
         self._kept_only = kept_only
         self.notes: list[SourceNote] = []
+        self.lacks: tuple[str, ...] = ()  # members that the first fallback fills and this one does not
         self.asked: Source[Any, Any] | None = None  # the source read last, which is blamed if the fallback fails
         self._refusals: list[SourceError] = []  # raised by reads, each of which has noted its own source
 
@@ -244,6 +245,20 @@ class FallbackChain(Generic[T]):
         """Return the first failure, preferably that of a usable source."""
         real = [e for _, e in sorted(self.errors.items()) if not isinstance(e, SourceUnusable)]
         return (real or list(self.errors.values()) or [SourceUnusable("no source is usable")])[0]
+
+
+def lacking(fallback: Fallback[T], *members: str) -> Fallback[T]:
+    """Return the fallback, which never fills these members of an answer, as the first of its chain does.
+
+    If it is used, the warning of that names them.
+    """
+
+    async def run(reading: FallbackReader) -> T:
+        value = await fallback(reading)
+        reading.lacks = members
+        return value
+
+    return run
 
 
 U = TypeVar("U")
