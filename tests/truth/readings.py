@@ -1,0 +1,155 @@
+"""Second readings of upstream bodies, without the product's code: from the bytes to what a tool must say.
+
+They are written from what publishers document. Only requests and bodies are shared with the product.
+"""
+
+import json
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any
+from xml.etree import ElementTree
+
+import yaml
+
+from tests.tools.desk import fetch, load_all_providers
+from toolserver.upstream.source import Get
+from toolserver.world.model import World
+
+GITHUB = "https://api.github.com/search/repositories"
+LAUNCH_LIBRARY = "https://ll.thespacedevs.com/2.3.0"
+RAW = "https://raw.githubusercontent.com"
+DAY_S = 86_400
+
+
+def body_of(world: World, url: str, **params: str) -> bytes:
+    load_all_providers()
+    reply = fetch(world, Get(url, params=params))
+    assert reply.status == 200
+    return reply.body
+
+
+def json_of(world: World, url: str, **params: str) -> Any:
+    return json.loads(body_of(world, url, **params))
+
+
+def new_repositories(world: World) -> list[dict[str, Any]]:
+    """The most starred repositories of the past week, each with its mean stars per day of age."""
+    since = datetime.fromtimestamp(world.now - 7 * DAY_S, UTC).date()
+    query = f"created:>{since}"
+    found = json_of(world, GITHUB, q=query, sort="stars", order="desc", per_page="30")["items"]
+    own = [repo for repo in found if not repo["fork"] and not repo["archived"]]
+    for repo in own:
+        age = (world.now - datetime.fromisoformat(repo["created_at"]).timestamp()) / DAY_S
+        repo["per_day"] = repo["stargazers_count"] / max(age, 1)
+    return sorted(own, key=lambda repo: -repo["stargazers_count"])
+
+
+def people_in_space(world: World) -> dict[str, str]:
+    """The craft of each human in space by name, `unknown` for who is of no station's crew."""
+    roster = {"in_space": "true", "is_human": "true", "limit": "60", "mode": "normal", "format": "json"}
+    asked = {"is_active": "true", "mode": "detailed", "limit": "10", "format": "json"}
+    listed = json_of(world, f"{LAUNCH_LIBRARY}/astronauts/", **roster)["results"]
+    crafts = {
+        member["astronaut"]["id"]: expedition["spacestation"]["name"]
+        for expedition in json_of(world, f"{LAUNCH_LIBRARY}/expeditions/", **asked)["results"]
+        for member in expedition["crew"]
+    }
+    short = {"International Space Station": "ISS"}
+    stations = {id_: short.get(name, name.split(" ")[0]) for id_, name in crafts.items()}
+    humans = [person for person in listed if person["type"]["name"] != "Non-Human"]
+    return {person["name"]: stations.get(person["id"], "unknown") for person in humans}
+
+
+def volcanoes_of_the_week(world: World) -> dict[str, dict[str, Any]]:
+    """Country, place and time of each volcano in the weekly report, by name."""
+    root = ElementTree.fromstring(body_of(world, "https://volcano.si.edu/news/WeeklyVolcanoRSS.xml"))
+    found = {}
+    for item in root.iter("item"):
+        title = item.findtext("title") or ""
+        name, country = re.fullmatch(r"(.+?) \((.+?)\) - Report for .+", title).groups()  # type: ignore[union-attr]
+        lat, lon = map(float, (item.findtext("{http://www.georss.org/georss}point") or "").split())
+        at = parsedate_to_datetime(item.findtext("pubDate") or "")
+        found[name] = {"country": country, "lat": lat, "lon": lon, "at": at}
+    return found
+
+
+def us_alert_levels(world: World) -> dict[str, tuple[str, str]]:
+    """The level and the colour of each volcano in the United States that is not at its usual one, by number."""
+    listed = json_of(world, "https://volcanoes.usgs.gov/hans-public/api/volcano/getElevatedVolcanoes")
+    return {row["vnum"]: (row["alert_level"], row["color_code"]) for row in listed}
+
+
+WORST = ("operational", "maintenance", "degraded", "partial_outage", "major_outage")
+INDICATOR = dict(zip(("none", "maintenance", "minor", "major", "critical"), WORST, strict=True))
+
+
+def page_states(world: World, hosts: dict[str, str]) -> dict[str, str]:
+    """Our word for what each page of Statuspage says as a whole, by name."""
+    return {
+        name: INDICATOR[json_of(world, f"https://{host}/api/v2/status.json")["status"]["indicator"]]
+        for name, host in hosts.items()
+    }
+
+
+def aws_state(world: World) -> str:
+    """The worst open event: 1 informs, 2 is degraded, 3 an outage of a part; 0 is resolved."""
+    events = json.loads(body_of(world, "https://health.aws.amazon.com/public/currentevents").decode("utf-16"))
+    worst = max((int(event["status"]) for event in events), default=0)
+    return ("operational", "operational", "degraded", "partial_outage")[worst]
+
+
+def slack_state(world: World) -> str:
+    said = json_of(world, "https://slack-status.com/api/v2.0.0/current")
+    words = {"outage": "major_outage", "incident": "degraded", "maintenance": "maintenance", "notice": "operational"}
+    found = [words[incident["type"]] for incident in said["active_incidents"]]
+    return max(found, key=WORST.index, default="operational")
+
+
+def polyglot_results(text: bytes) -> list[tuple[str, str, float]]:
+    """Edit format, model and percent solved in two tries, best first."""
+    runs = yaml.safe_load(text)
+    rows = [(f"Aider/{run['edit_format']}", run["model"], round(float(run["pass_rate_2"]), 2)) for run in runs]
+    return sorted(rows, key=lambda row: -row[2])
+
+
+def verified_results(text: bytes) -> list[float]:
+    """The percentages of SWE-bench Verified, best first."""
+    (board,) = [board for board in json.loads(text)["leaderboards"] if board["name"] == "Verified"]
+    return sorted((round(float(row["resolved"]), 2) for row in board["results"]), reverse=True)
+
+
+POSITIVE = """surge soar rally jump gain climb rise rebound recover beat outperform upgrade bullish breakout approve
+approval adopt adoption inflow profit growth strong boost buyback accumulate expand partnership milestone win optimism
+upside record-high all-time-high outpace exceed top raise dividend relief rose won beaten""".split()
+NEGATIVE = """plunge crash slump tumble drop fall sink slide selloff sell-off dump loss lose miss downgrade bearish
+breakdown hack exploit breach lawsuit sue probe investigate fraud scam ban halt delay layoff bankrupt bankruptcy default
+outflow liquidate liquidation recession warn weak fear delist tariff outage fell sank lost slid sold-off""".split()
+IRREGULAR = {"rose", "won", "beaten", "fell", "sank", "lost", "slid", "sold-off"}
+NEGATORS = {"no", "not", "never", "without", "fails", "denies", "despite", "ends"}
+
+
+def stems_of(word: str) -> Iterator[str]:
+    """The words of the list that a word may be a form of: itself, and what is left without an ending."""
+    yield word
+    for ending in ("s", "es", "d", "ed", "ing"):
+        if word.endswith(ending) and (stem := word.removesuffix(ending)) not in IRREGULAR:
+            yield stem
+            yield f"{stem}e"
+            if len(stem) > 2 and stem[-1] == stem[-2]:
+                yield stem[:-1]
+    if word.endswith(("ies", "ied")):
+        yield f"{word[:-3]}y"
+
+
+def tone_of(title: str) -> float:
+    """(positive - negative) / (positive + negative) words of a title; a negator up to three words before turns one."""
+    words = re.findall(r"[^\W_]+(?:['’-][^\W_]+)*", title.casefold())
+    signs = []
+    for place, word in enumerate(words):
+        turned = -1 if NEGATORS & set(words[max(0, place - 3) : place]) else 1
+        for part in [word] if set(stems_of(word)) & {*POSITIVE, *NEGATIVE} else word.split("-"):
+            stems = set(stems_of(part))
+            signs += [turned] if stems & set(POSITIVE) else [-turned] if stems & set(NEGATIVE) else []
+    return sum(signs) / len(signs) if signs else 0.0

@@ -1,0 +1,156 @@
+"""What tools make of bodies, recomputed by a second reading that shares no code with the first."""
+
+import json
+from collections import Counter
+from datetime import UTC, date, datetime
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import pytest
+
+from tests.served import all_tools
+from tests.tools.desk import NOW, compose
+from tests.truth import readings
+from tests.truth.stage import world_of
+from tools.free.harnesses import polyglot, verified_board
+from tools.shared.sentiment import score
+from tools.sources import aider, swebench
+from toolserver.core.metrics import Usage
+from toolserver.world.model import World
+
+WORLDS = [World(seed, NOW + 3600 * hours) for seed, hours in ((1, 0), (2, 31.5), (3, 210))]
+PAGES = {
+    "Cloudflare": "www.cloudflarestatus.com",
+    "Vercel": "www.vercel-status.com",
+    "Discord": "discordstatus.com",
+    "Reddit": "www.redditstatus.com",
+    "Datadog": "status.datadoghq.com",
+}
+
+
+def tool(name):
+    return all_tools()[name].function
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: f"seed {world.seed}")
+async def test_stars_a_day_and_counts_of_repositories(world):
+    said = (await compose(tool("premium_code_host_velocity"), world=world)).json
+    true = readings.new_repositories(world)
+    rows = said["trending_repos"]
+    assert [row["stars"] for row in rows] == [repo["stargazers_count"] for repo in true]
+    rates = {repo["full_name"]: repo["per_day"] for repo in true}
+    assert {row["full_name"]: row["stars_per_day"] for row in rows} == pytest.approx(rates, rel=0.05, abs=0.1)
+    languages = Counter(repo["language"] or "unknown" for repo in true)
+    assert {row["language"]: row["count"] for row in said["by_language"]} == dict(languages)
+    assert said["aggregate"]["total_stars_in_trending"] == sum(repo["stargazers_count"] for repo in true)
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: f"seed {world.seed}")
+async def test_who_is_in_space_and_on_which_station(world):
+    said = (await compose(tool("humans_in_space"), world=world)).json
+    assert {person["name"]: person["craft"] for person in said["people"]} == readings.people_in_space(world)
+    assert said["count"] == len(readings.people_in_space(world))
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: f"seed {world.seed}")
+async def test_the_volcanoes_of_the_week_and_the_levels_of_those_in_the_united_states(world):
+    said = (await compose(tool("volcanoes"), world=world)).json
+    true = readings.volcanoes_of_the_week(world)
+    reported = {row["name"]: row for row in said if row["source"] == "Smithsonian GVP"}
+    assert reported.keys() == true.keys()
+    for name, row in true.items():
+        assert (reported[name]["country"], reported[name]["lat"], reported[name]["lon"]) == (
+            row["country"],
+            pytest.approx(row["lat"], abs=1e-4),
+            pytest.approx(row["lon"], abs=1e-4),
+        )
+        assert datetime.fromisoformat(reported[name]["published_at"]) == row["at"]
+    levels = {row["vnum"]: (row["us_alert_level"], row["us_color_code"]) for row in said if row["us_alert_level"]}
+    assert levels == readings.us_alert_levels(world)
+
+
+@pytest.mark.parametrize("hour", [0, 75, 81, 147, 291])
+async def test_the_states_of_services(hour):
+    """Each hour has other outages: of pages, of Slack, of AWS."""
+    world = world_of("busy", NOW + 3600 * hour)
+    said = {row["name"]: row["status"] for row in (await compose(tool("service_status"), world=world)).json}
+    true = readings.page_states(world, PAGES) | {"AWS": readings.aws_state(world), "Slack": readings.slack_state(world)}
+    assert {name: said[name] for name in true} == true
+    assert set(true.values()) > {"operational"}
+
+
+@pytest.mark.parametrize("world", WORLDS[:1], ids=lambda world: f"seed {world.seed}")
+async def test_the_boards_of_coding_agents(world):
+    said = (await compose(tool("harnesses"), {"limit": 200}, world=world)).json
+    boards = {board["id"]: board["results"] for board in said["benchmarks"]}
+    polyglot = readings.body_of(
+        world, f"{readings.RAW}/Aider-AI/aider/main/aider/website/_data/polyglot_leaderboard.yml"
+    )
+    swe_bench = readings.body_of(world, f"{readings.RAW}/SWE-bench/swe-bench.github.io/master/data/leaderboards.json")
+    rows = [(row["harness"], row["model"], row["score"]) for row in boards["aider_polyglot"]]
+    assert sorted(rows) == sorted(readings.polyglot_results(polyglot))
+    scores = [row["score"] for row in boards["swe_bench_verified"]]
+    assert scores == sorted(scores, reverse=True) == readings.verified_results(swe_bench)
+
+
+SAID = (
+    "Bitcoin surges to record-high as ETF inflows beat outflows",
+    "Nvidia shares plunge: no relief, analysts warn of weak growth",
+    "Tesla denies recall probe; stock jumps",
+    "Coinbase wins approval despite lawsuit, sued by rivals",
+    "Market ends slide without losses",
+    "Crypto-crash fears: investors dumping, banks halting withdrawals",
+    "Nothing to see here",
+    "Apple topped estimates, Amazon missed; tariffs delayed",
+)
+
+
+def titles_of(world):
+    """The titles of two feeds of headlines, as they are sent."""
+    stories = readings.json_of(world, "https://hn.algolia.com/api/v1/search", tags="front_page", hitsPerPage="50")
+    yield from (hit["title"] for hit in stories["hits"] if hit.get("title"))
+    feed = ElementTree.fromstring(readings.body_of(world, "https://www.coindesk.com/arc/outboundfeeds/rss/"))
+    yield from (item.findtext("title") or "" for item in feed.iter("item"))
+
+
+@pytest.mark.parametrize("world", WORLDS, ids=lambda world: f"seed {world.seed}")
+def test_the_tone_of_every_headline(world):
+    titles = [*SAID, *titles_of(world)]
+    scores = {title: score(title) for title in titles}
+    assert scores == pytest.approx({title: readings.tone_of(title) for title in titles})
+    assert len(set(scores.values())) >= 4
+
+
+def test_the_tone_of_recorded_headlines(sample):
+    stories = json.loads(sample("hn/algolia-search-30.json"))["hits"]
+    news = ElementTree.fromstring(sample("news-rss/bbc-front-page.xml")).iter("item")
+    titles = [*(hit["title"] for hit in stories), *(item.findtext("title") or "" for item in news)]
+    scores = {title: score(title) for title in titles}
+    assert scores == pytest.approx({title: readings.tone_of(title) for title in titles})
+    assert len(titles) > 50
+
+
+def test_recorded_boards_of_coding_agents(sample):
+    runs = aider.POLYGLOT.parse(sample("harnesses/aider-polyglot_leaderboard.yml").decode(), None)
+    shown = [(row.harness, row.model, row.score) for row in polyglot(runs, date(2026, 11, 21)).shown.results]
+    assert sorted(shown) == sorted(readings.polyglot_results(sample("harnesses/aider-polyglot_leaderboard.yml")))
+    text = sample("harnesses/swebench-leaderboards-2025-11.json")
+    boards = swebench.LEADERBOARDS.parse(json.loads(text), None)
+    scores = [row.score for row in verified_board(boards.verified, date(2026, 11, 21)).shown.results]
+    assert scores == readings.verified_results(text)
+
+
+AGENTS = ("claude-code/2.0", "curl/8.5", "python-httpx/0.28", "curl/8.5")
+
+
+async def test_who_called_this_service():
+    """Calls of the past day count and older ones do not: the hours of a whole day and a part of one."""
+    usage, true = Usage(lambda: datetime.fromtimestamp(NOW, UTC)), Counter()
+    for place, hours in enumerate((40, 26, 22.5, 9, 3, 1, 0.2)):
+        agent = AGENTS[place % len(AGENTS)]
+        usage.count(agent, f"tool_{place}", 200, "free", NOW - 3600 * hours)
+        true[agent] += hours < 24
+    said = (await compose(tool("ai_stats"), host=SimpleNamespace(usage=usage))).json
+    assert said["total_hits"] == sum(true.values())
+    assert sorted(row["hits"] for row in said["agents"]) == sorted((+true).values())
+    assert [row["endpoint"] for row in said["recent_calls"]] == [f"tool_{place}" for place in reversed(range(7))]
