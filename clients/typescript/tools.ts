@@ -593,7 +593,7 @@ export interface EconomicDataFigure {
   /** Value published before it, for previous_date; null: not known */ previous: number | null;
   /** The day, or the first day of the period, that `previous` is for; null: not known */ previous_date: string | null;
   /** value - previous; null without a previous value */ change: number | null;
-  /** Only of cpi, as BLS counts it: 12 months of the unadjusted index, percent, one decimal; null otherwise, after a gap, or without BLS */ yoy_percent: number | null;
+  /** Only of cpi, as BLS counts it: 12 months of the unadjusted index, percent, one decimal; null otherwise, and after a gap */ yoy_percent: number | null;
   /** provider:series */ source: string;
 }
 
@@ -1598,7 +1598,7 @@ export interface PremiumMacroEconomicFigure {
   /** The day, or the first day of the month or quarter, it is for */ date: string;
   /** provider:series */ source: string;
   /** Unit of the value */ unit: string;
-  /** Of cpi, as BLS counts it: 12 months of the unadjusted index, percent, one decimal; null after a gap, or without BLS; absent from the others */ yoy_percent?: number | null;
+  /** Of cpi, as BLS counts it: 12 months of the unadjusted index, percent, one decimal; null after a gap; absent from the others */ yoy_percent?: number | null;
   /** Newest 30 at its own frequency, oldest first; absent without history=30d */ series?: Array<PremiumMacroDatedValue> | null;
 }
 

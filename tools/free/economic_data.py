@@ -32,7 +32,7 @@ class Figure(Payload):
     change: float | None = Field(description="value - previous; null without a previous value")
     yoy_percent: float | None = Field(
         description="Only of cpi, as BLS counts it: 12 months of the unadjusted index, percent, one decimal; "
-        "null otherwise, after a gap, or without BLS"
+        "null otherwise, and after a gap"
     )
     source: str = Field(description="provider:series")
 
@@ -66,8 +66,7 @@ async def economic_data(ctx: ToolContext) -> EconomicData:
     10-year Treasury yields, 30-year mortgage rate and the 2s10s spread, each with its date and the value before.
 
     Shape: a figure that no publisher gave is null, with a warning. A month that was never published is a gap:
-    `previous` is then older than a month, and `yoy_percent` null when the gap is twelve months back,
-    and where FRED stands in for BLS.
+    `previous` is then older than a month, and `yoy_percent` null when the gap is twelve months back.
     Source: New York Fed, BLS, BEA by way of DBnomics, Treasury and Freddie Mac; FRED when one of them is down.
     """
     figures: dict[str, Figure | None] = dict.fromkeys(INDICATORS)

@@ -53,7 +53,7 @@ class EconomicFigure(Sparse):
     yoy_percent: float | None = Field(
         default=None,
         description="Of cpi, as BLS counts it: 12 months of the unadjusted index, percent, one decimal; null after a "
-        "gap, or without BLS; absent from the others",
+        "gap; absent from the others",
     )
     series: list[DatedValue] | None = Field(
         default=None,

@@ -226,8 +226,8 @@ def describe_indicator(name: str) -> str:
 def yearly_percent(sourced: Sourced) -> float | None:
     """Return the change of 12 months as BLS prints it: of the unadjusted index, percent, one decimal.
 
-    None where the publisher of the value does not publish that index, for another month than the value, and after a
-    month that was never published.
+    None where the publisher of the value gives no such index, for another month than the value, and after a month that
+    was never published.
     """
     if not sourced.yearly or newest(sourced.yearly).date != newest(sourced.series).date:
         return None

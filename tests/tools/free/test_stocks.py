@@ -154,7 +154,8 @@ async def test_what_a_stand_in_does_not_say_is_named_and_names_come_from_our_lis
     (lacking,) = [w for w in made.notes.warnings if w.code == "field_missing"]
     assert lacking.section == "data.quotes"
     assert lacking.message == (
-        "Not known from the providers that answered: as_of of 36 of 36 quotes, name of 5 of 36 quotes."
+        "Not known from the providers that answered: as_of of 36 of 36 quotes, name of 5 of 36 quotes, delayed of 36"
+        " of 36 quotes."
     )
     names = {row["symbol"]: row["name"] for row in made.json["quotes"]}
     assert (names["AAPL"], names["GOOGL"], names["SPY"]) == ("Apple", "Alphabet", None)
