@@ -294,6 +294,14 @@ class ShuttingDown(CallRejected):
     members = ("retry_after_seconds",)
 
 
+class Overloaded(CallRejected):
+    """All places of the service are taken, and this client has more than its share of them."""
+
+    code, status, title = "overloaded", 503, "Overloaded"
+    advice = "Wait as long as `Retry-After` says, then send the request again, with fewer requests at the same time."
+    members = ("retry_after_seconds",)
+
+
 class SalesCeilingReached(CallRejected):
     """The payment would exceed a ceiling on automatic sales in an hour or a day."""
 

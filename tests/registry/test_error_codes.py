@@ -72,6 +72,7 @@ def test_codes_are_found_by_status_and_by_topic():
         "settlement_pending",
         "storage_unavailable",
         "shutting_down",
+        "overloaded",
     }
     assert [problem.code for problem in with_topic("x402")] == [
         "payment_used",

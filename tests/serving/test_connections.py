@@ -9,15 +9,8 @@ import pytest
 
 from toolserver.core.caller import Addresses
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.serving.connections import (
-    STALLED_S,
-    Connection,
-    ConnectionLimits,
-    Connections,
-    Listener,
-    StopTimes,
-    stop_accepting,
-)
+from toolserver.serving.admission import STALLED_S, Connection, ConnectionLimits, Connections
+from toolserver.serving.connections import Listener, StopTimes, stop_accepting
 from toolserver.serving.request_gate import RequestGate
 
 
@@ -27,12 +20,22 @@ class Wire:
     def __init__(self, unsent: int = 0) -> None:
         self.ended: list[str] = []
         self.unsent = unsent
+        self.is_refused = False
 
     def abort(self) -> None:
         self.ended.append("abort")
 
+    def write(self, words: bytes) -> None:
+        self.is_refused = words.startswith(b"HTTP/1.1 503 ")
+
     def close(self) -> None:
-        self.ended.append("close")
+        self.ended.append("503" if self.is_refused else "close")
+
+    def is_closing(self) -> bool:
+        return bool(self.ended)
+
+    def is_reading(self) -> bool:
+        return True
 
     def get_write_buffer_size(self) -> int:
         return self.unsent
@@ -102,15 +105,16 @@ def test_when_all_places_are_taken_the_longest_waiting_gives_up_its_place(phase)
         getattr(connection, phase)()
     waiting[0].work()
 
-    assert not connections.has_verdict(), "its place is free in the next turn"
+    assert not connections.has_verdict("203.0.113.9"), "its place is free in the next turn"
     assert ended(waiting[0]) == [], "it is being answered"
-    assert ended(waiting[1]) == ["abort"]
-    assert connections.has_verdict()
+    is_unfinished = phase in ("await_head", "await_body")
+    assert ended(waiting[1]) == ["503" if is_unfinished else "abort"], "an idle client would misread a 503"
+    assert connections.has_verdict("203.0.113.9")
     assert connections.admit("198.51.100.1") is not None
     assert len(connections) == 8
 
 
-def test_the_client_with_most_waiting_connections_is_the_first_to_lose_one():
+def test_the_client_with_most_places_is_the_first_to_lose_one_and_keeps_two():
     connections = Connections(ConnectionLimits(in_all=9), Time())
     slow = opened(connections, "192.0.2.1")
     slow.await_body()
@@ -119,12 +123,75 @@ def test_the_client_with_most_waiting_connections_is_the_first_to_lose_one():
     for connection in (*many, *fewer):
         connection.await_body()
     many[0].work()
+    newcomers = [f"198.51.100.{n}" for n in range(5)]
 
-    for expected in (many[1], fewer[0], many[2], slow):
-        assert not connections.has_verdict()
-        assert ended(expected) == ["abort"]
-        opened(connections, "192.0.2.4").work()
-    assert [ended(each) for each in (many[0], *many[3:], *fewer[1:])] == [[]] * 5, "two are left to each, until all are"
+    for newcomer, expected in zip(newcomers, (many[1], many[2], many[3], fewer[0], slow), strict=True):
+        assert not connections.has_verdict(newcomer)
+        assert ended(expected) == ["503"]
+        opened(connections, newcomer).work()
+    assert [ended(each) for each in (many[0], many[4], *fewer[1:])] == [[]] * 4, "two are left to each"
+
+
+def test_complete_requests_of_the_client_with_most_are_refused_for_others_and_not_for_its_own_next_one():
+    connections = Connections(ConnectionLimits(in_all=8), Time())
+    honest = opened(connections, "192.0.2.1")
+    honest.await_body()
+    many = [opened(connections, "192.0.2.2") for _ in range(7)]
+    for connection in many:
+        connection.await_head()
+        connection.await_body()
+        connection.work()
+
+    assert connections.has_verdict("192.0.2.2")
+    assert connections.admit("192.0.2.2") is None, "its next one is refused, and nothing that is being answered"
+    for number in range(5):
+        assert not connections.has_verdict(f"198.51.100.{number}")
+        assert ended(many[number]) == ["503"], "the oldest first"
+        opened(connections, f"198.51.100.{number}").work()
+    assert [ended(each) for each in (honest, *many[5:])] == [[]] * 3
+    assert connections.closed == {"in_all": 1, "cut_short": 5}
+
+
+def test_at_a_tie_the_oldest_unfinished_request_loses():
+    connections = Connections(ConnectionLimits(in_all=9), Time())
+    first, third, second = ([opened(connections, f"192.0.2.{n}") for _ in range(3)] for n in range(3))
+    for connection in first:
+        connection.work()
+    for connection in (*second, *third):
+        connection.await_body()
+
+    assert not connections.has_verdict("203.0.113.9")
+    assert ended(third[0]) == ["503"]
+
+
+def test_networks_of_one_48_weigh_as_one_and_lose_before_a_client_with_three():
+    connections = Connections(ConnectionLimits(in_all=12), Time(), Addresses([]))
+    honest = [opened(connections, "2001:db8:ffff:1::1") for _ in range(3)]
+    many = [opened(connections, f"2001:db8:1:{n:x}::1") for n in range(9)]
+    for connection in (*honest, *many):
+        connection.await_body()
+    for n in range(6):
+        assert not connections.has_verdict("192.0.2.1")
+        assert ended(many[n]) == ["503"]
+        opened(connections, f"192.0.2.{n}").work()
+
+    assert [ended(connection) for connection in honest] == [[]] * 3
+
+
+def test_a_client_behind_a_proxy_with_too_many_complete_requests_is_refused_until_one_is_answered():
+    connections = Connections(ConnectionLimits(in_all=12, per_client=2), Time(), ADDRESSES)
+    kept = [opened(connections, PROXY) for _ in range(3)]
+    for connection in kept:
+        connection.await_body(forwarded("192.0.2.2"))
+        connection.work()
+    assert [connection.is_refused for connection in kept] == [False, False, True]
+    for connection in (kept[2], kept[0]):
+        connection.await_request()
+    kept[2].await_body(forwarded("192.0.2.2"))
+
+    assert not kept[2].is_refused
+    assert [ended(connection) for connection in kept] == [[]] * 3
+    assert connections.closed == {"per_client": 1}
 
 
 def test_a_flood_of_unfinished_requests_closes_its_own_connections_and_no_request_of_others():
@@ -133,10 +200,10 @@ def test_a_flood_of_unfinished_requests_closes_its_own_connections_and_no_reques
     honest: list[Connection] = []
     for n in range(400):
         if n % 20 == 0:
-            while not connections.has_verdict():
+            while not connections.has_verdict("203.0.113.9"):
                 pass
             honest.append(opened(connections, f"198.51.100.{n % 7}"))
-        while not connections.has_verdict():
+        while not connections.has_verdict("203.0.113.9"):
             pass
         if (attacker := connections.admit(f"192.0.2.{n % 5}")) is not None:
             attacker.begin(Wire())  # type: ignore[arg-type]
@@ -162,7 +229,7 @@ def test_a_connection_that_moves_counts_once_and_those_without_any_are_forgotten
     for connection in opened_ones:
         connection.end()
 
-    assert (connections._clients, connections._waiting, connections._pooled, connections._crowds) == ({}, {}, {}, {})
+    assert connections.count() == (100, 0, {"waiting": 0, "answering": 0, "of_proxies": 0}, {})
 
 
 def test_a_request_behind_a_trusted_proxy_counts_for_the_client_it_was_forwarded_for():
@@ -175,12 +242,12 @@ def test_a_request_behind_a_trusted_proxy_counts_for_the_client_it_was_forwarded
     for connection in many:
         connection.await_body(forwarded("192.0.2.2"))
 
-    assert [ended(each) for each in many] == [["abort"], ["abort"], [], [], [], []], "a client has four places"
+    assert [ended(each) for each in many] == [["503"], ["503"], [], [], [], []], "a client has four places"
     assert connections.closed == {"per_client": 2}
     for _ in range(6):
         opened(connections, PROXY).work()
-    assert not connections.has_verdict()
-    assert ended(many[2]) == ["abort"]
+    assert not connections.has_verdict("203.0.113.9")
+    assert ended(many[2]) == ["503"]
     assert (ended(honest), ended(idle)) == ([], [])
 
 
@@ -202,31 +269,31 @@ def test_a_connection_that_a_trusted_proxy_keeps_is_the_last_to_make_room():
     kept = [opened(connections, PROXY) for _ in range(7)]
     direct = opened(connections, "192.0.2.1")
 
-    assert not connections.has_verdict()
+    assert not connections.has_verdict("203.0.113.9")
     assert ended(direct) == ["abort"]
     assert connections.admit("192.0.2.2") is not None
-    assert not connections.has_verdict()
+    assert not connections.has_verdict("203.0.113.9")
     assert ended(kept[0]) == ["abort"]
 
 
 def test_who_does_not_read_an_answer_makes_room_and_who_reads_on_keeps_its_place():
     time = Time()
     connections = Connections(ConnectionLimits(in_all=8, write_s=60), time)
-    working = [opened(connections, "192.0.2.1") for _ in range(8)]
+    working = [opened(connections, f"192.0.2.{n}") for n in range(8)]
     for connection in working:
         connection.work()
     for connection in working[:2]:
         connection.transport.unsent = 100  # type: ignore[union-attr]
     connections.sweep()
-    assert connections.has_verdict(), "it may be reading"
+    assert connections.has_verdict("203.0.113.9"), "it may be reading"
     time.at = STALLED_S
     working[0].transport.unsent = 0  # type: ignore[union-attr]
     connections.sweep()
 
-    assert not connections.has_verdict()
+    assert not connections.has_verdict("203.0.113.9")
     assert [ended(each) for each in working] == [[], ["abort"], *[[]] * 6]
     opened(connections, "192.0.2.2").work()
-    assert connections.has_verdict()
+    assert connections.has_verdict("203.0.113.9")
 
 
 def test_nobody_who_is_being_answered_makes_room():
@@ -234,7 +301,7 @@ def test_nobody_who_is_being_answered_makes_room():
     for n in range(8):
         opened(connections, f"192.0.2.{n}").work()
 
-    assert connections.has_verdict()
+    assert connections.has_verdict("203.0.113.9")
     assert connections.admit("198.51.100.1") is None
     assert connections.closed == {"in_all": 1}
 
@@ -324,7 +391,7 @@ async def test_a_listener_accepts_up_to_the_share_and_closes_the_rest():
     reader, writer = await asyncio.open_connection(*address)
     assert await reader.readexactly(5) == b"hello"
     refused, other = await asyncio.open_connection(*address)
-    assert await refused.read() == b""
+    assert (await refused.read()).startswith(b"HTTP/1.1 503 ")
     for each in (writer, other):
         each.close()
         await each.wait_closed()
@@ -392,12 +459,12 @@ def test_while_all_are_only_just_being_opened_the_next_one_waits_in_the_queue():
     connections = Connections(ConnectionLimits(in_all=8), Time())
     admitted = [connections.admit(f"192.0.2.{n}") for n in range(8)]
 
-    assert not connections.has_verdict()
+    assert not connections.has_verdict("203.0.113.9")
     assert connections.closed == {}
     for each in admitted:
         assert each is not None
         each.begin(Wire())  # type: ignore[arg-type]
-    assert not connections.has_verdict()
+    assert not connections.has_verdict("203.0.113.9")
     assert connections.closed == {"made_room": 1}
 
 

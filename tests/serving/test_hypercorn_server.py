@@ -1,24 +1,34 @@
 """hypercorn: the version that our protocol fits, and what it refuses and reports."""
 
 import asyncio
+import contextlib
+import inspect
 from importlib.metadata import version
 
 import h11
 import pytest
 from hypercorn.asyncio import tcp_server
+from hypercorn.asyncio.task_group import TaskGroup, _handle
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.events import Closed, RawData
 from hypercorn.protocol import ProtocolWrapper
 from hypercorn.typing import ConnectionState
 
-from toolserver.serving.hypercorn_server import HEAD_BYTES, StrictH11Protocol, StrictTcpServer
+from toolserver.registry.site_facts import SiteFacts
+from toolserver.serving.admission import ConnectionLimits, Connections
+from toolserver.serving.connections import StopTimes
+from toolserver.serving.hypercorn_server import HEAD_BYTES, StrictH11Protocol, StrictTcpServer, serve_hypercorn
+from toolserver.serving.listen import bind_socket
+from toolserver.serving.request_gate import RequestGate
 
 
 def test_the_seam_fits_this_version():
     """If this fails after an update: read TCPServer.run and ProtocolWrapper again, then change the version here."""
     assert version("hypercorn") == "0.18.0"
     assert issubclass(StrictTcpServer, tcp_server.TCPServer)
+    assert list(inspect.signature(TaskGroup.spawn_app).parameters) == ["self", "app", "config", "scope", "send"]
+    assert list(inspect.signature(_handle).parameters)[3:5] == ["receive", "send"], "our inbox stands for their queue"
     assert tcp_server.ProtocolWrapper is ProtocolWrapper, "TCPServer builds the protocol by this name"
 
 
@@ -128,3 +138,76 @@ def test_h11_reads_its_buffer_where_we_look_for_folded_lines():
     connection.receive_data(b"GET / HTTP/1.1\r\nA: b\r\n c")
 
     assert connection.trailing_data[0].endswith(b"\n c")
+
+
+FACTS = SiteFacts(base_url="https://data.example", source="data.example")
+
+
+class Slow:
+    """An app that answers no request, and notes how each ends."""
+
+    def __init__(self) -> None:
+        self.begun, self.ended = asyncio.Queue(), asyncio.Queue()
+
+    async def __call__(self, scope, receive, send):
+        if scope["type"] == "lifespan":
+            for event in ("startup", "shutdown"):
+                await receive()
+                await send({"type": f"lifespan.{event}.complete"})
+            return
+        if scope["path"] == "/quick":
+            await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+            await send({"type": "http.response.body", "body": b"ok"})
+            return
+        self.begun.put_nowait(scope["path"])
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            self.ended.put_nowait(scope["path"])
+            raise
+
+
+@contextlib.asynccontextmanager
+async def served(app):
+    """hypercorn on a socket of its own; yields its address and its connections."""
+    sock = bind_socket("127.0.0.1", 0)
+    stop, connections = asyncio.Event(), Connections(ConnectionLimits(), asyncio.get_running_loop().time)
+    address = sock.getsockname()
+    times = StopTimes(hand_over_s=0, stop_s=1)
+    running = asyncio.ensure_future(serve_hypercorn(RequestGate(app, FACTS), sock, connections, stop, times))
+    try:
+        yield address, connections
+    finally:
+        stop.set()
+        await running
+
+
+@pytest.mark.parametrize("surplus", [b"", b"GET /next", b"GET /next HTTP/1.1\r\nHost: a\r\n\r\n" * 3])
+async def test_a_request_whose_client_leaves_is_ended_whatever_came_behind_it(surplus):
+    app = Slow()
+    async with asyncio.timeout(10), served(app) as (address, connections):
+        _, writer = await asyncio.open_connection(*address)
+        writer.write(b"GET /slow HTTP/1.1\r\nHost: a\r\n\r\n" + surplus)
+        assert await app.begun.get() == "/slow"
+        writer.close()
+        assert await app.ended.get() == "/slow"
+        while len(connections):  # noqa: ASYNC110 - nothing tells the end of the last one
+            await asyncio.sleep(0)
+    assert app.begun.empty()
+
+
+async def test_a_body_in_many_pieces_that_the_app_does_not_read_holds_no_connection():
+    app = Slow()
+    async with asyncio.timeout(10), served(app) as (address, connections):
+        reader, writer = await asyncio.open_connection(*address)
+        head = b"GET /quick HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n"
+        writer.write(head + b"1\r\nx\r\n" * 40)
+        assert (await reader.read()).endswith(b"ok"), "it was answered early, so the answer is the last one"
+        writer.close()
+        _, other = await asyncio.open_connection(*address)
+        other.write(head.replace(b"quick", b"slow") + b"1\r\nx\r\n" * 40)
+        assert await app.begun.get() == "/slow"
+        other.close()
+        assert await app.ended.get() == "/slow"
+        while len(connections):  # noqa: ASYNC110 - nothing tells the end of the last one
+            await asyncio.sleep(0)

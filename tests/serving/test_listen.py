@@ -16,6 +16,7 @@ import httpx
 import pytest
 
 from toolserver.core.metrics import Metrics
+from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving import listen
 from toolserver.serving.listen import (
     address_of,
@@ -31,6 +32,8 @@ from toolserver.serving.listen import (
     stop_signal,
 )
 from toolserver.settings import LimitSettings, Settings
+
+FACTS = SiteFacts(base_url="https://data.example", source="data.example")
 
 
 async def hello(scope, receive, send):
@@ -160,14 +163,28 @@ async def test_an_app_that_ends_by_itself_ends_the_program(caplog):
 def test_connections_are_bounded_as_set_and_per_client_only_where_limits_are_on():
     limits = {"connections": 50, "connections_per_client": 5, "head_s": 1, "body_s": 2, "idle_s": 3, "write_s": 4}
     settings = Settings(limits=LimitSettings(**limits, trusted_proxies=["192.0.2.0/24"]))
-    connections = listen.make_connections(settings, lambda: 0.0)
+    connections = listen.make_connections(settings, lambda: 0.0, FACTS)
     on = connections.limits
-    off = listen.make_connections(Settings(limits=LimitSettings(**limits, enabled=False)), lambda: 0.0).limits
+    off = listen.make_connections(Settings(limits=LimitSettings(**limits, enabled=False)), lambda: 0.0, FACTS).limits
 
     assert (on.in_all, on.per_client, off.per_client) == (50, 5, 50)
     assert (on.head_s, on.body_s, on.idle_s, on.write_s) == (1, 2, 3, 4)
     assert all(connections.admit("192.0.2.9") for _ in range(6)), "a trusted proxy has no limit itself"
     assert [connections.admit("198.51.100.1") is None for _ in range(6)] == [False] * 5 + [True]
+    assert json.loads(connections.refusal().partition(b"\r\n\r\n")[2])["error"] == "overloaded"
+
+
+def test_connections_are_metrics():
+    connections = listen.make_connections(Settings(limits=LimitSettings(connections_per_client=1)), lambda: 0.0, FACTS)
+    metrics = Metrics()
+    metrics.follow_connections(connections.count)
+    for _ in range(3):
+        connections.admit("192.0.2.1")
+    text = metrics.text().decode()
+
+    assert 'toolserver_connections{phase="answering"} 1.0' in text
+    assert "toolserver_connected_clients 1.0" in text
+    assert 'toolserver_connections_closed_total{reason="per_client"} 2.0' in text
 
 
 # --- metrics

@@ -8,7 +8,8 @@ import pytest
 
 from toolserver.calls.response import when_sent
 from toolserver.registry.site_facts import SiteFacts
-from toolserver.serving.request_gate import RequestGate
+from toolserver.serving.admission import Connection, ConnectionLimits, Connections
+from toolserver.serving.request_gate import CONNECTION, RequestGate
 
 FACTS = SiteFacts(base_url="https://data.example", source="data.example")
 
@@ -246,3 +247,85 @@ async def test_work_that_needs_time_to_end_is_cancelled_only_once_and_its_reques
     await stopping
     await client.answer
     assert client.sent[0]["status"] == 503
+
+
+def connected() -> Connection:
+    connection = Connections(ConnectionLimits(), lambda: 0.0).admit("192.0.2.1")
+    assert connection is not None
+    return connection
+
+
+async def passed(gate: RequestGate, connection: Connection, receive=None) -> list[dict]:
+    """What is sent on this connection as the answer to a GET."""
+    sent: list[dict] = []
+
+    async def send(event):
+        sent.append(event)
+
+    await gate({"type": "http", "method": "GET", "path": "/", "state": {CONNECTION: connection}}, receive, send)
+    return sent
+
+
+async def test_work_that_nobody_waits_for_is_cancelled_and_nothing_is_sent():
+    entered, ended = asyncio.Event(), []
+
+    async def app(scope, receive, send):
+        entered.set()
+        try:
+            await asyncio.Event().wait()
+        except asyncio.CancelledError:
+            ended.append("cancelled")
+            raise
+
+    connection = connected()
+    running = asyncio.ensure_future(passed(RequestGate(app, FACTS), connection))
+    await entered.wait()
+    connection.end()
+
+    assert await running == []
+    assert ended == ["cancelled"]
+    assert connection.request is None
+
+
+async def test_an_app_that_listens_for_the_end_of_its_client_decides_itself_what_it_finishes():
+    listening, news, finished = asyncio.Event(), asyncio.Event(), []
+
+    async def app(scope, receive, send):
+        await receive()
+        watch = asyncio.ensure_future(receive())
+        await listening.wait()
+        finished.append((await watch)["type"])
+
+    messages = iter([{"type": "http.request", "more_body": False}, {"type": "http.disconnect"}])
+
+    async def receive():
+        message = next(messages)
+        if message["type"] == "http.disconnect":
+            listening.set()
+            await news.wait()
+        return message
+
+    connection = connected()
+    running = asyncio.ensure_future(passed(RequestGate(app, FACTS), connection, receive))
+    await listening.wait()
+    connection.leave()
+    news.set()
+    await running
+
+    assert finished == ["http.disconnect"]
+
+
+async def test_a_request_whose_client_has_left_is_not_begun_and_one_too_many_of_a_client_is_refused():
+    begun = []
+
+    async def app(scope, receive, send):
+        begun.append(scope)
+
+    gate, left, refused = RequestGate(app, FACTS), connected(), connected()
+    left.leave()
+    refused.is_refused = True
+
+    assert await passed(gate, left) == []
+    start, body = await passed(gate, refused)
+    assert (start["status"], json.loads(body["body"])["error"]) == (503, "overloaded")
+    assert begun == []

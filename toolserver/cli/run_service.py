@@ -1,5 +1,6 @@
 """Run a service in this process: bind its sockets, start it, say that it is ready, and serve until it must stop."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from functools import partial
 from socket import socket
@@ -13,7 +14,14 @@ from toolserver.clock import Clock
 from toolserver.mcp.sdk import McpExtension
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.serving.data_directory import hold_directory, note_running
-from toolserver.serving.listen import freeze_startup, serve, serve_metrics, stop_signal
+from toolserver.serving.listen import (
+    freeze_startup,
+    make_connections,
+    read_facts_at,
+    serve,
+    serve_metrics,
+    stop_signal,
+)
 from toolserver.serving.listeners import Listeners
 from toolserver.serving.request_gate import Asgi, never
 from toolserver.settings import Settings
@@ -47,6 +55,8 @@ async def serve_until(
     SystemExit, with the reason, if the service cannot start.
     """
     sockets = listeners or Listeners.open(settings)
+    facts, now = read_facts_at(settings, sockets.main), asyncio.get_running_loop().time
+    connections = make_connections(settings, now, facts)
     running: Service | None = None
     operators: Asgi | None = None
 
@@ -55,6 +65,7 @@ async def serve_until(
         async def on_ready(service: Service) -> None:
             nonlocal running, operators
             running, operators = service, service.operators_app()
+            service.metrics.follow_connections(connections.count)
             if prepare is not None:
                 await prepare(service)
             if sockets.inner is not None:
@@ -82,7 +93,7 @@ async def serve_until(
             tasks.start_soon(pages)
         try:
             with hold_directory(settings), note_running(settings.data_dir, sockets.noted_url):
-                await serve(app, sockets.main, settings, stop=stop, is_replaced=is_replaced)
+                await serve(app, sockets.main, settings, stop=stop, is_replaced=is_replaced, connections=connections)
         except BaseException:
             if app.failure is None:
                 raise

@@ -12,7 +12,8 @@ from itertools import pairwise
 from typing import NamedTuple
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
-from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
@@ -109,6 +110,41 @@ class _ClosedCollector(Collector):
         for source, left_s in self._list_failing():
             sources.add_metric([source], left_s)
         yield sources
+
+
+class ConnectionCounts(NamedTuple):
+    """The connections of callers: the maximum, the clients that have one, the number by phase, and those that the
+    server ended or refused since its start, by reason.
+    """
+
+    most: int
+    clients: int
+    phases: Mapping[str, int]
+    closed: Mapping[str, int]
+
+
+class _ConnectionCollector(Collector):
+    """Rebuilds the gauges of connections at each scrape."""
+
+    def __init__(self, count: Callable[[], ConnectionCounts]) -> None:
+        self._count = count
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        counts = self._count()
+        phases = GaugeMetricFamily("toolserver_connections", "Connections of callers by phase", labels=["phase"])
+        for phase, number in counts.phases.items():
+            phases.add_metric([phase], number)
+        yield phases
+        yield GaugeMetricFamily("toolserver_connections_limit", "How many there may be", counts.most)
+        yield GaugeMetricFamily("toolserver_connected_clients", "Clients that have a connection", counts.clients)
+        about = "Connections that the server ended or refused, by reason"
+        closed = CounterMetricFamily("toolserver_connections_closed", about, labels=["reason"])
+        for reason, number in counts.closed.items():
+            closed.add_metric([reason], number)
+        yield closed
 
 
 class MessageCounts:
@@ -222,6 +258,10 @@ class Metrics:
     ) -> None:
         """Show which hosts and sources are not queried, and for how long."""
         self.registry.register(_ClosedCollector(list_refusing, list_failing))
+
+    def follow_connections(self, count: Callable[[], ConnectionCounts]) -> None:
+        """Show the connections of callers at each scrape."""
+        self.registry.register(_ConnectionCollector(count))
 
     def hit(self, tool: str, tier: str) -> None:
         """Count a call answered from the cache. This is a hot path, so the counter is updated at each scrape."""

@@ -6,26 +6,32 @@ tests/serving/test_hypercorn_server.py pins the version it fits.
 """
 
 import asyncio
+import contextlib
+import functools
 import logging
 import socket
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import h11
 from hypercorn.asyncio.lifespan import Lifespan
-from hypercorn.asyncio.task_group import TaskGroup
+from hypercorn.asyncio.task_group import TaskGroup, _handle
 from hypercorn.asyncio.tcp_server import MAX_RECV, TCPServer
 from hypercorn.asyncio.worker_context import WorkerContext
 from hypercorn.config import Config
 from hypercorn.events import Closed, Event, RawData, Updated
 from hypercorn.protocol.h11 import H11Protocol
-from hypercorn.typing import AppWrapper, ConnectionState, LifespanState
+from hypercorn.typing import AppWrapper, ConnectionState, LifespanState, Scope
 from hypercorn.utils import parse_socket_addr, wrap_app
 
-from toolserver.serving.connections import HEAD_BYTES, Connection, Connections, Listener, StopTimes, stop_accepting
-from toolserver.serving.request_gate import RequestGate
+from toolserver.serving.admission import HEAD_BYTES, Connection, Connections
+from toolserver.serving.connections import Listener, StopTimes, stop_accepting
+from toolserver.serving.request_gate import CONNECTION, RequestGate
 
 _FOLDS = (b"\n ", b"\n\t")
+Put = Callable[[Any], Awaitable[None]]
+MOST_MESSAGES = 10  # pieces of a body that wait for the app
 
 
 class _ReportingConnection(h11.Connection):
@@ -42,12 +48,101 @@ class _ReportingConnection(h11.Connection):
         return event
 
 
+class ClientLeft(Exception):
+    """The client has gone while its next request waited for the answer to the one before."""
+
+
+class _NextTurn:
+    """Lets reading go on once a request is answered, or never if the client has gone: then `wait` raises ClientLeft.
+
+    hypercorn waits here with an event of its own, which only an answer sets. A client that had
+    sent a byte too many could leave and be worked for to the end.
+    """
+
+    def __init__(self) -> None:
+        self._changed = asyncio.Event()
+        self._is_left = False
+
+    async def set(self) -> None:
+        self._changed.set()
+
+    async def clear(self) -> None:
+        self._changed.clear()
+
+    async def wait(self) -> None:
+        if not self._is_left:
+            await self._changed.wait()
+        if self._is_left:
+            raise ClientLeft
+
+    def leave(self) -> None:
+        self._is_left = True
+        self._changed.set()
+
+
+class _Inbox:
+    """What an app receives of its request: pieces of the body, a few at a time, and at last that the client has gone.
+
+    hypercorn's own queue takes nothing while it is full, that news neither. The connection of a
+    request whose body the app does not read would then never end.
+    """
+
+    def __init__(self) -> None:
+        self._messages: deque[Any] = deque()
+        self._changed = asyncio.Event()
+        self._is_ended = False
+
+    async def get(self) -> Any:
+        while not self._messages:
+            await self._change()
+        message = self._messages.popleft()
+        self._changed.set()
+        return message
+
+    async def put(self, message: Any) -> None:
+        """Add a message, after the app has taken others. After the end there is nobody to take it."""
+        if message["type"] == "http.disconnect":
+            self.end()
+            return
+        while len(self._messages) >= MOST_MESSAGES and not self._is_ended:
+            await self._change()
+        if not self._is_ended:
+            self._messages.append(message)
+            self._changed.set()
+
+    def end(self) -> None:
+        """Note that the client has gone, or has its answer."""
+        if not self._is_ended:
+            self._is_ended = True
+            self._messages.append({"type": "http.disconnect"})
+            self._changed.set()
+
+    async def _change(self) -> None:
+        self._changed.clear()
+        await self._changed.wait()
+
+
+class _Tasks(TaskGroup):
+    """The tasks of one connection. `inbox` is of its newest request."""
+
+    inbox: _Inbox | None = None
+
+    async def spawn_app(self, app: AppWrapper, config: Config, scope: Scope, send: Any) -> Put:
+        inbox = self.inbox = _Inbox()
+        in_thread = functools.partial(self._loop.run_in_executor, None)
+        self.spawn(_handle, app, config, scope, inbox.get, send, in_thread, self._loop.call_soon_threadsafe)
+        return inbox.put
+
+
 class StrictH11Protocol(H11Protocol):
     """HTTP/1.1 on one connection. Reports its phases and refuses messages that proxies and servers read differently."""
+
+    can_read: _NextTurn  # type: ignore[assignment]
 
     def __init__(self, *args: Any, ours: Connection) -> None:
         super().__init__(*args)
         self.ours = ours
+        self.can_read = _NextTurn()
         self.connection = _ReportingConnection(ours.work, self.config.h11_max_incomplete_size)
 
     async def handle(self, event: Event) -> None:
@@ -119,6 +214,16 @@ class StrictTcpServer(TCPServer):
     def __init__(self, *args: Any, ours: Connection) -> None:
         super().__init__(*args)
         self._ours, self._is_ended = ours, False
+        self._h11: StrictH11Protocol | None = None
+        self._requests: _Tasks | None = None
+
+    def leave(self) -> None:
+        """Note that the client has gone: no more is read, and nobody waits for an answer."""
+        self._ours.leave()
+        if self._h11 is not None:
+            self._h11.can_read.leave()
+        if self._requests is not None and self._requests.inbox is not None:
+            self._requests.inbox.end()
 
     async def run(self) -> None:
         sock = self.writer.get_extra_info("socket")
@@ -126,8 +231,9 @@ class StrictTcpServer(TCPServer):
         try:
             client = parse_socket_addr(sock.family, sock.getpeername())
             server = parse_socket_addr(sock.family, sock.getsockname())
-            async with TaskGroup(self.loop) as tasks:
-                state = ConnectionState(self.state)
+            self._requests = _Tasks(self.loop)
+            async with self._requests as tasks:
+                state = ConnectionState({**self.state, CONNECTION: self._ours})
                 protocol = StrictH11Protocol(
                     self.app,
                     self.config,
@@ -150,9 +256,11 @@ class StrictTcpServer(TCPServer):
 
     async def protocol_send(self, event: Event) -> None:
         """Pass on what the protocol sends. A plain close while the client still sends could lose it the answer."""
-        if isinstance(event, Closed) and self._h11.is_answered_early() and not self.writer.is_closing():
+        is_early = self._h11 is not None and self._h11.is_answered_early()
+        if is_early and isinstance(event, Closed) and not self.writer.is_closing():
             self._is_ended = True
-            self.writer.write_eof()
+            with contextlib.suppress(OSError):  # the client has already gone
+                self.writer.write_eof()
             self._ours.await_end()
         elif not isinstance(event, Updated):
             await super().protocol_send(event)
@@ -166,8 +274,37 @@ class StrictTcpServer(TCPServer):
             except OSError:
                 break
             if not self._is_ended:
-                await self.protocol.handle(RawData(data))
+                try:
+                    await self.protocol.handle(RawData(data))
+                except ClientLeft:
+                    break
         await self.protocol.handle(Closed())
+
+
+class _WatchedReader(asyncio.StreamReaderProtocol):
+    """Tells the server of a connection at once when its client leaves, whatever it is waiting for."""
+
+    def __init__(self, reader: asyncio.StreamReader, run: Callable[[StrictTcpServer], Awaitable[None]], make: Any):
+        self._server: StrictTcpServer | None = None
+
+        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            self._server = make(reader, writer)
+            await run(self._server)
+
+        super().__init__(reader, connected)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        self._leave()
+
+    def eof_received(self) -> bool | None:
+        is_kept = super().eof_received()
+        self._leave()
+        return is_kept
+
+    def _leave(self) -> None:
+        if self._server is not None:
+            self._server.leave()
 
 
 def _config() -> Config:
@@ -195,17 +332,18 @@ async def serve_hypercorn(
         raise error
     tasks: set[asyncio.Task[Any]] = set()
 
+    async def run(server: StrictTcpServer) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        tasks.add(task)
+        task.add_done_callback(tasks.discard)
+        await server
+
     def protocol(connection: Connection) -> asyncio.BaseProtocol:
-        reader = asyncio.StreamReader(limit=MAX_RECV)
+        def make(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> StrictTcpServer:
+            return StrictTcpServer(app, loop, config, context, state, reader, writer, ours=connection)
 
-        async def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-            task = asyncio.current_task()
-            assert task is not None
-            tasks.add(task)
-            task.add_done_callback(tasks.discard)
-            await StrictTcpServer(app, loop, config, context, state, reader, writer, ours=connection)
-
-        return asyncio.StreamReaderProtocol(reader, connected)
+        return _WatchedReader(asyncio.StreamReader(limit=MAX_RECV), run, make)
 
     listener = Listener(sock, connections, protocol)
     listener.open()

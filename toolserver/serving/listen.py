@@ -17,8 +17,11 @@ import anyio
 
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import Metrics
-from toolserver.serving.connections import ConnectionLimits, Connections, StopTimes
+from toolserver.registry.site_facts import SiteFacts
+from toolserver.serving.admission import ConnectionLimits, Connections
+from toolserver.serving.connections import StopTimes
 from toolserver.serving.public_facts import read_public_facts
+from toolserver.serving.refusals import Refusals
 from toolserver.serving.request_gate import Asgi, RequestGate, never
 from toolserver.settings import PREFIX, Settings, is_loopback
 from toolserver.sql.failures import find_exit
@@ -115,17 +118,24 @@ async def serve(
     *,
     stop: anyio.Event,
     is_replaced: Callable[[], bool] = never,
+    connections: Connections | None = None,
 ) -> None:
     """Serve an ASGI app on a bound socket until the event is set. Raises SystemExit if the app ends before that.
 
-    `is_replaced` says, once the event is set, whether another process continues to serve on the same socket.
+    `is_replaced` says, once the event is set, whether another process continues to serve on
+    the same socket. `connections` has those of the socket, for a caller that measures them.
     """
-    facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.host))
-    connections = make_connections(settings, asyncio.get_running_loop().time)
+    facts = read_facts_at(settings, sock)
+    connections = connections or make_connections(settings, asyncio.get_running_loop().time, facts)
     await _serve(RequestGate(app, facts, is_replaced), sock, settings, connections, stop)
 
 
-def make_connections(settings: Settings, now: Callable[[], float]) -> Connections:
+def read_facts_at(settings: Settings, sock: socket.socket) -> SiteFacts:
+    """Return the public facts of a service at its base URL, without one at the address of this socket."""
+    return read_public_facts(settings, settings.base_url or address_of(sock, settings.host))
+
+
+def make_connections(settings: Settings, now: Callable[[], float], facts: SiteFacts) -> Connections:
     """Return no connections yet, limited by the settings. Trusted proxies bring many clients over one address."""
     limits = settings.limits
     bounds = ConnectionLimits(
@@ -136,7 +146,7 @@ def make_connections(settings: Settings, now: Callable[[], float]) -> Connection
         idle_s=limits.idle_s,
         write_s=limits.write_s,
     )
-    return Connections(bounds, now, Addresses(limits.trusted_proxies))
+    return Connections(bounds, now, Addresses(limits.trusted_proxies), Refusals(facts).full_bytes)
 
 
 async def _serve(

@@ -1,25 +1,28 @@
-"""Guard an ASGI app: know the requests in progress, and answer each of them when the service stops.
+"""Guard an ASGI app: know the requests in progress, end those that nobody waits for, and answer all when it stops.
 
 From the stop on, new requests and requests whose body is not complete are refused, and
 nothing of them is carried out. Complete requests have a limited time to be answered by the
 app; then the app is cancelled, which releases what it reserved, and the request is refused as
 well. Only health is answered until the end, so a load balancer learns why.
+
+The servers pass on the connection of a request in its state, under `CONNECTION`. When its
+client leaves, the app is cancelled, unless it waits for that news itself. A request whose
+client has too many already is refused.
 """
 
 import asyncio
-import json
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from toolserver.calls.response import sending
-from toolserver.core.caller import new_request_id
-from toolserver.errors import ShuttingDown
-from toolserver.registry import error_codes
+from toolserver.errors import CallRejected
 from toolserver.registry.site_facts import HEALTH, SiteFacts
+from toolserver.serving.admission import Connection
+from toolserver.serving.refusals import Refusals
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
 
-RETRY_S = 5
+CONNECTION = "toolserver.connection"
 REFUSE_S = 2.0  # for the app to release what it reserved, and for the refusals to be sent
 
 
@@ -29,16 +32,28 @@ def never() -> bool:
 
 
 class _RequestInProgress:
-    """One request: whether the app waits for its body, whether its answer has begun, and its refusal."""
+    """One request: whether the app waits for its client, whether its answer has begun, and its refusal."""
 
-    __slots__ = ("_is_complete", "_receive", "_send", "_task", "has_answer", "is_awaiting_body", "is_refused")
+    __slots__ = (
+        "_is_complete",
+        "_is_listening",
+        "_receive",
+        "_send",
+        "_task",
+        "has_answer",
+        "is_abandoned",
+        "is_awaiting_body",
+        "is_refused",
+    )
 
     def __init__(self, receive: Any, send: Any) -> None:
         self._receive, self._send, self._task = receive, send, asyncio.current_task()
-        self._is_complete = self.is_awaiting_body = self.has_answer = self.is_refused = False
+        self._is_complete = self._is_listening = self.is_awaiting_body = False
+        self.has_answer = self.is_abandoned = self.is_refused = False
 
     async def receive(self) -> Any:
         if self._is_complete:
+            self._is_listening = True
             return await self._receive()
         self.is_awaiting_body = True
         message = await self._receive()
@@ -55,6 +70,17 @@ class _RequestInProgress:
         if not self.is_refused and self._task is not None:
             self.is_refused = True
             self._task.cancel()
+
+    def abandon(self) -> None:
+        """Cancel the app, because its client has gone. One that listens for that decides itself what it finishes."""
+        if not (self._is_listening or self.is_awaiting_body or self.has_answer or self.is_abandoned or self.is_refused):
+            self.is_abandoned = True
+            if self._task is not None:
+                self._task.cancel()
+
+    def is_left(self) -> bool:
+        """Return True if the app was cancelled only because its client has gone."""
+        return self.is_abandoned and self._task is not None and not self._task.uncancel()
 
     def take_over(self) -> bool:
         """Return True if the app was cancelled only to be refused, and the gate can still answer."""
@@ -73,7 +99,7 @@ class RequestGate:
         self, app: Asgi, facts: SiteFacts, is_replaced: Callable[[], bool] = never, *, refuse_s: float = REFUSE_S
     ) -> None:
         self._app = app
-        self._facts = facts
+        self._refusals = Refusals(facts)
         self.is_replaced = is_replaced
         self._refuse_s = refuse_s
         self._stopping = self._ending_connections = False
@@ -85,10 +111,14 @@ class RequestGate:
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
             await self._live(scope, receive, send)
+        elif (connection := scope.get("state", {}).get(CONNECTION)) is not None and connection.is_left:
+            return
+        elif connection is not None and connection.is_refused:
+            await self._refuse(scope, send, self._refusals.full)
         elif self._stopping and scope["type"] == "http" and scope["path"] not in HEALTH:
-            await self._refuse(send, head=scope["method"] == "HEAD")
+            await self._refuse(scope, send, self._refusals.stopping)
         else:
-            await self._pass(scope, receive, _end_connection(send) if self._ending_connections else send)
+            await self._pass(scope, receive, _end_connection(send) if self._ending_connections else send, connection)
 
     def end_connections(self) -> None:
         """Make every answer from now on the last one on its connection."""
@@ -118,19 +148,24 @@ class RequestGate:
             return False
         return True
 
-    async def _pass(self, scope: Any, receive: Any, send: Any) -> None:
+    async def _pass(self, scope: Any, receive: Any, send: Any, connection: Connection | None) -> None:
         request = _RequestInProgress(receive, send)
+        if connection is not None:
+            connection.request = request
         self._in_progress.add(request)
         self._quiet.clear()
         try:
             with sending():
                 await self._app(scope, request.receive, request.send)
         except asyncio.CancelledError:
-            if not request.take_over():
+            if request.take_over():
+                await self._refuse(scope, send, self._refusals.stopping)
+            elif not request.is_left():
                 raise
-            await self._refuse(send, head=scope["method"] == "HEAD")
         finally:
             self._in_progress.discard(request)
+            if connection is not None:
+                connection.request = None
             if not self._in_progress:
                 self._quiet.set()
 
@@ -149,24 +184,10 @@ class RequestGate:
             if not asked_to_end:
                 self.died.set()
 
-    async def _refuse(self, send: Any, *, head: bool) -> None:
-        request_id = new_request_id()
-        refusal = ShuttingDown(f"The service is stopping. Try again in {RETRY_S} seconds.", retry_after_seconds=RETRY_S)
-        problem = error_codes.body(
-            refusal.code, refusal.detail, facts=self._facts, request_id=request_id, **refusal.extra
-        )
-        body = json.dumps(problem).encode()
-        headers = [
-            (b"content-type", b"application/problem+json"),
-            (b"content-length", b"%d" % len(body)),
-            (b"retry-after", b"%d" % RETRY_S),
-            (b"cache-control", b"no-store"),
-            (b"access-control-allow-origin", b"*"),
-            (b"x-request-id", request_id.encode()),
-            (b"connection", b"close"),
-        ]
+    async def _refuse(self, scope: Any, send: Any, refusal: CallRejected) -> None:
+        headers, body = self._refusals.write(refusal)
         await send({"type": "http.response.start", "status": refusal.status, "headers": headers})
-        await send({"type": "http.response.body", "body": b"" if head else body})
+        await send({"type": "http.response.body", "body": b"" if scope["method"] == "HEAD" else body})
 
 
 def _end_connection(send: Any) -> Any:

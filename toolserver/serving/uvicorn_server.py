@@ -15,8 +15,9 @@ import httptools
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from toolserver.serving.connections import HEAD_BYTES, Connection, Connections, Listener, StopTimes, stop_accepting
-from toolserver.serving.request_gate import RequestGate
+from toolserver.serving.admission import HEAD_BYTES, Connection, Connections
+from toolserver.serving.connections import Listener, StopTimes, stop_accepting
+from toolserver.serving.request_gate import CONNECTION, RequestGate
 
 _REFUSED = b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 
@@ -46,7 +47,8 @@ class _Outlet:
             self._transport.close()
         else:
             self.is_ended = True
-            self._transport.write_eof()
+            with contextlib.suppress(OSError):  # the client has already gone
+                self._transport.write_eof()
 
 
 class StrictHttpToolsProtocol(HttpToolsProtocol):
@@ -173,7 +175,7 @@ async def serve_uvicorn(
     server.capture_signals = contextlib.nullcontext  # type: ignore[method-assign, assignment]  # signals are ours
 
     def protocol(connection: Connection) -> asyncio.BaseProtocol:
-        http = StrictHttpToolsProtocol(config, server.server_state, server.lifespan.state)
+        http = StrictHttpToolsProtocol(config, server.server_state, {**server.lifespan.state, CONNECTION: connection})
         http.ours = connection
         return http
 
