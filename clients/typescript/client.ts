@@ -25,6 +25,49 @@ export class ToolError extends Error {
   }
 }
 
+/** The service did not send an answer of its own: another server, a broken body, or an address elsewhere. */
+export class NotFromService extends Error {
+  constructor(message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.name = "NotFromService";
+  }
+}
+
+const methods = ["GET", "POST", "PUT", "PATCH", "DELETE"], mostBody = 16 * 1024 * 1024;
+
+/** After an origin, such a path cannot change the origin. */
+const ownPath = /^\/(?:[A-Za-z0-9._~/-]|\{[a-z0-9_]+\})*$/;
+
+/** The text of a body of at most 16 MB. */
+async function readText(response: Response): Promise<string> {
+  const parts: string[] = [], decoder = new TextDecoder();
+  let size = 0;
+  const reader = response.body?.getReader();
+  while (reader !== undefined) {
+    const { done, value } = await reader.read();
+    if (done) break;
+    size += value.byteLength;
+    if (size > mostBody) {
+      await reader.cancel();
+      throw new NotFromService(`the answer is larger than ${mostBody} bytes`);
+    }
+    parts.push(decoder.decode(value, { stream: true }));
+  }
+  return parts.join("") + decoder.decode();
+}
+
+function readObject(text: string, status: number): Record<string, unknown> {
+  let content: unknown;
+  try {
+    content = JSON.parse(text);
+  } catch (error) {
+    throw new NotFromService(`status ${status}, without JSON`, { cause: error });
+  }
+  if (typeof content !== "object" || content === null || Array.isArray(content))
+    throw new NotFromService(`status ${status}, without a JSON object`);
+  return content as Record<string, unknown>;
+}
+
 export interface ClientOptions {
   /** The bearer token that pays for calls. It is sent only over https, or on this machine. */
   token?: string;
@@ -54,12 +97,13 @@ export class ToolClient {
     name: Name,
     ...[given = {} as Tools[Name]["arguments"], key]: Given<Tools[Name]["arguments"]>
   ): Promise<ToolAnswer<Tools[Name]["payload"]>> {
-    const route = (await (this.routes ??= this.readRoutes()))[name];
+    const routes = await (this.routes ??= this.readRoutes());
+    const route = Object.hasOwn(routes, name) ? routes[name] : undefined;
     if (route === undefined) throw new ToolError(404, { error: "not_found", detail: `The service has no tool called ${name}` });
     const response = await this.send(...this.write(route, given, key));
-    const body = await response.text(), credits = response.headers.get("x-credits-remaining");
+    const body = await readText(response), credits = response.headers.get("x-credits-remaining");
     return {
-      payload: JSON.parse(body) as Tools[Name]["payload"],
+      payload: readObject(body, response.status) as Tools[Name]["payload"],
       body,
       headers: response.headers,
       receipt: response.headers.get("x-service-receipt"),
@@ -70,7 +114,9 @@ export class ToolClient {
   private async readRoutes(): Promise<Record<string, Route>> {
     try {
       const answer = await this.send(`${this.base}/api/llm-tools?format=routes`, { method: "GET" });
-      return ((await answer.json()) as { routes: Record<string, Route> }).routes;
+      const routes = readObject(await readText(answer), answer.status)["routes"];
+      if (typeof routes !== "object" || routes === null) throw new NotFromService("a list of tools without routes");
+      return routes as Record<string, Route>;
     } catch (error) {
       this.routes = undefined; // requested again with the next call
       throw error;
@@ -78,6 +124,8 @@ export class ToolClient {
   }
 
   private write(route: Route, given: object, key?: string): [string, RequestInit] {
+    if (!ownPath.test(route.path) || !methods.includes(route.method))
+      throw new NotFromService("the service lists this tool under an address that is not its own");
     const query = new URLSearchParams(), body: Record<string, unknown> = {};
     const elsewhere: Place = route.method === "POST" || route.method === "PATCH" ? "body" : "query";
     let path = route.path;
@@ -103,7 +151,7 @@ export class ToolClient {
       try {
         const response = await ask(url, init);
         if (response.ok) return response;
-        const error = new ToolError(response.status, (await response.json()) as Record<string, unknown>);
+        const error = new ToolError(response.status, readObject(await readText(response), response.status));
         failure = error;
         pause = [402, 429, 503].includes(error.status) ? error.retryAfterSeconds : null;
       } catch (error) {

@@ -260,3 +260,51 @@ def test_files_are_where_each_system_has_them(tmp_path, monkeypatch):
         "darwin": "Library/Application Support/Claude/claude_desktop_config.json",
         "win32": "AppData/Roaming/Claude/claude_desktop_config.json",
     }
+
+
+@pytest.mark.parametrize("name", ["cursor", "codex", "goose"])
+def test_what_a_person_added_to_our_entry_stays(home, name):
+    run("install", name)
+    path = HOSTS[name].find_file(home)
+    text = path.read_text()
+    if name == "cursor":
+        config = json.loads(text)
+        config["mcpServers"]["toolserver"] |= {"env": {"TOOLSERVER_TOKEN": "x"}, "disabled": False}
+        path.write_text(json.dumps(config))
+    elif name == "codex":
+        path.write_text(f'{text}startup_timeout_sec = 30\n[mcp_servers.toolserver.env]\n"TOOLSERVER_TOKEN" = "x"\n')
+    else:
+        path.write_text(f"{text}    envs:\n      TOOLSERVER_TOKEN: x\n")
+    before = entry_of(name, home)
+    ran = run("install", name, "--server", "https://data.example")
+
+    assert ran.exit_code == 0, ran.output
+    after = entry_of(name, home)
+    assert "https://data.example" in json.dumps(after)
+    assert {key: after[key] for key in before if key not in ("args", "command", "cmd")} == {
+        key: value for key, value in before.items() if key not in ("args", "command", "cmd")
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    ['{"a": 1, "a": 2}', '{"a": 1e999}', '{"a": NaN}', "[" * 100_000, '{"mcpServers": {"x": {}, "x": {"y": 1}}}'],
+    ids=range(5),
+)
+def test_what_could_not_be_written_again_is_left_alone(home, text):
+    path = HOSTS["cursor"].find_file(home)
+    path.parent.mkdir(parents=True)
+    path.write_text(text)
+    ran = run("install", "cursor")
+
+    assert (ran.exit_code, path.read_text()) == (1, text)
+    assert "left unchanged" in ran.output
+
+
+def test_a_half_of_a_character_stays_what_it_is(home):
+    path = HOSTS["cursor"].find_file(home)
+    path.parent.mkdir(parents=True)
+    path.write_text('{"title": "\\ud83d"}')
+
+    assert run("install", "cursor").exit_code == 0
+    assert json.loads(path.read_text())["title"] == "\ud83d"

@@ -11,7 +11,7 @@ import pytest
 
 from tests.calls.parts import RICH
 from tests.served import served
-from toolserver.client import AsyncToolClient, ToolClient, Unreachable
+from toolserver.client import AsyncToolClient, ToolClient, Unreachable, clients
 from toolserver.errors import InvalidArguments, MissingToken
 
 ROUTES = {"routes": {"sights": {"method": "GET", "path": "/api/sights", "auth": "none", "arguments": {"n": "query"}}}}
@@ -100,3 +100,27 @@ def test_importing_the_client_imports_little_more_than_httpx():
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     heavy = {"pydantic", "mcp", "web3", "starlette", "aiosqlite", "aiohttp", "hypercorn", "jinja2", "msgspec", "tools"}
     assert heavy.isdisjoint(json.loads(done.stdout))
+
+
+async def test_a_body_without_end_is_given_up_by_both_clients(monkeypatch):
+    monkeypatch.setattr(clients, "MOST_BODY", 1000)
+    sent = []
+
+    class Endless(httpx.SyncByteStream, httpx.AsyncByteStream):
+        def __iter__(self):
+            while True:
+                sent.append(1)
+                yield b"x" * 100
+
+        async def __aiter__(self):
+            for piece in self:
+                yield piece
+
+    transport = httpx.MockTransport(lambda request: httpx.Response(200, stream=Endless()))
+    with ToolClient("https://data.example", retries=0, http=httpx.Client(transport=transport)) as c:
+        with pytest.raises(Unreachable, match="larger than 1000 bytes"):
+            c.sights()
+    async with AsyncToolClient("https://data.example", retries=0, http=httpx.AsyncClient(transport=transport)) as c:
+        with pytest.raises(Unreachable, match="larger than 1000 bytes"):
+            await c.sights()
+    assert len(sent) <= 24

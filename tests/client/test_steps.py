@@ -203,3 +203,42 @@ def test_a_receipt_that_is_none_is_judged_without_asking_for_keys():
     with pytest.raises(StopIteration) as done:
         next(steps)
     assert done.value.value["valid"] is False
+
+
+HOSTILE_ROUTES = [
+    {"path": ".evil.example/x"},
+    {"path": "@evil.example/x"},
+    {"path": ":8080@evil.example/x"},
+    {"path": "https://evil.example/x"},
+    {"path": "\\evil.example"},
+    {"path": "/x\r\nhost: evil.example"},
+    {"path": "/x?y=1"},
+    {"path": "/x#y"},
+    {"path": None},
+    {"method": "CONNECT"},
+    {"method": ["GET"]},
+    {"arguments": None},
+    {"auth": None},
+]
+
+
+@pytest.mark.parametrize("change", HOSTILE_ROUTES, ids=str)
+def test_a_route_that_leads_elsewhere_is_refused_before_anything_is_sent(change):
+    route = {"method": "GET", "path": "/api/x", "auth": "bearer", "arguments": {}} | change
+    steps = talk(TOKEN).call("sights", {})
+    next(steps)
+    with pytest.raises(Unreachable, match="an address that is not its own"):
+        steps.send(said({"routes": {"sights": route}}))
+
+
+@pytest.mark.parametrize("listing", [{}, {"routes": []}, {"routes": None}], ids=str)
+def test_a_listing_without_routes_is_not_of_the_service(listing):
+    steps = talk().call("sights", {})
+    next(steps)
+    with pytest.raises(Unreachable, match="without routes"):
+        steps.send(said(listing))
+
+
+@pytest.mark.parametrize("credits", ["many", "٣", "", "-1"])
+def test_credits_that_are_no_number_are_not_known(credits):
+    assert ToolAnswer({}, b"", {"x-credits-remaining": credits}).credits_remaining is None

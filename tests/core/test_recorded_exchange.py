@@ -5,6 +5,7 @@ import stat
 
 import pytest
 
+from toolserver.core import recorded_exchange
 from toolserver.core.recorded_exchange import (
     FORMAT,
     SUMMARY,
@@ -97,5 +98,19 @@ def test_a_body_outside_the_folder_is_not_read(tmp_path):
     (tmp_path / "secret").write_bytes(b"mine")
     path = tmp_path / "Test.one" / "01.json"
     path.write_text(path.read_text(encoding="utf-8").replace("01.body.json", "../secret"), encoding="utf-8")
+    with pytest.raises(NoRecording):
+        list(read_exchanges(tmp_path))
+
+
+def test_files_that_are_no_recording_are_refused_and_not_read_to_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(recorded_exchange, "MOST_FILE", 1000)
+    folder = tmp_path / "Test.one"
+    folder.mkdir()
+    for written in (b"[" * 900, b"x" * 1001, b'{"headers":[[1]]}', b'{"headers":[],"body_file":"../../../etc/passwd"}'):
+        (folder / "01.json").write_bytes(written)
+        with pytest.raises(NoRecording):
+            list(read_exchanges(tmp_path))
+    (folder / "01.json").unlink()
+    (folder / "01.json").symlink_to("/dev/zero")
     with pytest.raises(NoRecording):
         list(read_exchanges(tmp_path))

@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from toolserver.core.visible_text import INVISIBLE
+from toolserver.core.visible_text import INVISIBLE, disarm, disarm_all
 
 
 @pytest.mark.parametrize(
@@ -19,3 +19,23 @@ def test_no_letter_that_is_drawn_matches():
     hidden = {n for n in range(0x110000) if unicodedata.category(chr(n))[0] in "LN" and INVISIBLE.fullmatch(chr(n))}
     assert hidden <= blank
     assert not INVISIBLE.search(" aé日हिन्दी\n\t🌋")
+
+
+@pytest.mark.parametrize(
+    ("written", "left"),
+    [
+        ("\x1b[31mred\x1b[0m", "red"),
+        ("\x1b]0;title\x07x\x1b]8;;https://evil.example\x1b\\link\x1b]8;;\x1b\\", "xlink"),
+        ("\x9b2Jx\x9d52;c;aGk=\x9cy", "xy"),
+        ("\x1bPq\x1b\\a\x1bcb\x1b(0c", "abc"),
+        ("over\rwritten\b\x7f", "overwritten"),
+        ("\x1b[\x1b[31m31m", "31m"),
+        ("a\tb\nc 🌋 ä", "a\tb\nc 🌋 ä"),
+    ],
+)
+def test_nothing_is_left_that_a_terminal_obeys(written, left):
+    assert disarm(written) == left
+
+
+def test_a_document_is_disarmed_in_every_text_and_name():
+    assert disarm_all({"a\x1b[1m": [1, None, {"b": "\x1b[2Jc"}]}) == {"a": [1, None, {"b": "c"}]}

@@ -250,3 +250,25 @@ async def test_a_failure_is_told_in_the_era_of_the_call_and_to_nobody_for_a_noti
     assert await bridged.ask({"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}) is None
     unread = await bridged.ask(b"{")
     assert (unread["id"], unread["error"]["code"]) == (None, -32603)
+
+
+@pytest.mark.parametrize("as_ascii", [True, False])
+async def test_what_a_terminal_would_obey_does_not_come_through(tmp_path, as_ascii):
+    hostile = result(title="\x1b]52;c;ZXZpbA==\x07News\x9b2J", place="Köln\tand\nmore")
+    hostile["result"]["content"][0]["text"] = "\x1b[31mNews\x9b0m from Köln"
+    body = json.dumps(hostile, ensure_ascii=as_ascii)
+    bridged = Bridged(tmp_path, httpx.Response(200, content=body.encode()))
+    answer = await bridged.ask(asked("tools/call", {"name": "sights"}))
+
+    assert answer["result"]["structuredContent"] == {"title": "News", "place": "Köln\tand\nmore"}
+    assert answer["result"]["content"][0]["text"] == "News from Köln"
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"[" * 100_000, b'{"jsonrpc":"2.0","id":1,"result":[]}', b'{"jsonrpc":"2.0","result":{"structuredContent":[]}}'],
+)
+async def test_an_answer_of_any_form_raises_nothing(tmp_path, body):
+    bridged = Bridged(tmp_path, httpx.Response(200, content=body), given=FIRST)
+
+    assert (await bridged.ask(asked("tools/call", {"name": "payment_confirm"})))["id"] == 1

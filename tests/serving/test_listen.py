@@ -190,8 +190,8 @@ def test_connections_are_metrics():
 # --- metrics
 
 
-async def get(app, path):
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://metrics") as client:
+async def get(app, path, host="localhost:9000"):
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url=f"http://{host}") as client:
         return await client.get(path)
 
 
@@ -204,6 +204,12 @@ async def test_metrics_are_served_alone_and_only_once_the_service_runs():
     assert found.headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert (await get(app, "/")).status_code == 404
     assert (await get(metrics_app(lambda: None), "/metrics")).status_code == 404
+
+
+@pytest.mark.parametrize("host", ["evil.example", "localhost.evil.example:9000", "127.0.0.1.nip.example", "[::2]"])
+async def test_a_page_whose_name_was_made_to_lead_here_reads_no_metrics(host):
+    assert (await get(metrics_app(Metrics), "/metrics", host)).status_code == 421
+    assert (await get(metrics_app(Metrics, is_private=False), "/metrics", host)).status_code == 200
 
 
 async def test_pages_beside_the_metrics_answer_every_other_path_once_they_are_there():

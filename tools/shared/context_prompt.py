@@ -5,6 +5,7 @@ cannot end its own quotation.
 """
 
 import datetime as dt
+import re
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -33,6 +34,16 @@ FEWER: tuple[dict[str, int], ...] = (
 """What is dropped or cut, in this order, until the text is short enough."""
 NO_QUAKES = "No earthquake of M6+ or flagged significant in the last 24 h."
 NO_LARGE_QUAKES = "No earthquake of M6+ in the last 24 h."
+
+
+_TEMPLATE_MARK = re.compile(
+    r"[<\uff1c]\s*[|\uff5c]\s*([^<>|\uff5c]{0,40}?)\s*[|\uff5c]\s*[>\uff1e]"  # <|im_end|>, also with wide signs
+    r"|</?\s*((?:start|end)_of_turn|s|bos|eos|pad|unk|system|assistant|user|human|tool_call|think)\s*>"
+    r"|\[/?(INST|SYSTEM_PROMPT|AVAILABLE_TOOLS|TOOL_CALLS|TOOL_RESULTS)\]"
+    r"|<</?(SYS)>>",
+    re.IGNORECASE,
+)
+"""The marks of chat templates. A model's tokenizer may read them as the end of our text and the start of a role."""
 
 
 class Room(NamedTuple):
@@ -85,8 +96,12 @@ def _written(world: AgentWorld, remarks: Remarks, room: Room) -> str:
 
 
 def quoted(text: str, cap: int) -> str:
-    """Put third-party text on one line in double quotes, which it cannot end."""
-    return f'"{cut(" ".join(text.split()).replace(chr(34), chr(39)), cap)}"'
+    """Put third-party text on one line in double quotes, which it cannot end, without what ends a turn of a model."""
+    line = " ".join(text.split())
+    while (match := _TEMPLATE_MARK.search(line)) is not None:  # what is left may be a mark again
+        word = next((group for group in match.groups() if group), "")
+        line = f"{line[: match.start()]}({word}){line[match.end() :]}"
+    return f'"{cut(line.replace(chr(34), chr(39)), cap)}"'
 
 
 def cut(text: str, cap: int) -> str:

@@ -13,6 +13,7 @@ from toolserver.core.caller import real_token
 from toolserver.core.http import HttpClient
 from toolserver.core.logging import set_up
 from toolserver.core.outbound import read_proxies
+from toolserver.core.visible_text import disarm
 from toolserver.mcp import messages
 from toolserver.mcp.credentials import FILE, CredentialsFile
 from toolserver.mcp.stdio import Conversation
@@ -60,6 +61,10 @@ async def ask(bridge: Conversation, method: str, params: Mapping[str, Any]) -> d
     line = messages.encode({"jsonrpc": "2.0", "id": 1, "method": method, "params": params})
     answer = json.loads(await bridge.answer(line, messages.read_message(line)) or b"{}")
     if "result" not in answer:
-        raise click.ClickException(answer.get("error", {}).get("message", "the service sent an empty answer"))
-    result: dict[str, Any] = answer["result"]
+        said = answer.get("error")
+        message = said.get("message") if isinstance(said, dict) else None
+        raise click.ClickException(disarm(str(message)) if message else "the service sent an empty answer")
+    result = answer["result"]
+    if not isinstance(result, dict):
+        raise click.ClickException("the service sent an answer that is not of MCP")
     return result

@@ -17,6 +17,7 @@ from toolserver.cli.options import Style, choose_style, data_dir_option, server_
 from toolserver.cli.plain_lines import write_answer
 from toolserver.cli.tool_options import complete_flags, describe_unknown_tool, read_flags, tool_command
 from toolserver.core.caller import Caller
+from toolserver.core.visible_text import disarm, disarm_all
 from toolserver.errors import CallRejected
 from toolserver.mcp.stdio import Conversation
 from toolserver.registry.error_codes import body as problem_body
@@ -141,7 +142,7 @@ async def call_command(settings: Settings, words: Words, style: Style) -> int:
 def print_help(name: str, schema: Mapping[str, Any], description: str) -> int:
     """Print what a tool answers, and its arguments as flags. Returns 0."""
     command = tool_command(name, schema, description)
-    click.echo(command.get_help(click.Context(command, info_name=f"toolserver call {name}")))
+    click.echo(disarm(command.get_help(click.Context(command, info_name=f"toolserver call {name}"))))
     return 0
 
 
@@ -180,20 +181,34 @@ async def print_remote_answer(bridge: Conversation, name: str, arguments: dict[s
     """Call a tool over a bridge and print the answer. Returns 1 when the call is refused or returns no data."""
     result = await ask(bridge, "tools/call", {"name": name, "arguments": arguments})
     failed = bool(result.get("isError"))
-    print_text(result["content"][0]["text"], style, failed=failed)
+    print_text(read_text(result), style, failed=failed)
     return 1 if failed or not has_data(result.get("structuredContent") or {}) else 0
 
 
+def read_text(result: Mapping[str, Any]) -> str:
+    """Return the text of a tool's result. Raises click.ClickException if it has none."""
+    try:
+        text = result["content"][0]["text"]
+    except (LookupError, TypeError):
+        text = None
+    if not isinstance(text, str):
+        raise click.ClickException("the service sent an answer without a text")
+    return text
+
+
 def print_text(text: str, style: Style, *, failed: bool = False) -> None:
-    """Print an answer or a refusal. Only `--json` prints a refusal to standard output."""
+    """Print an answer or a refusal. Only `--json` prints a refusal to standard output.
+
+    A service elsewhere, or what it quotes, may hold what a terminal obeys. Nothing of that is printed.
+    """
     err = failed and style != "json"
     try:
         payload = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         payload = None
     if style == "json" or not isinstance(payload, dict):
-        click.echo(text, err=err)
+        click.echo(disarm(text), err=err)
     elif style == "indented":
-        click.echo(json.dumps(payload, indent=2, ensure_ascii=False), err=err)
+        click.echo(json.dumps(disarm_all(payload), indent=2, ensure_ascii=False), err=err)
     else:
         click.echo("\n".join(write_answer(payload)), err=err)

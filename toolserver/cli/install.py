@@ -1,6 +1,7 @@
 """Implement `toolserver install HOST` and `uninstall HOST`: edit the configuration of an MCP host."""
 
 import json
+import math
 import os
 import re
 import sys
@@ -186,20 +187,25 @@ def plan_entry(host: Host, home: Path, name: str, entry: Config | None) -> Chang
         ConfigDamaged, OSError.
     """
     path = host.find_file(home).resolve()  # a link, such as into a folder of dotfiles, stays a link
-    before = path.read_text(encoding="utf-8") if path.exists() else None
+    try:
+        before = path.read_text(encoding="utf-8") if path.exists() else None
+    except UnicodeDecodeError:
+        raise ConfigDamaged(f"{path} is not UTF-8; fix it first. It was left unchanged") from None
     shaped = None if entry is None else host.shape(entry)
     config, present = _read(host, path, before, shaped), _read(host, path, before, shaped)
     servers = dict(config.get(host.member) or {})
     if shaped is None:
         servers.pop(name, None)
     else:
+        there = servers.get(name)
+        shaped = {**there, **shaped} if isinstance(there, dict) else shaped  # what a person added to it stays
         servers[name] = shaped
     if servers or host.member in config:
         config[host.member] = servers
     if config == present:
         return Change(path, before, before or "", False)
     if host.form == "json":
-        return Change(path, before, json.dumps(config, indent=2, ensure_ascii=False) + "\n", True)
+        return Change(path, before, _write_json(config), True)
     edit = _edit_toml if host.form == "toml" else _edit_yaml
     after = edit(before or "", host.member, name, shaped)
     try:
@@ -216,7 +222,7 @@ def _read(host: Host, path: Path, text: str | None, entry: Config | None) -> Con
         return {}
     try:
         config = _parse(host.form, text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         form = host.form.upper()
         raise ConfigDamaged(f"{path} is not plain {form} ({error}); fix it first. {_advise(host, entry)}") from None
     if not isinstance(config, dict) or not isinstance(config.get(host.member) or {}, dict):
@@ -236,13 +242,45 @@ def _advise(host: Host, entry: Config | None) -> str:
 def _parse(form: Form, text: str) -> Any:
     """Return the content of a file. Raises ValueError."""
     if form == "json":
-        return json.loads(text)
+        return json.loads(text, object_pairs_hook=_read_members, parse_float=_read_number, parse_constant=_read_number)
     if form == "toml":
         return tomllib.loads(text)
     try:
         return yaml.safe_load(text) or {}
     except yaml.YAMLError as error:
         raise ValueError(str(error).splitlines()[0]) from None
+
+
+def _read_members(pairs: list[tuple[str, Any]]) -> Config:
+    """Return an object. Raises ValueError if a name stands in it twice, as only one of the two could be kept."""
+    members = dict(pairs)
+    if len(members) < len(pairs):
+        raise ValueError("a name stands twice in one object")
+    return members
+
+
+def _read_number(text: str) -> float:
+    """Return a number. Raises ValueError for one that JSON could not say again."""
+    number = float(text)
+    if not math.isfinite(number):
+        raise ValueError(f"{text} is not a number of JSON")
+    return number
+
+
+def _write_json(config: Config) -> str:
+    """Return a configuration as JSON, with characters as they are, or escaped if UTF-8 has no bytes for one."""
+    text = json.dumps(config, indent=2, ensure_ascii=False) + "\n"
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        text = json.dumps(config, indent=2) + "\n"
+    return text
+
+
+def _write_toml(value: Any) -> str:
+    if not isinstance(value, dict):
+        return json.dumps(value, ensure_ascii=False)
+    return f"{{ {', '.join(f'{json.dumps(key)} = {_write_toml(member)}' for key, member in value.items())} }}"
 
 
 def _edit_toml(text: str, member: str, name: str, entry: Config | None) -> str:
@@ -257,7 +295,7 @@ def _edit_toml(text: str, member: str, name: str, entry: Config | None) -> str:
     while kept and not kept[-1].strip():
         kept.pop()
     if entry is not None:
-        values = [f"{key} = {json.dumps(value, ensure_ascii=False)}" for key, value in entry.items()]
+        values = [f"{key} = {_write_toml(value)}" for key, value in entry.items()]
         kept += [*([""] if kept else []), f"[{member}.{name}]", *values]
     return "".join(f"{line}\n" for line in kept)
 

@@ -6,6 +6,8 @@ An answer may quote what strangers wrote, so characters that a terminal would ob
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from toolserver.core.visible_text import disarm
+
 ENVELOPE = ("source", "endpoint")  # the service's and the tool's own names, which the reader has just typed
 FACTS = ("simulated", "attribution", "credits_charged", "credits_remaining", "receipt_id")
 STEP = "  "
@@ -71,4 +73,4 @@ def _write_scalar(value: Any) -> str:
 
 def _plain(text: str) -> str:
     """Return a text without characters that are not printed, such as the escape sequences of terminals."""
-    return "".join(letter for letter in text if letter.isprintable())
+    return "".join(letter for letter in disarm(text) if letter.isprintable())

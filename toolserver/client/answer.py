@@ -37,7 +37,7 @@ class ToolAnswer(Generic[T]):
     def credits_remaining(self) -> int | None:
         """The credits left on the token after this call, or None if the call was not paid."""
         said = self.headers.get("x-credits-remaining")
-        return int(said) if said is not None else None
+        return int(said) if said is not None and said.isascii() and said.isdigit() else None
 
     @property
     def request_id(self) -> str | None:
@@ -49,7 +49,7 @@ def read_json(answer: HttpAnswer) -> dict[str, object]:
     """Return the JSON object of a response. Raise Unreachable if an intermediary answered instead of the service."""
     try:
         content = json.loads(answer.body)
-    except ValueError:
+    except (ValueError, RecursionError):
         content = None
     if not isinstance(content, dict):
         raise Unreachable(f"status {answer.status}, without a JSON object: this answer is not from the service")

@@ -2,7 +2,7 @@
 
 import ssl
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -12,7 +12,7 @@ from toolserver import __version__
 from toolserver.client.answer import ToolAnswer
 from toolserver.client.steps import ClientSteps, HttpRequest, Steps
 from toolserver.client.tools import AsyncTools, Tools
-from toolserver.core.http import HttpAnswer, Unreachable
+from toolserver.core.http import BodyTooLarge, HttpAnswer, Unreachable, read_body
 from toolserver.core.http_library import httpx
 from toolserver.core.outbound import make_tls_context
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 TIMEOUT_S, PATIENCE_S, RETRIES, CONFIRM_WITHIN_S = 30.0, 10.0, 2, 900.0
+MOST_BODY = 16 * 1024 * 1024  # bytes; the largest answer of the service has less than 1 MB
 _HEADERS = {"accept": "application/json", "user-agent": f"toolserver-client/{__version__}"}
 
 
@@ -125,8 +126,9 @@ class ToolClient(Tools):
             time.sleep(step)
             return None
         try:
-            return read_response(self._http.request(**build_request(step)))
-        except httpx.HTTPError as failure:
+            with self._http.stream(**build_request(step)) as response:
+                return read_response(response, keep_within_bounds(response.iter_bytes()))
+        except (httpx.HTTPError, httpx.InvalidURL) as failure:
             raise Unreachable(describe_failure(failure)) from failure
 
 
@@ -208,8 +210,11 @@ class AsyncToolClient(AsyncTools):
             await anyio.sleep(step)
             return None
         try:
-            return read_response(await self._http.request(**build_request(step)))
-        except httpx.HTTPError as failure:
+            async with self._http.stream(**build_request(step)) as response:
+                return read_response(response, await read_body(response.aiter_bytes(), MOST_BODY))
+        except BodyTooLarge as failure:
+            raise Unreachable(f"the answer is larger than {MOST_BODY} bytes") from failure
+        except (httpx.HTTPError, httpx.InvalidURL) as failure:
             raise Unreachable(describe_failure(failure)) from failure
 
 
@@ -219,12 +224,22 @@ def build_request(ask: HttpRequest) -> dict[str, Any]:
     return {"method": ask.method, "url": ask.url, "json": ask.json, "headers": {**_HEADERS, **ask.headers}, **more}
 
 
-def read_response(response: httpx.Response) -> HttpAnswer:
+def read_response(response: httpx.Response, body: bytes) -> HttpAnswer:
     """Return the response with the decoded body."""
-    return HttpAnswer(response.status_code, response.headers, response.content)
+    return HttpAnswer(response.status_code, response.headers, body)
 
 
-def describe_failure(failure: httpx.HTTPError) -> str:
+def keep_within_bounds(pieces: Iterable[bytes]) -> bytes:
+    """Return a whole body of at most `MOST_BODY` bytes. Raise Unreachable as soon as it is larger."""
+    body = bytearray()
+    for piece in pieces:
+        body += piece
+        if len(body) > MOST_BODY:
+            raise Unreachable(f"the answer is larger than {MOST_BODY} bytes")
+    return bytes(body)
+
+
+def describe_failure(failure: Exception) -> str:
     """Return a transport failure as one line."""
     return f"{type(failure).__name__}: {failure}" if str(failure) else type(failure).__name__
 

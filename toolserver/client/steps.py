@@ -7,6 +7,7 @@ needs to know their purpose.
 
 import difflib
 import random
+import re
 import secrets
 from collections.abc import Generator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
@@ -26,6 +27,8 @@ T = TypeVar("T")
 
 ROUTES = "/api/llm-tools?format=routes"
 RECEIPT_KEYS = "/.well-known/service-receipt-keys.json"
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_ROUTE = re.compile(r"/(?:[A-Za-z0-9._~/-]|\{[a-z0-9_]+\})*")  # after an origin, it cannot change the origin
 CONFIRM_S = 5.0  # between two checks for a payment, if the service does not say
 
 
@@ -87,7 +90,7 @@ class ClientSteps:
                 waited += pause
                 yield pause
             else:
-                self.token = str(answer.payload["token"])
+                self.token = _read_token(answer.payload)
                 return answer
 
     def check_receipt(self, answer: ToolAnswer[Any]) -> Steps[dict[str, Any]]:
@@ -119,13 +122,24 @@ class ClientSteps:
         if self._routes is None:
             answer = yield from self._repeat(HttpRequest("GET", self.base_url + ROUTES), is_safe=True)
             listing: dict[str, Any] = read_json(answer)
-            self._routes = dict(listing["routes"])
+            routes = listing.get("routes")
+            if not isinstance(routes, dict):
+                raise Unreachable("a list of tools without routes: this answer is not from the service")
+            self._routes = routes
         if name not in self._routes:
             near = difflib.get_close_matches(name, self._routes, n=3)
             meant = f"; did you mean {' or '.join(near)}?" if near else ""
             raise NotFound(f"The service has no tool called {name}{meant}", did_you_mean=near)
         route: dict[str, Any] = self._routes[name]
+        self._check_route(name, route)
         return route
+
+    def _check_route(self, name: str, route: Any) -> None:
+        """Raise Unreachable for a route that leads elsewhere than to this service, where the token would go along."""
+        path = route.get("path") if isinstance(route, dict) else None
+        is_whole = isinstance(path, str) and _ROUTE.fullmatch(path) and isinstance(route.get("arguments"), dict)
+        if not is_whole or route.get("method") not in _METHODS or not isinstance(route.get("auth"), str):
+            raise Unreachable(f"the service lists {name} under an address that is not its own")
 
     def _ask_for(self, route: Mapping[str, Any], arguments: Mapping[str, Any], key: str) -> HttpRequest:
         """Return the request. Unknown arguments are sent too, so that the service can explain what is wrong."""
@@ -166,6 +180,14 @@ class ClientSteps:
             waited += pause
             yield pause
         raise AssertionError("the last attempt returns or raises")
+
+
+def _read_token(payload: Mapping[str, Any]) -> str:
+    """Return the token that was bought. Raise Unreachable if there is none."""
+    token = payload.get("token")
+    if not isinstance(token, str) or not token.isascii() or not token.isprintable():
+        raise Unreachable("a purchase without a token: this answer is not from the service")
+    return token
 
 
 def _pause_after(failure: CallRejected | Unreachable, attempt: int, *, is_safe: bool) -> float | None:

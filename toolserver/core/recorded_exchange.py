@@ -14,6 +14,7 @@ from toolserver.core.private_file import write_private_bytes
 from toolserver.errors import ToolserverError
 
 FORMAT = 1
+MOST_FILE = 64 * 1024 * 1024  # bytes; the largest body of an upstream has less than half of it
 SUMMARY = "recording.json"
 REMOVED = "sim-removed"
 """Replaces a secret. Simulated upstreams accept it as a key, and a replay accepts any key in its place."""
@@ -70,26 +71,37 @@ def read_exchanges(folder: Path) -> Iterator[RecordedExchange]:
         if ".body" in path.name:
             continue
         try:
-            facts = json.loads(path.read_bytes())
+            facts = json.loads(read_bounded(path))
             body_file = facts.pop("body_file", None)
             facts.pop("body_bytes", None)
-            body = (path.parent / Path(body_file).name).read_bytes() if body_file else b""
-            headers = [(name, value) for name, value in facts.pop("headers")]
+            body = read_bounded(path.parent / Path(body_file).name) if body_file else b""
+            headers = [(str(name), str(value)) for name, value in facts.pop("headers")]
             yield RecordedExchange(**facts, headers=headers, body=body)
-        except (OSError, ValueError, TypeError, LookupError, AttributeError) as error:
+        except (OSError, ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
             raise NoRecording(f"{path} cannot be read: {type(error).__name__}") from error
 
 
 def read_summary(folder: Path) -> dict[str, Any]:
     """Return the summary of a recording. Raise NoRecording."""
     try:
-        summary: dict[str, Any] = json.loads((folder / SUMMARY).read_bytes())
+        summary: dict[str, Any] = json.loads(read_bounded(folder / SUMMARY))
         written_as = summary["format"]
-    except (OSError, ValueError, TypeError, LookupError) as error:
+    except (OSError, ValueError, TypeError, LookupError, RecursionError) as error:
         raise NoRecording(f"{folder} is not a recording made by `toolserver doctor --live --record`") from error
     if written_as != FORMAT:
         raise NoRecording(f"{folder} is a recording in format {written_as}; this version reads {FORMAT}")
     return summary
+
+
+def read_bounded(path: Path) -> bytes:
+    """Return the content of a file of a recording. Raises OSError, ValueError (it is no plain file, or too large)."""
+    if path.is_symlink() or not path.is_file():
+        raise ValueError(f"{path.name} is not a plain file")
+    with path.open("rb") as file:
+        content = file.read(MOST_FILE + 1)
+    if len(content) > MOST_FILE:
+        raise ValueError(f"{path.name} has more than {MOST_FILE} bytes")
+    return content
 
 
 def _suffix_of(exchange: RecordedExchange) -> str:

@@ -1,6 +1,7 @@
-"""Know which characters can stand in a stranger's text and not be seen."""
+"""Know which characters can stand in a stranger's text and not be seen, and which a terminal obeys."""
 
 import re
+from typing import Any
 
 INVISIBLE = re.compile(
     "["
@@ -14,3 +15,24 @@ INVISIBLE = re.compile(
     + "]"
 )
 """Unicode's Default_Ignorable_Code_Point, and what else can stand in a text and not be seen."""
+
+_OBEYED = re.compile(
+    r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, the cursor, the screen
+    r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # titles, links, the clipboard
+    r"|\x1b[ -/]*[0-~]"
+    r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
+)
+
+
+def disarm(text: str) -> str:
+    """Return a text without what a terminal obeys: escape sequences and control characters but tab and newline."""
+    return _OBEYED.sub("", text)
+
+
+def disarm_all(content: Any) -> Any:
+    """Return a parsed JSON document in which every text and name is disarmed."""
+    if isinstance(content, str):
+        return disarm(content)
+    if isinstance(content, dict):
+        return {disarm(name): disarm_all(member) for name, member in content.items()}
+    return [disarm_all(member) for member in content] if isinstance(content, list) else content

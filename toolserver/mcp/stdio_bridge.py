@@ -9,11 +9,11 @@ import json
 import logging
 import re
 from collections.abc import Mapping
-from typing import Any
 from urllib.parse import urlencode
 
 from toolserver.core.caller import TOKEN
 from toolserver.core.http import HttpClient, Unreachable
+from toolserver.core.visible_text import disarm, disarm_all
 from toolserver.errors import ToolserverError
 from toolserver.mcp import messages
 from toolserver.mcp.credentials import CredentialsDamaged, CredentialsFile
@@ -28,6 +28,8 @@ CONNECT_S = 5.0
 SELLING = ("payment_confirm", "payment_topup")  # the tools whose answers hold a token to keep
 SENT_ALONG = "Call it, or any other premium tool: the token is sent along from now on."
 SPENT = frozenset({"insufficient_credits", "invalid_token", "expired"})  # codes that another token may fix
+_ARMED = re.compile(rb"\\u00(?:[01][0-9a-f]|7f|[89][0-9a-f])|\\[bfr]|\x7f|\xc2[\x80-\x9f]", re.IGNORECASE)
+"""Finds where a body may have what a terminal obeys. Hosts print texts of tools as they come."""
 _SHOWN_TOKEN = re.compile(TOKEN.pattern.encode())
 
 
@@ -103,20 +105,24 @@ class StdioBridge:
             raise Unexpected(f"status {answer.status} without a body")
         try:
             reply = json.loads(answer.body)
-        except ValueError:
+            if is_armed := _ARMED.search(answer.body) is not None:
+                reply = disarm_all(reply)
+        except (ValueError, RecursionError):
             reply = None
         if not isinstance(reply, dict) or "jsonrpc" not in reply:
-            moved = answer.headers.get("location")
+            moved = disarm(answer.headers.get("location", ""))
             raise Unexpected(f"status {answer.status}{f', moved to {moved}' if moved else ''}; not an MCP service")
         if reply.get("id") is None and message is not None and message.id is not UNSET:
             return messages.encode({**reply, "id": message.id})  # a refusal of a body that the service did not read
-        return answer.body if b"\n" not in answer.body else messages.encode(reply)
+        return messages.encode(reply) if is_armed or b"\n" in answer.body else answer.body
 
     def _keep_token(self, answer: bytes) -> bytes:
         """Store a purchased token in the credentials file, and put its fingerprint in its place in the answer."""
         message = json.loads(answer)
-        result = message.get("result") or {}
-        payload = result.get("structuredContent") or {}
+        result = message.get("result")
+        payload = result.get("structuredContent") if isinstance(result, dict) else None
+        if not isinstance(result, dict) or not isinstance(payload, dict):
+            return answer
         sold = payload.get("token")
         if result.get("isError") or not isinstance(sold, str) or not TOKEN.fullmatch(sold):
             return answer
@@ -148,12 +154,12 @@ def _protocol_headers(line: bytes, message: Message | None) -> dict[str, str]:
 
 def _refusal(answer: bytes) -> str | None:
     """Return the code of a refused call; None for an answer."""
-    result: dict[str, Any] = json.loads(answer).get("result") or {}
-    if not result.get("isError"):
+    result = json.loads(answer).get("result")
+    if not isinstance(result, dict) or not result.get("isError"):
         return None
     try:
         problem = json.loads(result["content"][0]["text"])
-    except (ValueError, LookupError, TypeError):
+    except (ValueError, LookupError, TypeError, RecursionError):
         return None
     return problem.get("error") if isinstance(problem, dict) else None
 

@@ -11,7 +11,7 @@ A client is an IPv4 address or the /64 of an IPv6 address, behind a trusted prox
 the request was forwarded for. What a /48 has counts together first, so that 65,536 networks
 of one owner weigh as one.
 
-Whoever is refused gets a 503 of a few bytes, except on a connection between two requests,
+A refused client gets a 503 of a few bytes, except on a connection between two requests,
 where a client would take it for the answer to the next one.
 """
 
@@ -72,7 +72,7 @@ class RunningRequest(Protocol):
     def abandon(self) -> None: ...
 
 
-class Ranking(Generic[T]):
+class PlaceRanking(Generic[T]):
     """Finds those with most places without a search. Numbers change by one."""
 
     __slots__ = ("_members", "most")
@@ -105,7 +105,7 @@ class Crowd:
     def __init__(self, name: str) -> None:
         self.name = name
         self.places = 0
-        self.clients: Ranking[ClientPlaces] = Ranking()
+        self.clients: PlaceRanking[ClientPlaces] = PlaceRanking()
 
     def find_greediest(self) -> "ClientPlaces":
         """Return the client with most places, of equals the one with the oldest unfinished request."""
@@ -278,7 +278,7 @@ class Connections:
         self._open: set[Connection] = set()
         self._clients: dict[str, ClientPlaces] = {}
         self._crowds: dict[str, Crowd] = {}
-        self._ranking: Ranking[Crowd] = Ranking()
+        self._ranking: PlaceRanking[Crowd] = PlaceRanking()
         self._waiting: dict[Connection, None] = {}  # of all clients, the longest waiting first
         self._pooled: dict[Connection, None] = {}  # of trusted proxies, which would lose the next request on it
         self._waits = 0

@@ -12,11 +12,13 @@ import socket
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any
+from urllib.parse import urlsplit
 
 import anyio
 
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import Metrics
+from toolserver.core.public_address import is_local_host
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.admission import ConnectionLimits, Connections
 from toolserver.serving.connections import StopTimes
@@ -197,8 +199,17 @@ def _unless_cancelled(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) 
         loop.default_exception_handler(context)
 
 
-def metrics_app(metrics: Callable[[], Metrics | None], pages: Callable[[], Asgi | None] = lambda: None) -> Asgi:
-    """Return an ASGI app that serves `/metrics`, and `pages` elsewhere. Both return None until the service runs."""
+def metrics_app(
+    metrics: Callable[[], Metrics | None],
+    pages: Callable[[], Asgi | None] = lambda: None,
+    *,
+    is_private: bool = True,
+) -> Asgi:
+    """Return an ASGI app that serves `/metrics`, and `pages` elsewhere. Both return None until the service runs.
+
+    `is_private`: only this machine reaches it, so a request for another host name is of a web
+    page whose name was made to lead here, and is refused.
+    """
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -210,11 +221,22 @@ def metrics_app(metrics: Callable[[], Metrics | None], pages: Callable[[], Asgi 
             return
         counters = metrics() if is_metrics else None
         status, body = (200, counters.text()) if counters else (404, b"not here\n")
+        if is_private and not _is_for_this_machine(scope):
+            status, body = 421, b"this server does not answer to that host name\n"
         kind = (b"content-type", b"text/plain; version=0.0.4; charset=utf-8")
         await send({"type": "http.response.start", "status": status, "headers": [kind]})
         await send({"type": "http.response.body", "body": body})
 
     return app
+
+
+def _is_for_this_machine(scope: Any) -> bool:
+    """Return True if a request names this machine as its host, or no host at all, as no browser does."""
+    host = dict(scope["headers"]).get(b"host", b"localhost").decode("latin-1")
+    try:
+        return is_local_host(urlsplit(f"//{host}").hostname or "")
+    except ValueError:
+        return False
 
 
 async def _idle_lifespan(receive: Any, send: Any) -> None:
@@ -235,7 +257,8 @@ async def serve_metrics(
 ) -> None:
     """Serve the metrics and the pages for operators on their own socket until the event is set."""
     facts = read_public_facts(settings, settings.base_url or address_of(sock, settings.metrics.host))
-    gate = RequestGate(metrics_app(metrics, pages), facts, is_replaced)
+    app = metrics_app(metrics, pages, is_private=is_loopback(settings.metrics.host))
+    gate = RequestGate(app, facts, is_replaced)
     connections = Connections(ConnectionLimits(), asyncio.get_running_loop().time)
     await _serve(gate, sock, settings, connections, stop)
 

@@ -349,8 +349,8 @@ def _amount(value: Any) -> int:
 
 async def control(state: WorldState, routes: Routes, request: Received) -> Reply:
     """Carry out a control request."""
-    if not _from_this_machine(request):
-        return Reply.json({"error": "the control interface is for callers on this machine"}, 403)
+    if not is_from_this_machine(request):
+        return elsewhere()
     name, _, rest = request.path.removeprefix("/_sim").strip("/").partition("/")
     function = COMMANDS.get((request.method, name))
     if function is None:
@@ -370,16 +370,21 @@ def _refusal(status: int, text: str) -> Reply:
     return Reply.json({"error": text}, status)
 
 
-def _from_this_machine(request: Received) -> bool:
+def elsewhere() -> Reply:
+    """Return the refusal of a request that may come from another machine, or from a page of another site."""
+    return Reply.json({"error": "the page and the control interface are for callers on this machine"}, 403)
+
+
+def is_from_this_machine(request: Received) -> bool:
     """Return True if the peer is on the loopback interface and no foreign web page sent the request."""
     try:
         local = ip_address(request.peer.partition("%")[0]).is_loopback
+        host = urlsplit(f"//{request.headers.get('host', '')}")
+        origin = request.headers.get("origin")
+        named = host.hostname in ("127.0.0.1", "localhost", "::1")
+        return local and named and (origin is None or urlsplit(origin).netloc == host.netloc)
     except ValueError:
         return False
-    host = urlsplit(f"//{request.headers.get('host', '')}")
-    origin = request.headers.get("origin")
-    named = host.hostname in ("127.0.0.1", "localhost", "::1")
-    return local and named and (origin is None or urlsplit(origin).netloc == host.netloc)
 
 
 # --- the page ---

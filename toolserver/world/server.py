@@ -89,7 +89,8 @@ class Site:
         if request.path.startswith("/probe/"):
             return await wire.answer(self._probe(request))
         if request.path == "/":
-            return await wire.answer(self._plain(control.page(self._state)))
+            shown = control.page(self._state) if control.is_from_this_machine(request) else control.elsewhere()
+            return await wire.answer(self._plain(shown))
         if request.path == "/_sim" or request.path.startswith("/_sim/"):
             return await wire.answer(self._plain(await control.control(self._state, self._routes, request)))
         return await wire.answer(self._plain(Reply.json({"error": "nothing here", "see": "/"}, 404)))

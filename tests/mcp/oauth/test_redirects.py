@@ -2,6 +2,8 @@
 
 import pytest
 
+from toolserver.core.visible_text import INVISIBLE
+from toolserver.mcp.oauth.clients import clean_name
 from toolserver.mcp.oauth.redirects import (
     MOST_URI,
     MOST_URIS,
@@ -100,6 +102,47 @@ def test_addresses_that_may_be_registered(uri):
 def test_addresses_that_nobody_may_be_sent_to(uri):
     with pytest.raises(RedirectRefused):
         check_redirect_uri(uri)
+
+
+SCHEMES = (
+    *("ms-msdt:", "search-ms:", "shell:", "ssh:", "chrome-extension:", "javascript:", "data:", "intent:", "file:"),
+    *("vbscript:", "blob:", "about:", "view-source:", "ms-word:", "mailto:", "tel:", "sms:", "smb:", "ftp:", "ws:"),
+)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_schemes_that_open_what_a_stranger_writes_are_refused_in_every_form(scheme):
+    for rest in ("x", "/x", "//x", "//host.example/back", "///x", "?x", ""):
+        for written in (scheme, scheme.upper(), scheme.title()):
+            with pytest.raises(RedirectRefused):
+                check_redirect_uri(written + rest)
+
+
+@pytest.mark.parametrize("base", [HOST, LOOPBACK, "cursor://host/back", "com.example.app:/back"])
+def test_line_ends_tabs_user_names_and_foreign_letters_are_refused_at_every_place(base):
+    """Also encoded controls: a program may decode them before it reads the rest."""
+    controls = [*map(chr, (*range(0x21), 0x7F)), *(f"%{n:02x}" for n in (*range(0x20), 0x7F)), "%0D%0a", "%1F"]
+    for added in (*controls, "\\", "\u0430", "\u3002", "\uff0f", "#"):
+        for place in range(0, len(base) + 1, 3):
+            with pytest.raises(RedirectRefused):
+                check_redirect_uri(base[:place] + added + base[place:])
+    scheme, _, rest = base.partition("://")
+    if rest:
+        with pytest.raises(RedirectRefused):
+            check_redirect_uri(f"{scheme}://me:word@{rest}")
+
+
+def test_no_character_that_nobody_sees_is_taken_in_an_address_or_shown_in_a_name():
+    hidden = [chr(n) for n in range(0x110000) if INVISIBLE.fullmatch(chr(n))]
+    assert len(hidden) > 4_000
+    for character in hidden:
+        with pytest.raises(RedirectRefused):
+            check_redirect_uri(f"https://host.example/{character}")
+    assert clean_name("My " + "".join(hidden) + "app") == "My app"
+
+
+def test_a_name_of_other_letters_is_shown_as_it_is_looked_up():
+    assert describe_redirect("https://xn--pple-43d.example/back").shown == "xn--pple-43d.example"
 
 
 @pytest.mark.parametrize(

@@ -7,6 +7,7 @@ import stat
 
 import pytest
 
+from toolserver.money.books import month_archive
 from toolserver.money.books.month_archive import ArchiveBroken, name_archive, open_draft, read_lines
 from toolserver.money.receipts.keys import make_key
 from toolserver.money.receipts.month_statement import LogRoot, MonthSpan, MonthStatement, RowDigest, parse_month
@@ -61,3 +62,12 @@ def test_what_is_not_whole_is_refused(tmp_path, content):
         return
     with pytest.raises(ArchiveBroken):
         list(read_lines(path))
+
+
+def test_a_line_without_end_and_one_that_nests_too_deep_are_named_and_not_read_to_the_end(tmp_path, monkeypatch):
+    monkeypatch.setattr(month_archive, "MOST_LINE", 1000)
+    for number, line in enumerate((b"[1]\n" + b"x" * 100_000, b"[1]\n" + b"[" * 900, b"[1]\nnull]\n")):
+        path = tmp_path / f"{number}.jsonl.gz"
+        path.write_bytes(gzip.compress(line))
+        with pytest.raises(ArchiveBroken, match="line 2 "):
+            list(read_lines(path))

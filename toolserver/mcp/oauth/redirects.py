@@ -22,6 +22,7 @@ HOST_SCHEMES = frozenset(
 _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 _REVERSED_DOMAIN = re.compile(r"(?=.{3,51}\Z)[a-z][a-z0-9-]*(\.[a-z0-9-]+)+")  # RFC 8252, 7.1
 _CHARACTERS = re.compile(r"[A-Za-z0-9._~:/?\[\]@!$&'()*+,;=%-]+")  # those of RFC 3986, but for the fragment's mark
+_ENCODED_CONTROL = re.compile(r"%(?:[01][0-9A-Fa-f]|7[Ff])")  # a program may decode a line end before it reads the rest
 _PLACE = re.compile(r"([A-Za-z0-9.-]{1,253}|\[[0-9A-Fa-f:.]{2,45}\])(:[0-9]{1,5})?")
 _ON_LOOPBACK = re.compile(r"(http://(?:localhost|127\.0\.0\.1|\[::1\]))(?::[0-9]{1,5})?((?:[/?].*)?)")
 
@@ -44,8 +45,10 @@ class RedirectTarget(NamedTuple):
 
 def check_redirect_uri(uri: str) -> None:
     """Raise RedirectRefused for an address that a client may not register."""
-    if len(uri) > MOST_URI or not _CHARACTERS.fullmatch(uri):
-        raise RedirectRefused(f"a redirect URI must be at most {MOST_URI} characters of a URI, without a fragment")
+    if len(uri) > MOST_URI or not _CHARACTERS.fullmatch(uri) or _ENCODED_CONTROL.search(uri):
+        raise RedirectRefused(
+            f"a redirect URI must be at most {MOST_URI} characters of a URI, without a fragment or encoded controls"
+        )
     parts = _split(uri)
     if "@" in parts.netloc or not uri.startswith(f"{parts.scheme}:"):
         raise RedirectRefused("a redirect URI must not have a user name or capital letters in its scheme")

@@ -29,6 +29,7 @@ from toolserver.money.receipts.month_statement import MonthSpan, MonthStatement,
 from toolserver.sql.sqlite import private
 
 ENDING = ".jsonl.gz"
+MOST_LINE = 16 * 1024 * 1024  # bytes; a row has a few kilobytes
 _LEVEL = 6  # compression level: 9 takes three times as long to save one per cent
 _encode = msgspec.json.Encoder().encode
 _decode = msgspec.json.Decoder().decode
@@ -93,11 +94,17 @@ def open_draft(path: Path) -> Iterator[ArchiveWriter]:
 
 def read_lines(path: Path) -> Iterator[tuple[bytes, Any]]:
     """Yield each line of an archive and its parsed value. Raises ArchiveBroken."""
+    number = 0
     try:
         with gzip.open(path, "rb") as file:
-            for line in file:
+            while line := file.readline(MOST_LINE + 1):
+                number += 1
+                if len(line) > MOST_LINE:
+                    raise ValueError(f"line {number} has more than {MOST_LINE} bytes")
                 yield line, _decode(line)
-    except (OSError, EOFError, zlib.error, ValueError) as error:
+    except (ValueError, RecursionError) as error:
+        raise ArchiveBroken(f"{path} is not the archive of a month; line {number} cannot be read: {error}") from None
+    except (OSError, EOFError, zlib.error) as error:
         raise ArchiveBroken(f"{path} is not the archive of a month, or is incomplete: {error}") from None
 
 
