@@ -523,6 +523,12 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "events.ended": "A subscription of MCP Events ends with its time, with 410 and when its client ends it.",
         "events.secret": "A client's secret is in no answer, log and list, and its predecessor signs for a day.",
         "events.untrusted": "Texts of third parties stand in events only as cut members of `untrusted`.",
+        "apps.views": "Clients that show MCP Apps are told a view of each tool with something to draw; others are not.",
+        "apps.small": "A view is one HTML text under 40 KB that loads nothing.",
+        "apps.one-code": "Views draw with the code of pages.",
+        "apps.drawn": "Ten tools are drawn in the official bridge, light and dark, 320 and 800 px, by valid messages.",
+        "apps.hostile": "Texts of third parties stay text in a view, and links only ask the host.",
+        "resources.read": "Resources are listed and read in both eras; unknown ones are refused by the era's code.",
         "webhook.sixth": "The sixth active subscription is 409.",
         "webhook.pause-reasons": "A subscription pauses with a reason that its owner sees: credits, revoked token,"
         " failing or gone endpoint.",

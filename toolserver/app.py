@@ -32,6 +32,7 @@ from rest_bridge.pages.home import home
 from rest_bridge.pages.operators import OperatorsFace
 from rest_bridge.pages.status import status_handlers
 from rest_bridge.pages.tool import mount_tries
+from rest_bridge.pages.views import Views
 from rest_bridge.site import site_handlers
 from rest_bridge.x402 import forward_topups
 from toolserver import __version__
@@ -69,6 +70,7 @@ from toolserver.core.shared_memory import SharedMemory
 from toolserver.mcp.endpoint import McpEndpoint
 from toolserver.mcp.events import McpEvents
 from toolserver.mcp.oauth.service import OAuthOff, OAuthService, find_reason_against, open_oauth
+from toolserver.mcp.resources import McpResources
 from toolserver.mcp.sdk import McpExtension
 from toolserver.money.x402.service import exact_of, topups_of
 from toolserver.money.x402.wire import TOPUP_PATH
@@ -338,6 +340,7 @@ class Service:
             settings=self.settings,
             extension=extension,
             events=self._mcp_events(),
+            resources=None if extension is not None else self._mcp_resources(),
         )
 
     def _mcp_events(self) -> McpEvents | None:
@@ -346,6 +349,9 @@ class Service:
             return None
         dialect = self.settings.mcp.events_dialect
         return McpEvents(self.webhooks.events, self.registry, self.pipeline, self.facts, dialect)
+
+    def _mcp_resources(self) -> McpResources:
+        return McpResources(self.registry, Views(self.registry, self.facts))
 
     def web_app(self, extension: McpExtension | None = None) -> Face:
         """Return REST, MCP over HTTP and the pages as one ASGI callable."""

@@ -78,7 +78,7 @@ async def test_both_capabilities_are_advertised_in_both_eras(served, unusual) ->
         _, answer = await post(served, method, modern=modern, **params, **more)
         capabilities = answer["result"]["capabilities"]
         assert capabilities["events"] == {}
-        assert capabilities["extensions"] == {"io.modelcontextprotocol/events": {}}
+        assert capabilities["extensions"]["io.modelcontextprotocol/events"] == {}
         assert capabilities["tools"] == {"listChanged": False}
 
 

@@ -166,12 +166,8 @@ async def test_every_kind_of_id_comes_back_as_it_was(value: Any, version: str | 
 
 NOT_OFFERED: list[tuple[str, dict[str, Any]]] = [
     ("prompts/list", {}),
-    ("resources/list", {}),
-    ("resources/templates/list", {}),
     ("prompts/get", {"name": "any"}),
     ("prompts/get", {"name": "any", "arguments": {"a": "b"}}),
-    ("resources/read", {"uri": "test://any"}),
-    ("resources/read", {"uri": "no uri at all"}),
     ("no/such", {}),
     ("no/such", {"name": "x", "more": [1]}),
     ("tasks/get", {"taskId": "1"}),
@@ -204,8 +200,6 @@ JUDGED: list[tuple[str, dict[str, Any]]] = [
     ("prompts/get", {}),
     ("prompts/get", {"name": "x", "arguments": {"a": 1}}),
     ("prompts/get", {"name": "x", "arguments": []}),
-    ("resources/read", {}),
-    ("resources/read", {"uri": 7}),
     ("completion/complete", {}),
     ("tools/call", {"arguments": {}}),
     ("no/such", {"name": 7}),

@@ -13,9 +13,9 @@ from toolserver.mcp.messages import (
     LEGACY,
     MODERN,
     NEWEST_LEGACY,
+    TOOLS_ONLY,
     VERSION_KEY,
     MessageRefusal,
-    fixed_result,
     is_modern_message,
     parse_message,
     read_message,
@@ -99,25 +99,25 @@ def test_a_failure_has_data_only_when_there_are_some():
 def test_initialize_agrees_on_a_version_that_we_serve():
     asked = {"capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
     for version in (*LEGACY, "1999-01-01"):
-        core = fixed_result(read("initialize", protocolVersion=version, **asked), modern=False)
+        core = TOOLS_ONLY.answer(read("initialize", protocolVersion=version, **asked), modern=False)
         expected = version if version in LEGACY else NEWEST_LEGACY
         assert json.loads(core + b"}")["protocolVersion"] == expected
-    assert fixed_result(read("initialize", protocolVersion=MODERN), modern=False) is None
+    assert TOOLS_ONLY.answer(read("initialize", protocolVersion=MODERN), modern=False) is None
 
 
 def test_a_handshake_tells_who_we_are_and_needs_all_that_the_protocol_wants():
     asked = {"protocolVersion": LEGACY[0], "capabilities": {}, "clientInfo": {"name": "c", "version": "1"}}
-    told = json.loads(fixed_result(read("initialize", **asked), modern=False) + b"}")
+    told = json.loads(TOOLS_ONLY.answer(read("initialize", **asked), modern=False) + b"}")
     assert told == {
         "protocolVersion": LEGACY[0],
         "capabilities": {"tools": {"listChanged": False}},
         "serverInfo": messages.SERVER_INFO,
         "instructions": messages.INSTRUCTIONS,
     }
-    assert fixed_result(read("initialize", **asked), modern=True) is None
+    assert TOOLS_ONLY.answer(read("initialize", **asked), modern=True) is None
     for left_out in asked:
         given = {name: value for name, value in asked.items() if name != left_out}
-        assert fixed_result(read("initialize", **given), modern=False) is None
+        assert TOOLS_ONLY.answer(read("initialize", **given), modern=False) is None
 
 
 @proves("terms.instructions")
@@ -149,7 +149,7 @@ def test_the_instructions_begin_with_the_topics_because_some_hosts_show_no_more(
 def test_versions_and_the_time_for_which_answers_may_be_kept():
     assert (MODERN, NEWEST_LEGACY, len(LEGACY)) == ("2026-07-28", "2025-11-25", 4)
     assert (messages.LIST_TTL_MS, messages.DISCOVER_TTL_MS) == (300_000, 3_600_000)
-    discovered = json.loads(messages.DISCOVERED + b"}")
+    discovered = json.loads(TOOLS_ONLY.answer(read("server/discover"), modern=True) + b"}")
     assert (discovered["ttlMs"], discovered["cacheScope"]) == (3_600_000, "public")
     assert discovered["capabilities"] == {"tools": {"listChanged": False}}
 
@@ -173,11 +173,11 @@ def test_a_person_who_opens_the_address_reads_what_it_is():
 
 
 def test_each_protocol_has_its_own_fixed_results():
-    assert fixed_result(read("ping"), modern=False) == b"{"
-    assert fixed_result(read("ping"), modern=True) is None
-    assert json.loads(fixed_result(read("server/discover"), modern=True) + b"}")["supportedVersions"] == [MODERN]
-    assert fixed_result(read("server/discover"), modern=False) is None
-    assert fixed_result(read("tools/list"), modern=False) is None
+    assert TOOLS_ONLY.answer(read("ping"), modern=False) == b"{"
+    assert TOOLS_ONLY.answer(read("ping"), modern=True) is None
+    assert json.loads(TOOLS_ONLY.answer(read("server/discover"), modern=True) + b"}")["supportedVersions"] == [MODERN]
+    assert TOOLS_ONLY.answer(read("server/discover"), modern=False) is None
+    assert TOOLS_ONLY.answer(read("tools/list"), modern=False) is None
 
 
 @pytest.mark.parametrize(

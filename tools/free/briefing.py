@@ -15,7 +15,7 @@ from tools.shared.mood import FEAR_GREED_SOURCES, Mood, fear_greed_fallbacks
 from tools.shared.quakes import QUAKE_SOURCES, earthquakes_of, quake_day_fallbacks
 from tools.shared.spot import BTC_SPOT_SOURCES, Spot, btc_spot_fallbacks
 from tools.shared.status import MAJOR_SOURCES, MAJORS, ServiceItem, check_pages
-from toolserver import Payload, SourceError, Timestamp, ToolContext, TopLevel, tool, up_to
+from toolserver import Payload, Picture, SourceError, Timestamp, ToolContext, TopLevel, tool, up_to
 
 T = TypeVar("T")
 
@@ -85,6 +85,18 @@ class Briefing(TopLevel):
         *bets.SOURCES,
         *front_page.SOURCES,
         *MAJOR_SOURCES,
+    ),
+    pictures=(
+        Picture("text", "In words", rows="summary"),
+        Picture("grid", "State of each service", rows="sections.services", values=("status",), label="name"),
+        Picture(
+            "bars",
+            "Chance of yes",
+            rows="sections.predictions",
+            values=("yes_percent",),
+            label="question",
+            unit="%",
+        ),
     ),
 )
 async def briefing(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> Briefing:

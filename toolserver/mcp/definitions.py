@@ -1,6 +1,6 @@
 """Prepare `tools/list`: the registry's operations as MCP tools, and a client's choice of them, as ready bytes."""
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -162,10 +162,10 @@ class ToolChoice:
 
     `fixed` holds the cores of results that never change; only an extension for tests has one.
     `hidden` maps each tool that cannot be called here to the toolset that has it. With
-    `short_meta`, answers have a short `_meta`.
+    `short_meta`, answers have a short `_meta`. `wants_views`: the client asked for views of tools by its address.
     """
 
-    __slots__ = ("_names", "definitions", "fixed", "hidden", "listed", "routes", "short_meta")
+    __slots__ = ("_names", "_viewed", "definitions", "fixed", "hidden", "listed", "routes", "short_meta", "wants_views")
 
     def __init__(
         self,
@@ -175,15 +175,23 @@ class ToolChoice:
         hidden: Mapping[str, str],
         *,
         short_meta: bool = False,
+        wants_views: bool = False,
     ) -> None:
         self.short_meta = short_meta
+        self.wants_views = wants_views
         self.routes = routes
         self.definitions = definitions
         self.fixed = fixed
         self.hidden = hidden
         self._names = [*routes, *hidden]
-        tools = b'{"tools":' + encode(definitions)
-        self.listed = {True: tools + _LIST_HINTS, False: tools}
+        self.listed = _write_list(definitions)
+        self._viewed: dict[bool, bytes] | None = None
+
+    def list_with_views(self, find_address: Callable[[str], str | None], *, modern: bool) -> bytes:
+        """Return the listing with the addresses of views. They take a fifteenth more, so others do not get them."""
+        if self._viewed is None:
+            self._viewed = _write_list([add_view(entry, find_address(entry["name"])) for entry in self.definitions])
+        return self._viewed[modern]
 
     def describe_unknown(self, name: str) -> tuple[str, list[str]]:
         """Return the message for a client that calls an unavailable tool, and the names that it may have meant."""
@@ -194,6 +202,19 @@ class ToolChoice:
         near = find_similar(name, self._names)
         meant = f" Did you mean {' or '.join(near)}?" if near else ""
         return f"Unknown tool: {name}.{meant} tools/list has the names.", near
+
+
+def _write_list(definitions: list[dict[str, Any]]) -> dict[bool, bytes]:
+    """Return the core of `tools/list` for both eras; the key says whether it is the modern one."""
+    tools = b'{"tools":' + encode(definitions)
+    return {True: tools + _LIST_HINTS, False: tools}
+
+
+def add_view(entry: dict[str, Any], address: str | None) -> dict[str, Any]:
+    """Return a definition with the URI of the tool's view (MCP Apps), which older hosts read at a place of its own."""
+    if address is None:
+        return entry
+    return {**entry, "_meta": {**entry.get("_meta", {}), "ui": {"resourceUri": address}, "ui/resourceUri": address}}
 
 
 class UnknownToolChoice(Exception):
@@ -231,10 +252,11 @@ class ToolChoices:
         short_meta: bool = False,
         token_argument: bool = False,
         is_read: bool = False,
+        wants_views: bool = False,
     ) -> ToolChoice:
         """Return the choice of a toolset or of named tools. `token_argument`: the connection itself carries no token.
 
-        `is_read` is that of `definition`.
+        `is_read` is that of `definition`, `wants_views` that of `ToolChoice`.
 
         Raises:
             UnknownToolChoice: the exception has the valid names.
@@ -249,10 +271,11 @@ class ToolChoices:
             ) from None
         is_open = toolset is None and tools is None
         listed = {"output_schema": output_schema, "token_argument": token_argument, "is_read": is_read}
-        key = (*(operation.name for operation in operations), *listed.values(), is_open, short_meta)
+        key = (*(operation.name for operation in operations), *listed.values(), is_open, short_meta, wants_views)
         choice = self._choices.get(key)
         if choice is None:
-            choice = self._make(operations, listed, is_open=is_open, is_named=tools is not None, short_meta=short_meta)
+            own = {"short_meta": short_meta, "wants_views": wants_views}
+            choice = self._make(operations, listed, own, is_open=is_open, is_named=tools is not None)
             self._choices[key] = choice
         return choice
 
@@ -260,12 +283,14 @@ class ToolChoices:
         self,
         operations: list[Operation],
         listed: Mapping[str, Any],
+        own: Mapping[str, bool],
         *,
         is_open: bool,
         is_named: bool,
-        short_meta: bool,
     ) -> ToolChoice:
-        """Make a choice. If the client made none (`is_open`), every tool can be called, whichever are listed.
+        """Make a choice with switches of its `own`.
+
+        If the client made none (`is_open`), every tool can be called, whichever are listed.
 
         A tool that runs others reaches every tool, unless the client named the tools that it wants.
         """
@@ -276,7 +301,7 @@ class ToolChoices:
         }
         hidden = {o.name: o.toolset for o in self._registry if o.name not in routes}
         definitions = [definition(operation, **listed) for operation in operations]
-        return ToolChoice(routes, [*definitions, *self._extra], self._fixed, hidden, short_meta=short_meta)
+        return ToolChoice(routes, [*definitions, *self._extra], self._fixed, hidden, **own)
 
     def _list_routes(self, operations: Iterable[Operation]) -> dict[str, ToolRoute]:
         """Return the routes of tools by name and alias."""
@@ -303,6 +328,7 @@ class ToolChoices:
         short_meta = not _switched(words, "meta", ("full", "short"))
         names = [name.strip() for name in named.split(",") if name.strip()] if named is not None else None
         is_read = not _switched(words, "hints", ("spend", "read"))
+        wants_views = _switched(words, "views", ("on", "auto"), default="auto")
         return self.choose(
             toolset=words.get("toolset"),
             tools=names,
@@ -310,12 +336,14 @@ class ToolChoices:
             short_meta=short_meta,
             token_argument=token_argument,
             is_read=is_read,
+            wants_views=wants_views,
         )
 
 
-def _switched(parameters: Mapping[str, str], name: str, words: tuple[str, str]) -> bool:
-    """Return True if a parameter has the first of its two values or is absent. Raises UnknownToolChoice."""
-    word = parameters.get(name, words[0])
+def _switched(parameters: Mapping[str, str], name: str, words: tuple[str, str], *, default: str = "") -> bool:
+    """Return True if a parameter has the first of its two values, which is the default of most. Raises
+    UnknownToolChoice."""
+    word = parameters.get(name, default or words[0])
     if word not in words:
         raise UnknownToolChoice(f"`{name}` must be {words[0]} or {words[1]}.", {name: list(words)})
     return word == words[0]

@@ -7,6 +7,7 @@ describe only the transport: a demand for payment or a rate limit is a tool resu
 """
 
 import logging
+import secrets
 from functools import partial
 from typing import Any
 
@@ -29,6 +30,7 @@ from toolserver.mcp import messages
 from toolserver.mcp.asgi import (
     METHODS,
     POST_ONLY,
+    Header,
     Headers,
     Receive,
     RequestGuard,
@@ -51,31 +53,38 @@ from toolserver.mcp.fast_path import (
     is_plain_notification,
 )
 from toolserver.mcp.messages import (
+    EVENTS_CAPABILITIES,
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    RESOURCES_CAPABILITIES,
     UNSET,
+    Introduction,
     Message,
     MessageRefusal,
 )
+from toolserver.mcp.resources import METHODS as RESOURCE_METHODS
+from toolserver.mcp.resources import McpResources
 from toolserver.mcp.sdk import McpExtension, Sdk
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.settings import Settings
 
 PROTOCOL = Quota("protocol", 240, 60)
+SESSION, VIEWS_SESSION = b"mcp-session-id", b"views-"
 log = logging.getLogger(__name__)
 
 
 class IncomingPost:
     """An HTTP request and the message in its body, which is decoded once, by the first step that needs it.
 
-    `message` is None if the body is not a common message. `modern` is None if its headers do not match it.
+    `message` is None if the body is not a common message. `modern` is None if its headers do not match it. `reply` are
+    headers of the answer.
     """
 
-    __slots__ = ("body", "headers", "message", "modern", "receive", "request_id", "scope", "send", "token")
+    __slots__ = ("body", "headers", "message", "modern", "receive", "reply", "request_id", "scope", "send", "token")
 
     def __init__(self, scope: Scope, headers: Headers, receive: Receive, send: Send, request_id: str) -> None:
         self.scope, self.headers, self.receive, self.send = scope, headers, receive, send
@@ -84,6 +93,7 @@ class IncomingPost:
         self.token = None if header is None else bearer(header.decode("latin-1"))
         self.message: Message | None = None
         self.modern: bool | None = None
+        self.reply: tuple[Header, ...] = ()
 
     def decode(self, *, strict: bool) -> None:
         """Read the message and its protocol version from the body and the headers."""
@@ -93,7 +103,11 @@ class IncomingPost:
 
 
 class McpEndpoint:
-    """The ASGI callable for exactly one path. An `extension` is for tests alone. `events` are MCP Events, if any."""
+    """The ASGI callable for exactly one path. An `extension` is for tests alone. `events` are MCP Events, if any.
+
+    Before 2026-07-28 a client says only once, in `initialize`, that it shows views. It then gets a session id that
+    says no more than this, as there are no sessions: later requests bring it back, to whichever instance.
+    """
 
     def __init__(
         self,
@@ -106,14 +120,17 @@ class McpEndpoint:
         settings: Settings,
         extension: McpExtension | None = None,
         events: McpEvents | None = None,
+        resources: McpResources | None = None,
     ) -> None:
         choices = (
             ToolChoices(registry)
             if extension is None
             else ToolChoices(registry, extra=extension.definitions, fixed=extension.fixed)
         )
-        self._events = events
-        self._fast = FastPath(pipeline, facts, has_events=events is not None)
+        self._events, self._resources = events, resources
+        has_events = () if events is None else (EVENTS_CAPABILITIES,)
+        has_resources = () if resources is None else (RESOURCES_CAPABILITIES,)
+        self._fast = FastPath(pipeline, facts, Introduction(*has_events, *has_resources))
         self._answers = ResponseSender(facts)
         self._limits = pipeline.limits
         self._addresses = addresses
@@ -198,7 +215,7 @@ class McpEndpoint:
         """Raise MessageRefusal for a well-formed request for what is not offered here, such as prompts or resources."""
         if self._is_extended or not is_not_offered(message, modern=modern):
             return
-        if self._events is not None and message.method in EVENT_METHODS:
+        if self._answers_method(message.method):
             return
         if message.method not in KNOWN:
             self._count_uncommon(post)
@@ -215,6 +232,11 @@ class McpEndpoint:
             return None  # there, the SDK handles sessions
         if self._is_extended and message.method == "server/discover":
             return None  # the extension offers more
+        if self._resources is not None and message.params.plain:
+            if message.method == "tools/list" and (choice.wants_views or _shows_views(post, message)):
+                return choice.list_with_views(self._resources.views.find_address, modern=modern)
+            if message.method == "initialize" and messages.shows_views(message.params.capabilities):
+                post.reply = ((SESSION, VIEWS_SESSION + secrets.token_hex(8).encode()),)
         return self._fast.find_prepared(message, choice, modern=modern)
 
     async def _answer_from_cache(
@@ -256,7 +278,7 @@ class McpEndpoint:
         answer = messages.response(post.message.id, result.core, result.end(modern=bool(post.modern)))
         left = result.meta.get("credits_remaining") if result.meta else None
         if left is None:
-            await self._answers.json(post.send, post.request_id, answer)
+            await self._answers.json(post.send, post.request_id, answer, 200, *post.reply)
         else:
             credits_left = (b"x-credits-remaining", b"%d" % left)
             await self._answers.json(post.send, post.request_id, answer, 200, credits_left)
@@ -288,19 +310,30 @@ class McpEndpoint:
         self._count_uncommon(post)
         request = messages.parse_message(post.body)
         messages.check_version(request, post.headers.get(b"mcp-protocol-version"), strict=self._strict)
-        if self._events is not None and request.get("method") in EVENT_METHODS and "id" in request:
-            await self._answer_event(post, request, self._events)
+        if "id" in request and self._answers_method(request.get("method")):
+            await self._answer_method(post, request)
             return
         self._counts.by_sdk += 1
         await self._hand_over(post, choice, replay_body(post.body, post.receive), method=request.get("method"))
 
-    async def _answer_event(self, post: IncomingPost, request: dict[str, Any], events: McpEvents) -> None:
-        """Answer a method of MCP Events, which no SDK knows."""
+    def _answers_method(self, method: str | None) -> bool:
+        """Return True for a method of MCP Events or of resources, if this server has them."""
+        if method in EVENT_METHODS:
+            return self._events is not None
+        return method in RESOURCE_METHODS and self._resources is not None
+
+    async def _answer_method(self, post: IncomingPost, request: dict[str, Any]) -> None:
+        """Answer a method of MCP Events or of resources without the SDK."""
         modern = messages.has_modern_envelope(request) if post.message is None else post.modern
         if modern is None:
             raise MessageRefusal(400, HEADER_MISMATCH, "The headers do not say the same as the message.")
+        method, params, caller = request["method"], request.get("params") or {}, self._caller(post)
         try:
-            core = await events.answer(request["method"], request.get("params") or {}, self._caller(post))
+            if self._events is not None and method in EVENT_METHODS:
+                core = await self._events.answer(method, params, caller)
+            else:
+                assert self._resources is not None, "what a server does not have is refused before"
+                core = await self._resources.answer(method, params, caller, modern=modern)
         except MessageRefusal as refusal:
             if modern and refusal.code == INVALID_PARAMS:
                 refusal.status = 400
@@ -327,8 +360,8 @@ class McpEndpoint:
         if b"accept" not in post.headers or not self._is_extended:  # admission judged it; the SDK would want streams
             headers = [*(line for line in headers if line[0] != b"accept"), (b"accept", b"*/*")]
         scope = {**post.scope, "headers": headers}
-        describes = self._events is not None and method in ("initialize", "server/discover")
-        send = self._answers.sdk(post.send, post.request_id, messages.add_events_capabilities if describes else None)
+        describes = method in ("initialize", "server/discover")
+        send = self._answers.sdk(post.send, post.request_id, self._fast.introduction.add_to if describes else None)
         await self.sdk(scope, receive, send, choice=choice, caller=self._caller(post))
 
     async def _without_message(self, post: IncomingPost) -> None:
@@ -373,6 +406,14 @@ class McpEndpoint:
             nonce=None if nonce is None else nonce.decode("latin-1"),
             short_meta=short_meta,
         )
+
+
+def _shows_views(post: IncomingPost, message: Message) -> bool:
+    """Return True if the client of a message shows views: it says so in the message, or in its session id."""
+    meta = message.params.meta
+    if post.modern:
+        return meta is not UNSET and messages.shows_views(meta.capabilities)
+    return post.headers.get(SESSION, b"").startswith(VIEWS_SESSION)
 
 
 def _request_id(request_id: bytes) -> str:

@@ -11,6 +11,8 @@ at once, in the SDK's words: importing the SDK takes half a second, and using it
 hundred times as long as this.
 """
 
+import base64
+import re
 from collections.abc import Hashable, Mapping
 from typing import Any, NamedTuple
 
@@ -31,7 +33,7 @@ from toolserver.mcp.call_arguments import (
     take_token,
 )
 from toolserver.mcp.definitions import ToolChoice, ToolRoute
-from toolserver.mcp.messages import LEGACY, MODERN, UNSET, Message, Params, decode, encode, fixed_result
+from toolserver.mcp.messages import LEGACY, MODERN, TOOLS_ONLY, UNSET, Introduction, Message, Params, decode, encode
 from toolserver.money.x402.wire import META_RESPONSE, REQUIRED, RESPONSE, unheader
 from toolserver.registry import error_codes
 from toolserver.registry.registry import Operation
@@ -80,6 +82,7 @@ def _has_texts_as_arguments(params: Params) -> bool:
 _LEGACY_HEADERS = frozenset(version.encode() for version in LEGACY)
 _MODERN_HEADER = MODERN.encode()
 _NOTHING = (b"{}", b"null")
+_BASE64 = re.compile(rb"=\?base64\?(.*)\?=")
 NAME_BEARING = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Modern requests that repeat a member in the header Mcp-Name, with the name of that member."""
 
@@ -108,7 +111,19 @@ def _fits(message: Message, headers: Mapping[bytes, bytes]) -> bool:
     if headers.get(b"mcp-method") != method.encode():
         return False
     named = NAME_BEARING.get(method)
-    return named is None or headers.get(b"mcp-name") == getattr(params, named).encode()
+    if named is None:
+        return True
+    sent, name = headers.get(b"mcp-name"), getattr(params, named).encode()
+    return sent == name or (sent is not None and _decode_name(sent) == name)
+
+
+def _decode_name(sent: bytes) -> bytes | None:
+    """Return what a header's value in Base64, as the protocol marks it, stands for; None for any other value."""
+    coded = _BASE64.fullmatch(sent)
+    try:
+        return None if coded is None else base64.b64decode(coded[1], validate=True)
+    except ValueError:
+        return None
 
 
 def is_plain_notification(message: Message, headers: Mapping[bytes, bytes]) -> bool:
@@ -204,12 +219,12 @@ def render_failure(rejected: CallRejected, facts: SiteFacts, request_id: str) ->
 
 
 class FastPath:
-    """Answers common messages of one service, over every transport. `has_events`: it offers MCP Events."""
+    """Answers common messages of one service, over every transport. `introduction` is what it says of itself."""
 
-    __slots__ = ("_facts", "_has_events", "pipeline")
+    __slots__ = ("_facts", "introduction", "pipeline")
 
-    def __init__(self, pipeline: Pipeline, facts: SiteFacts, *, has_events: bool = False) -> None:
-        self.pipeline, self._facts, self._has_events = pipeline, facts, has_events
+    def __init__(self, pipeline: Pipeline, facts: SiteFacts, introduction: Introduction = TOOLS_ONLY) -> None:
+        self.pipeline, self._facts, self.introduction = pipeline, facts, introduction
 
     def find_prepared(self, message: Message, choice: ToolChoice, *, modern: bool) -> bytes | None:
         """Return the core of a result that needs no call: a listing, the answer to `initialize`, or a fixture."""
@@ -219,7 +234,7 @@ class FastPath:
             return choice.listed[modern]
         if message.method == "tools/call":
             return choice.fixed.get(message.params.name)
-        return fixed_result(message, modern=modern, events=self._has_events)
+        return self.introduction.answer(message, modern=modern)
 
     async def answer_from_cache(
         self,

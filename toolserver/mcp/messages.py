@@ -52,8 +52,13 @@ EVENTS_KEY = "io.modelcontextprotocol/events"
 EVENTS_CAPABILITIES: dict[str, Any] = {"events": {}, "extensions": {EVENTS_KEY: {}}}
 """What a server with MCP Events also says of itself: hosts of today look for one member, the extension's text has the
 other. Clients declare nothing."""
+VIEWS_KEY = "io.modelcontextprotocol/ui"
+VIEW_TYPE = "text/html;profile=mcp-app"
+RESOURCES_CAPABILITIES: dict[str, Any] = {"resources": {}, "extensions": {VIEWS_KEY: {}}}
+"""What a server with resources and views (MCP Apps) also says of itself. A client that shows views says so, too."""
 
 encode = msgspec.json.encode
+Raw = msgspec.Raw
 decode = msgspec.json.decode
 UNSET = msgspec.UNSET
 Id = int | str
@@ -217,49 +222,57 @@ def end_with(meta: dict[str, Any], *, modern: bool) -> bytes:
     return b',"resultType":"complete","_meta":' + encode({**meta, SERVER_KEY: SERVER_INFO}) + b"}}"
 
 
-def _write_greetings(capabilities: Mapping[str, Any]) -> dict[str, bytes]:
-    about = {"capabilities": capabilities, "serverInfo": SERVER_INFO, "instructions": INSTRUCTIONS}
-    return {version: encode({"protocolVersion": version, **about})[:-1] for version in LEGACY}
+class Introduction:
+    """What a server says of itself in `initialize` and `server/discover`: the tools, and what else it `has`."""
 
+    __slots__ = ("_discovered", "_greetings", "_more")
 
-def _write_discovered(capabilities: Mapping[str, Any]) -> bytes:
-    hinted = {"ttlMs": DISCOVER_TTL_MS, "cacheScope": "public"}
-    offer = {"supportedVersions": [MODERN], "capabilities": capabilities, "instructions": INSTRUCTIONS}
-    return encode({**offer, **hinted})[:-1]
+    def __init__(self, *has: Mapping[str, Any]) -> None:
+        extensions = {key: value for more in has for key, value in more.get("extensions", {}).items()}
+        self._more: dict[str, Any] = {key: value for more in has for key, value in more.items()}
+        if extensions:
+            self._more["extensions"] = extensions
+        capabilities = CAPABILITIES | self._more
+        about = {"capabilities": capabilities, "serverInfo": SERVER_INFO, "instructions": INSTRUCTIONS}
+        self._greetings = {version: encode({"protocolVersion": version, **about})[:-1] for version in LEGACY}
+        hinted = {"ttlMs": DISCOVER_TTL_MS, "cacheScope": "public"}
+        offer = {"supportedVersions": [MODERN], "capabilities": capabilities, "instructions": INSTRUCTIONS}
+        self._discovered = encode({**offer, **hinted})[:-1]
 
-
-GREETINGS, DISCOVERED = _write_greetings(CAPABILITIES), _write_discovered(CAPABILITIES)
-_WITH_EVENTS = CAPABILITIES | EVENTS_CAPABILITIES
-EVENTS_GREETINGS, EVENTS_DISCOVERED = _write_greetings(_WITH_EVENTS), _write_discovered(_WITH_EVENTS)
-
-
-def greeting(params: Params, *, events: bool = False) -> bytes | None:
-    """Return the result of `initialize`, or None if the request is malformed."""
-    if not params.protocolVersion or params.capabilities is UNSET or params.clientInfo is UNSET:
+    def answer(self, message: Message, *, modern: bool) -> bytes | None:
+        """Return the core of a result that never changes, or None for every other method and a malformed request."""
+        if message.method == "initialize" and not modern:
+            return self._greet(message.params)
+        if message.method == "ping" and not modern:
+            return b"{"
+        if message.method == "server/discover" and modern:
+            return self._discovered
         return None
-    greetings = EVENTS_GREETINGS if events else GREETINGS
-    return greetings.get(params.protocolVersion) or greetings[NEWEST_LEGACY]
+
+    def _greet(self, params: Params) -> bytes | None:
+        if not params.protocolVersion or params.capabilities is UNSET or params.clientInfo is UNSET:
+            return None
+        return self._greetings.get(params.protocolVersion) or self._greetings[NEWEST_LEGACY]
+
+    def add_to(self, answer: bytes) -> bytes:
+        """Add all to an answer in which the SDK describes the server: it leaves out what it does not know."""
+        message = decode(answer)
+        capabilities = message.get("result", {}).get("capabilities")
+        if capabilities is None:
+            return answer
+        message["result"]["capabilities"] = {**capabilities, **self._more}
+        return encode(message)
 
 
-def fixed_result(message: Message, *, modern: bool, events: bool = False) -> bytes | None:
-    """Return the core of a result that never changes, or None for every other method. `events`: with MCP Events."""
-    if message.method == "initialize" and not modern:
-        return greeting(message.params, events=events)
-    if message.method == "ping" and not modern:
-        return b"{"
-    if message.method == "server/discover" and modern:
-        return EVENTS_DISCOVERED if events else DISCOVERED
-    return None
+TOOLS_ONLY = Introduction()
 
 
-def add_events_capabilities(answer: bytes) -> bytes:
-    """Add MCP Events to an answer in which the SDK describes the server: it leaves out what it does not know."""
-    message = decode(answer)
-    capabilities = message.get("result", {}).get("capabilities")
-    if capabilities is None:
-        return answer
-    message["result"]["capabilities"] = {**capabilities, **EVENTS_CAPABILITIES}
-    return encode(message)
+def shows_views(capabilities: Capabilities | msgspec.UnsetType) -> bool:
+    """Return True if a client says that it shows views of MCP Apps."""
+    if capabilities is UNSET or capabilities.extensions is None:
+        return False
+    types = capabilities.extensions.get(VIEWS_KEY, {}).get("mimeTypes")
+    return isinstance(types, list) and VIEW_TYPE in types
 
 
 def description(url: str, docs: str, tools: dict[str, int]) -> bytes:
@@ -271,7 +284,7 @@ def description(url: str, docs: str, tools: dict[str, int]) -> bytes:
         "url": url,
         "protocol_versions": [*LEGACY, MODERN],
         "tools": tools,
-        "choose": "?toolset=core|all, ?tools=a,b, ?output_schema=off and ?meta=short",
+        "choose": "?toolset=core|all, ?tools=a,b, ?output_schema=off, ?views=on and ?meta=short",
         "docs": docs,
     }
     return encode(about)

@@ -216,7 +216,7 @@ class Stdio:
         modern = messages.is_modern_message(message)
         if modern is None or message.id is UNSET:
             return None
-        core = messages.fixed_result(message, modern=modern)
+        core = messages.TOOLS_ONLY.answer(message, modern=modern)
         if core is None and self._conversation is not None:
             core = self._conversation.answer_from_cache(message, modern=modern)
         return None if core is None else messages.response(message.id, core, messages.end(modern=modern))

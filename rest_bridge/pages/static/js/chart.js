@@ -10,38 +10,16 @@ export function sparkline(values, { label = "" } = {}) {
   const [low, high] = [Math.min(...known), Math.max(...known)];
   const across = 100 / (values.length - 1);
   const up = (value) => (high === low ? 15 : 28 - (26 * (value - low)) / (high - low));
-  let path = "";
-  values.forEach((value, index) => {
-    if (value === null || value === undefined) return;
-    const joins = index > 0 && values[index - 1] !== null && values[index - 1] !== undefined;
-    path += `${joins ? "L" : "M"}${round(index * across)} ${round(up(value))}`;
-  });
+  const path = tracePath(values.map((value, index) => [index * across, value === null || value === undefined ? null : up(value)]));
   const words = label || `${known.length} values from ${formatNumber(low)} to ${formatNumber(high)}`;
   const about = { class: "spark", viewBox: "0 0 100 30", preserveAspectRatio: "none", role: "img", "aria-label": words };
   return shape("svg", { ...about, "data-points": known.length }, shape("path", { d: path }));
 }
 
-/**
- * Return rows of [name, value] as bars from a common zero, with the figure beside each. Negative values go to the left.
- * `format` formats a figure.
- */
-export function bars(rows, { format = formatNumber } = {}) {
-  const most = Math.max(...rows.map(([, value]) => Math.abs(value ?? 0)), Number.MIN_VALUE);
-  const negative = rows.some(([, value]) => value < 0);
-  const lines = rows.map(([name, value]) => {
-    const share = (100 * Math.abs(value ?? 0)) / most / (negative ? 2 : 1);
-    const start = negative ? (value < 0 ? 50 - share : 50) : 0;
-    const box = { class: value < 0 ? "negative" : "positive", x: round(start), y: 0, width: round(share), height: 8 };
-    const picture = { class: "bar", viewBox: "0 0 100 8", preserveAspectRatio: "none", "aria-hidden": "true" };
-    return element(
-      "div",
-      { class: "bar-row" },
-      element("span", {}, name),
-      shape("svg", picture, value === null || value === undefined ? null : shape("rect", box)),
-      element("span", { class: "number" }, format(value)),
-    );
-  });
-  return element("div", { class: "bars", "data-points": rows.length }, ...lines);
+/** Return the path through points [x, y]; where y is null, the line breaks. */
+export function tracePath(points) {
+  const steps = points.map(([x, y], index) => (y === null ? "" : `${points[index - 1]?.[1] == null ? "M" : "L"}${round(x)} ${round(y)}`));
+  return steps.join("");
 }
 
 /** Return a change in percent with its sign, an arrow and a word, so that colour is not all that tells up from down. */
@@ -51,6 +29,7 @@ export function changeMark(percent) {
   return element("span", { class: `change ${kind}` }, element("span", { "aria-hidden": "true" }, arrow), element("span", { class: "unseen" }, words), ` ${written}`);
 }
 
-function round(value) {
+/** Return a coordinate with two decimals. */
+export function round(value) {
   return Math.round(value * 100) / 100;
 }

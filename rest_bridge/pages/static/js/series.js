@@ -2,6 +2,7 @@
 
 import { element } from "./dom.js";
 import { formatNumber } from "./format.js";
+import { seconds } from "./lines.js";
 import { readPath } from "./paths.js";
 
 /** Return an element that shows rows with a time and one or more figures as lines. It is drawn when it is in the page. */
@@ -57,11 +58,6 @@ function resolve(place, value) {
   const found = getComputedStyle(probe).color;
   probe.remove();
   return found;
-}
-
-function seconds(moment) {
-  if (typeof moment === "number") return moment > 1e11 ? moment / 1000 : moment;
-  return new Date(moment).getTime() / 1000;
 }
 
 function written(moment) {

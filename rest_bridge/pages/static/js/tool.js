@@ -2,15 +2,14 @@
 
 import { ageOf, setClock } from "./age.js";
 import { placeArguments, writeCode } from "./call_code.js";
-import { changeMark } from "./chart.js";
 import { addCopyButtons } from "./copy.js";
 import { element, find, findAll, readData } from "./dom.js";
 import { explainFields, readMeanings } from "./fields.js";
-import { formatNumber, formatTime } from "./format.js";
+import { formatNumber } from "./format.js";
+import { drawHeadline, drawWarnings, plainPayload } from "./headline.js";
 import { highlight } from "./highlight.js";
 import { fetchJson, Problem, showProblem } from "./http.js";
 import { drawJson } from "./json_view.js";
-import { readPath } from "./paths.js";
 import { drawPictures } from "./pictures.js";
 import { drawTables } from "./table.js";
 import { makeTabs } from "./tabs.js";
@@ -118,7 +117,7 @@ async function show(answer, words, lines = []) {
   find("code", panels.json).textContent = JSON.stringify(answer, null, 2);
   shownAnswer = answer;
   if (!panels.json.hidden) colorJson();
-  panels.table.replaceChildren(...drawTables(plain(payload), tool.title, explainPath));
+  panels.table.replaceChildren(...drawTables(plainPayload(answer, tool.enveloped), tool.title, explainPath));
   const place = element("div");
   panels.picture.replaceChildren(place);
   const drawn = await drawPictures(place, tool.pictures, payload);
@@ -138,23 +137,9 @@ function missing() {
 /** Show the figure of the answer with its change, and below it what it is about. */
 function showHeadline(payload) {
   const place = find("#headline");
-  const value = tool.value && payload ? readPath(payload, tool.value) : null;
-  const change = value !== null && tool.change ? readPath(payload, tool.change) : null;
-  if (value === null) {
-    place.replaceChildren();
-    return;
-  }
-  place.hidden = false;
-  const words = typeof value === "number" ? formatNumber(value, { unit: tool.unit }) : String(value);
-  const note = tool.note.replace(/\{([^}]*)\}/g, (_, path) => written(readPath(payload, path)));
-  const figure = element("p", { class: "value" }, words, change === null ? null : " ", change === null ? null : changeMark(change));
-  place.replaceChildren(figure, element("p", { class: "soft" }, note));
-}
-
-/** Return a part of a note: figures and times as the reader writes them. */
-function written(value) {
-  if (typeof value === "number") return formatNumber(value);
-  return typeof value === "string" && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? formatTime(value) : String(value ?? "–");
+  const drawn = drawHeadline(tool, payload);
+  place.replaceChildren(...drawn);
+  if (drawn.length) place.hidden = false;
 }
 
 /** Draw the past day of each figure of the tool, before the pictures of the answer. */
@@ -184,7 +169,7 @@ function explainPath(path) {
 
 /** Show a map on which a press chooses the place; the two numbers can be written as well. */
 async function offerMap() {
-  const { drawChooser } = await import("./map.js");
+  const { drawChooser } = await import("./chooser.js");
   const [lat, lon] = [find("#field-lat"), find("#field-lon")];
   const chosen = (north, east) => {
     [lat.value, lon.value] = [north, east];
@@ -206,15 +191,7 @@ function about(answer, words) {
   const at = answer === example || !(ran || tool.kept) ? null : (answer.updated_at ?? answer.captured_at ?? null);
   const sources = [...new Set((answer._meta?.attribution ?? []))].join(", ");
   const parts = [words, at ? ageOf(at, { before: " Data " }) : null, answer.stale ? element("strong", { class: "warn" }, " Stale.") : null];
-  const warnings = (answer.warning ?? []).map((one) => element("p", { class: "warn small" }, `${one.section}: ${one.message}`));
-  return [element("p", { class: "soft" }, ...parts.filter(Boolean), sources ? ` · From ${sources}` : ""), ...warnings];
-}
-
-/** Return the payload without the members that surround every payload: the page shows them above. */
-function plain(payload) {
-  if (!payload || Array.isArray(payload) || tool.enveloped) return payload;
-  const { _meta, source, endpoint, warning, stale, captured_at, ...rest } = payload;
-  return rest;
+  return [element("p", { class: "soft" }, ...parts.filter(Boolean), sources ? ` · From ${sources}` : ""), ...drawWarnings(answer)];
 }
 
 function writeAges(sources) {

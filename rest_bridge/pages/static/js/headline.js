@@ -1,0 +1,36 @@
+// Draws what stands above a picture of an answer: its figure with its change, and the line that says what it is about.
+
+import { changeMark } from "./chart.js";
+import { element } from "./dom.js";
+import { formatNumber, formatTime } from "./format.js";
+import { readPath } from "./paths.js";
+
+/** Return the figure of a payload and its note, or an empty list. `card` names the paths: value, unit, note, change. */
+export function drawHeadline(card, payload) {
+  const value = card.value && payload ? readPath(payload, card.value) : null;
+  if (value === null) return [];
+  const change = card.change ? readPath(payload, card.change) : null;
+  const words = typeof value === "number" ? formatNumber(value, { unit: card.unit }) : String(value);
+  const note = card.note.replace(/\{([^}]*)\}/g, (_, path) => written(readPath(payload, path)));
+  const mark = change === null ? [] : [" ", changeMark(change)];
+  return [element("p", { class: "value" }, words, ...mark), element("p", { class: "soft" }, note)];
+}
+
+/** Return a line for each warning of an answer: what is old, missing or shortened. */
+export function drawWarnings(answer) {
+  return (answer.warning ?? []).map((one) => element("p", { class: "warn small" }, `${one.section}: ${one.message}`));
+}
+
+/** Return the payload of an answer without the members that surround every payload. */
+export function plainPayload(answer, enveloped) {
+  const payload = enveloped ? answer.data : answer;
+  if (!payload || Array.isArray(payload) || enveloped) return payload;
+  const { _meta, source, endpoint, warning, stale, captured_at, ...rest } = payload;
+  return rest;
+}
+
+/** Return a part of a note: figures and times as the reader writes them. */
+function written(value) {
+  if (typeof value === "number") return formatNumber(value);
+  return typeof value === "string" && /^\d{4}-\d\d-\d\dT[\d:.]+Z$/.test(value) ? formatTime(value) : String(value ?? "–");
+}
