@@ -20,6 +20,8 @@ pytest_plugins = [
     "tests.cpu_time",
     "tests.outcomes",
     "tests.sets",
+    "tests.forks",
+    "tests.postgres",
     "tests.quick_files",
     "tests.redis_server",
 ]

@@ -34,8 +34,14 @@ def cpu_s() -> float:
 
 
 def hands_out(config: pytest.Config) -> bool:
-    """Whether this process runs no test itself: others do, and are waited for."""
-    return bool(config.pluginmanager.hasplugin("dsession"))
+    """Whether this process runs no test itself: others do, and are waited for. One that forks them collects."""
+    return config.pluginmanager.hasplugin("dsession") or config.pluginmanager.hasplugin("forks")
+
+
+def count_from_here(config: pytest.Config) -> None:
+    """Count nothing of what was spent before, in a process that has just been forked."""
+    config.stash[SPENT].clear()
+    config.stash[PIECES] = [do_piece()]
 
 
 def do_piece() -> float:
@@ -65,7 +71,7 @@ def pytest_collection(session: pytest.Session) -> Generator[None]:
     finally:
         gc.freeze()
         gc.enable()
-        if not hands_out(session.config):
+        if not session.config.pluginmanager.hasplugin("dsession"):
             session.config.stash[SPENT][START] += cpu_s()
 
 
@@ -94,7 +100,8 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         output["pieces"] = [*config.stash[PIECES], do_piece()]
         return
     if hands_out(config):
-        config.stash[SPENT][HANDING_OUT] = time.process_time()
+        spent = config.stash[SPENT]
+        spent[HANDING_OUT] = time.process_time() - (spent[START] if config.pluginmanager.hasplugin("forks") else 0.0)
 
 
 @pytest.hookimpl(optionalhook=True)

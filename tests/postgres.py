@@ -4,7 +4,6 @@ Each folder of a test is a schema, so that a ledger opened again in the same fol
 does not wait for the disk (`fsync=off`), since no test cuts the power of the machine.
 """
 
-import atexit
 import getpass
 import hashlib
 import os
@@ -15,7 +14,7 @@ import sys
 import tempfile
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing, suppress
+from contextlib import ExitStack, closing, suppress
 from functools import cache
 from pathlib import Path
 
@@ -28,7 +27,14 @@ from toolserver.sql.postgres import PostgresConnection, PostgresTerms
 
 POSTGRES = pytest.param("postgres", marks=pytest.mark.live)
 WORK_S = 20.0  # the machine of a test may be busy: only tests of deadlines have short ones
+AT_END = ExitStack()
 FOLDERS = ("/usr/lib/postgresql", "/opt/homebrew/opt", "/usr/local/opt")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish() -> None:
+    """Leave nothing behind, when the last test has closed what it had opened."""
+    AT_END.close()
 
 
 def terms_of(folder: Path | str, **changes: object) -> PostgresTerms:
@@ -66,11 +72,10 @@ def server_url() -> str:
         name = f"toolserver_test_{os.getpid()}"
         run_sql(f"DROP DATABASE IF EXISTS {name}", given)
         run_sql(f"CREATE DATABASE {name}", given)
-        # On the main thread, where no event loop runs any more: executors take no work while the interpreter ends.
-        atexit.register(_run_sql, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", given)
+        AT_END.callback(_run_sql, f"DROP DATABASE IF EXISTS {name} WITH (FORCE)", given)
         return given.rpartition("/")[0] + f"/{name}"
     server = Server(program("initdb"), program("postgres"))
-    atexit.register(server.remove)
+    AT_END.callback(server.remove)
     server.start()
     return server.url
 

@@ -103,14 +103,19 @@ def reason_to_leave_out(item: pytest.Item) -> str | None:
     return f"slow: {slow.args[0]}" if slow else None
 
 
+def group_of(nodeid: str) -> str:
+    """Name what runs in one process: a whole file, but `SPLIT` ones by the test and `TOGETHER` by the folder."""
+    file = nodeid.partition("::")[0]
+    if file in SPLIT:
+        return nodeid
+    return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+
+
 class LongestFirst(LoadScopeScheduling):
-    """Hands out whole files in the order of collection, but `SPLIT` ones by the test and `TOGETHER` by the folder."""
+    """Hands out the groups in the order of collection."""
 
     def _split_scope(self, nodeid: str) -> str:
-        file = nodeid.partition("::")[0]
-        if file in SPLIT:
-            return nodeid
-        return next((folder for folder in TOGETHER if file.startswith(folder)), file)
+        return group_of(nodeid)
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -129,7 +134,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def count_workers(cores: int, *, everything: bool) -> int:
     """How many processes run tests on so many cores: more where those that wait for programs run too.
 
-    Each process collects all tests and makes what its tests share, for a quarter of a minute of CPU.
+    Each process makes what its tests share, and where none can be forked it also imports and collects everything.
     """
     return 5 * cores // 2 if everything else cores + cores // 2
 

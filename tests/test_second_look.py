@@ -187,7 +187,7 @@ def judged(folder, *, broken="", flaky=0, law=False):
     (folder / "test_one.py").write_text(MODULE.format(broken=broken, flaky=flaky, law=law))
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n slow(reason): s\n live: l\n never_forgiven: n\n")
     env = {**os.environ, "PYTHONPATH": str(ROOT), "WORKERS": "2", "REQUIRE": "", "SEED": "5"}
-    plugins = [word for name in ("outcomes", "cpu_time", "sets") for word in ("-p", f"tests.{name}")]
+    plugins = [word for name in ("outcomes", "cpu_time", "sets", "forks") for word in ("-p", f"tests.{name}")]
     command = [sys.executable, "-m", "tests.second_look", *plugins, "-q", "-p", "no:cacheprovider"]
     command += [str(folder / "test_one.py"), "-c", str(folder / "pytest.ini")]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)

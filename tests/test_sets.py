@@ -11,6 +11,12 @@ import pytest
 from tests import sets
 
 ROOT = Path(__file__).resolve().parent.parent
+XDIST = ("-p", "xdist", "-n", "2")
+WAYS = [
+    pytest.param((), id="one process"),
+    pytest.param(XDIST, id="two workers", marks=pytest.mark.slow("it starts pytest")),
+    pytest.param((*XDIST, "-p", "tests.forks"), id="two forks"),
+]
 MODULE = """
 import pytest
 
@@ -46,7 +52,7 @@ def ran(folder: Path, *words: str, code: int = 0, **named: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("words", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "two workers"])
+@pytest.mark.parametrize("words", WAYS)
 def test_the_fast_set_leaves_out_what_is_slow_or_live_and_says_why(folder, words):
     said = ran(folder, *words)
 
@@ -58,7 +64,7 @@ def test_the_fast_set_leaves_out_what_is_slow_or_live_and_says_why(folder, words
 
 
 @pytest.mark.slow("it starts pytest")
-@pytest.mark.parametrize("words", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "two workers"])
+@pytest.mark.parametrize("words", WAYS)
 def test_the_cpu_of_a_run_is_told_to_who_asks_and_fails_nothing(folder, words):
     (folder / "conftest.py").write_text("import tests.cpu_time as c\nc.BUDGET_S = 0.001\n")
 
@@ -70,7 +76,7 @@ def test_the_cpu_of_a_run_is_told_to_who_asks_and_fails_nothing(folder, words):
 
 
 @pytest.mark.slow("it starts pytest")
-@pytest.mark.parametrize("words", [(), ("-p", "xdist", "-n", "2")], ids=["one process", "two workers"])
+@pytest.mark.parametrize("words", WAYS)
 def test_where_everything_is_required_everything_runs(folder, words):
     said = ran(folder, *words, REQUIRE="all")
 
