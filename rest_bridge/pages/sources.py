@@ -49,8 +49,9 @@ def describe_known(known: dict[str, Any]) -> list[KnownLine]:
     seen = f"last seen alive {known['seen_on']} ({known['seen_by']})" if known["seen_on"] else "not yet seen alive"
     lines = [KnownLine(seen)]
     for each in known["announced"]:
-        says = f"ends on {each['ends_on']}" if each["ends_on"] else f"announces {each['kind']}: {each['text']}"
-        lines.append(KnownLine(f"{says} (said on {each['on']})", is_urgent=True))
+        end = f"its end is announced for {each['ends_on']}"
+        says = end if each["ends_on"] else f"announces {each['kind']}: {each['text']}"
+        lines.append(KnownLine(f"{says} (last said on {each['on']})", is_urgent=True))
     lines += [KnownLine(f"no longer gives {each['member']}", is_urgent=True) for each in known["gone"]]
     if known["alone"]:
         lines.append(KnownLine(f"no other source stands in: {known['alone']}"))

@@ -152,7 +152,7 @@ def test_a_source_that_fails_shows_its_last_sign_of_life_and_every_source_what_h
     assert lines == [
         "! no longer gives price, last given on 2026-04-09",
         "- last seen alive on 2026-07-01 (recorded body)",
-        "! ends on 2026-05-01 (said on 2026-07-01)",
+        "! its end is announced for 2026-05-01 (last said on 2026-07-01)",
         "- not yet seen alive by anyone",
     ]
     report(Settings(), Examination(READY, SourceFindings(probes), known=KNOWN), as_json=True)

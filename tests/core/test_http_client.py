@@ -1,10 +1,12 @@
 """A service over HTTP: bounded in time and size, and followed nowhere else."""
 
+import ssl
+
 import anyio
 import httpx
 import pytest
 
-from toolserver.core.http import MOST_BYTES, HttpClient, Unreachable
+from toolserver.core.http import MOST_BYTES, HttpClient, Unreachable, name_failure
 
 
 class Peer:
@@ -67,3 +69,13 @@ async def test_an_answer_that_does_not_come_in_time_is_given_up():
 
     with pytest.raises(Unreachable, match="TimeoutError"):
         await Peer(hang).ask(within_s=0.02)
+
+
+def test_a_failure_is_named_by_its_class_or_by_what_is_wrong_with_the_certificate():
+    refused = ssl.SSLCertVerificationError(1, "certificate verify failed")
+    refused.verify_message = "unable to get local issuer certificate"
+    failure = httpx.ConnectError("no")
+    assert name_failure(failure) == "ConnectError"
+    failure.__cause__ = RuntimeError("of the pool")
+    failure.__cause__.__context__ = refused
+    assert name_failure(failure) == "its certificate is not trusted (unable to get local issuer certificate)"

@@ -35,6 +35,7 @@ from toolserver.world.providers import load_providers
 
 ABOUT_ITSELF = {"find_tools", "health", "payment_no_charge_stats", "receipt_verify"}  # free tools without a source
 MOMENT = "since"  # an argument that is a time, whose example is long past
+OWN_NAME, OWN_PORT = "data.example", 8443  # of the service itself, as its users reach it
 LONGEST_S = 30
 ROUNDS = 2
 
@@ -53,10 +54,10 @@ def run_in_net(module: str, folder: Path, *words: str, within_s: float) -> dict[
 def seen_in(folder: Path) -> dict[str, Any]:
     """Serve and call in this network, and return the answers of each round and the protocols spoken by host."""
     hosts = list_hosts()
-    lead_here(hosts, folder)
+    lead_here([*hosts, OWN_NAME], folder)
     with started("world", folder=folder) as world, fronted(world, hosts, folder):
         with started("serve", folder=folder, forked=False, **settings_in(folder)) as service:
-            calls = call_and_buy(service, world)
+            calls = call_and_buy(service, world) | call_by_name(service, folder)
         return calls | note_requests(world, folder)
 
 
@@ -134,7 +135,7 @@ def lead_here(hosts: list[str], folder: Path) -> None:
 def fronted(world: Program, hosts: list[str], folder: Path) -> Iterator[None]:
     """Run nginx in front of the world, as every host."""
     authority = trustme.CA()
-    certificate = authority.issue_cert(*hosts)
+    certificate = authority.issue_cert(*hosts, OWN_NAME)
     authority.cert_pem.write_to_path(folder / "ca.pem")
     certificate.private_key_pem.write_to_path(folder / "key.pem")
     certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
@@ -149,6 +150,26 @@ def fronted(world: Program, hosts: list[str], folder: Path) -> Iterator[None]:
     )
     with running(words, folder, 443):
         yield
+
+
+def call_by_name(service: Program, folder: Path) -> dict[str, Any]:
+    """Call a tool of the service through the bridge, by its name over TLS; then without trust in its authority."""
+    place = folder / "own"
+    place.mkdir()
+    words = nginx_command(
+        place,
+        f"server {{ listen {OWN_PORT} ssl; ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;\n"
+        f"location / {{ proxy_pass {service.ready['base_url']}; proxy_buffering off; }} }}\n",
+    )
+    asked = [sys.executable, "-m", "toolserver", "call", "earthquakes", "--json"]
+    asked += ["--server", f"https://{OWN_NAME}:{OWN_PORT}"]
+    outcomes = []
+    with running(words, place, OWN_PORT):
+        for trust in ({"SSL_CERT_FILE": str(folder / "ca.pem")}, {}):
+            surroundings = environment(trust, place)
+            ended = subprocess.run(asked, env=surroundings, cwd=place, capture_output=True, timeout=LONGEST_S)
+            outcomes.append({"exit": ended.returncode, "said": (ended.stdout + ended.stderr).decode()})
+    return {"bridge": outcomes[0], "bridge_untrusting": outcomes[1]}
 
 
 def buy(service: Program, world: Program) -> str:

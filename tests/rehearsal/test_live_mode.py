@@ -1,5 +1,6 @@
 """Live mode in a network of its own: every upstream by its name, over TLS and HTTP/2, directly and through a proxy."""
 
+import json
 from typing import Any
 from urllib.parse import unquote
 
@@ -49,6 +50,15 @@ def test_what_was_bought_over_the_same_net_pays_for_each_premium_answer_once(see
     charged = sum(answer["credits"] for answers in seen["rounds"] for answer in answers.values())
     assert charged > 0
     assert seen["balance"]["credits"] == BOUGHT - charged
+
+
+def test_the_bridge_reaches_a_service_by_its_name_over_tls_and_only_with_its_authority(seen):
+    if seen["way"] == "directly":
+        assert (seen["bridge"]["exit"], seen["bridge_untrusting"]["exit"]) == (0, 1), seen["bridge"]
+        assert json.loads(seen["bridge"]["said"])["data"]["count"] > 20
+        assert "certificate" in seen["bridge_untrusting"]["said"]
+    else:
+        assert "bridge" not in seen
 
 
 def test_behind_a_wall_every_host_is_reached_through_the_proxy_and_none_without_it(seen):

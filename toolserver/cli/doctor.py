@@ -414,7 +414,11 @@ def describe_known(probe: Probe, facts: SourceFacts) -> list[str]:
     if probe.verdict in NEEDS_PERSON:
         seen = facts.seen
         lines.append(f"- last seen alive on {seen.on} ({seen.by})" if seen else "- not yet seen alive by anyone")
-    lines += [f"! ends on {each.ends_on} (said on {each.on})" for each in facts.announced if each.ends_on]
+    lines += [
+        f"! its end is announced for {each.ends_on} (last said on {each.on})"
+        for each in facts.announced
+        if each.ends_on
+    ]
     lines += [f"! no longer gives {each.member}, last given on {each.given_on}" for each in facts.gone]
     return lines
 

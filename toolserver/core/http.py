@@ -9,6 +9,7 @@ decoded bytes and also stops a few kilobytes that expand to gigabytes.
 `HttpClient` bounds the time of each request too.
 """
 
+import ssl
 import zlib
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable, Mapping, MutableMapping
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -203,10 +204,20 @@ class HttpClient:
         except BodyTooLarge as failure:
             raise Unreachable("the answer is too long") from failure
         except (httpx.HTTPError, BodyUnreadable, TimeoutError) as failure:
-            raise Unreachable(type(failure).__name__) from failure
+            raise Unreachable(name_failure(failure)) from failure
 
     async def aclose(self) -> None:
         await self._client.aclose()
+
+
+def name_failure(failure: BaseException) -> str:
+    """Return the class of a failure, or what is wrong with the other side's certificate, if that was the cause."""
+    cause: BaseException | None = failure
+    while cause is not None:
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return f"its certificate is not trusted ({cause.verify_message})"
+        cause = cause.__cause__ or cause.__context__
+    return type(failure).__name__
 
 
 async def read_response(response: "httpx.Response", limit: int) -> bytes:

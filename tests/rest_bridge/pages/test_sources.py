@@ -48,8 +48,8 @@ def test_below_a_name_stands_when_it_was_alive_when_it_ends_and_what_it_no_longe
     }
     assert describe_known(known) == [
         KnownLine("last seen alive 2026-07-11 (recorded body)"),
-        KnownLine("ends on 2026-05-01 (said on 2026-07-01)", is_urgent=True),
-        KnownLine('announces warning: 299 - "use <b>" (said on 2026-07-01)', is_urgent=True),
+        KnownLine("its end is announced for 2026-05-01 (last said on 2026-07-01)", is_urgent=True),
+        KnownLine('announces warning: 299 - "use <b>" (last said on 2026-07-01)', is_urgent=True),
         KnownLine("no longer gives price", is_urgent=True),
         KnownLine("no other source stands in: Nobody else has it"),
         KnownLine("A copy"),
