@@ -21,11 +21,12 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-from bench.month import Books, _hash, _insert, make_month, write_month
+from bench.month import Books, _hash, make_month, write_month
+from toolserver.money.receipts.issue import StoredReceipt
 from toolserver.money.receipts.keys import RECEIPT_KEYS, Key, ensure_keys
 from toolserver.money.receipts.log import AppendHour, BookedCall, LogLease, hour_at
-from toolserver.money.receipts.sign import encode, signing_input
-from toolserver.money.receipts.sql_store import append_hour, book_calls
+from toolserver.money.receipts.sign import Body, Sale, core_of, encode, receipt_id, signing_input
+from toolserver.money.receipts.sql_store import append_hour, book_calls, store_receipts
 from toolserver.sql.move_mark import MARK_FILE
 from toolserver.sql.row_seal import KEY, RowSeal, read_key
 from toolserver.sql.sqlite import connect
@@ -35,15 +36,15 @@ PROGRESS = b" rows copied"
 NEVER = 2**62
 
 
-def make_receipts(books: Books, key: Key) -> Iterator[tuple[Any, ...]]:
+def make_receipts(books: Books, key: Key) -> Iterator[StoredReceipt]:
     """Yield a signed receipt for each charged call."""
     for call_id, account, price, state, _, endpoint, _, _, _, at in books.holds:
         if state != "voided":
-            said = {"call_id": call_id, "credits_charged": price, "endpoint": endpoint, "balance_after": 0, "at": at}
-            id, digest = f"rcpt_{call_id[5:]}", hashlib.sha256(call_id.encode()).hexdigest()
-            core = encode({**said, "id": id, "response_sha256": digest})
-            row = (id, _hash(account), core, key.kid, key.sign(signing_input(key.kid, core)), at)
-            yield None, *row
+            body = Body(hashlib.sha256(call_id.encode()).hexdigest(), 900)
+            sale = Sale(call_id, _hash(account), endpoint, f"GET {endpoint}", price, price, 0, body=body)
+            core = encode(core_of(sale, service="bench", now=at / 1000))
+            signature = key.sign(signing_input(key.kid, core))
+            yield StoredReceipt(receipt_id(call_id), sale.owner, core, key.kid, signature, at)
 
 
 def list_uncharged(books: Books) -> list[BookedCall]:
@@ -65,7 +66,7 @@ def write_evidence(books: Books, path: Path) -> None:
         db.execute("BEGIN")
         (key,) = ensure_keys(path.parent / RECEIPT_KEYS)
         for rows in batched(make_receipts(books, key), 10_000):
-            _insert(db, "receipt", rows)
+            store_receipts(db, rows)
         by_hour: dict[int, list[BookedCall]] = {}
         for call in list_uncharged(books):
             by_hour.setdefault(call.hour, []).append(call)
@@ -76,9 +77,9 @@ def write_evidence(books: Books, path: Path) -> None:
         db.execute("COMMIT")
 
 
-def batched(rows: Iterator[tuple[Any, ...]], size: int) -> Iterator[list[tuple[Any, ...]]]:
+def batched(rows: Iterator[StoredReceipt], size: int) -> Iterator[list[StoredReceipt]]:
     """Yield the rows in lists of at most this length."""
-    held: list[tuple[Any, ...]] = []
+    held: list[StoredReceipt] = []
     for row in rows:
         held.append(row)
         if len(held) == size:

@@ -134,6 +134,14 @@ class NotFound(CallRejected):
     members = ("did_you_mean", "catalog")
 
 
+class ReceiptArchived(CallRejected):
+    """The receipt is old: its month (UTC) is in an archive of the service, and no longer in its database."""
+
+    code, status, title = "receipt_archived", 410, "Receipt archived"
+    advice = "Verify your own copy with `/api/receipt/verify`, or ask the operator for the receipt from that `month`."
+    members = ("month",)
+
+
 class MethodNotAllowed(CallRejected):
     """The address exists but does not accept this HTTP method."""
 

@@ -83,7 +83,7 @@ _EXTRA = {
     429: ("Retry-After", "RateLimit-Policy", "RateLimit"),
     503: ("Retry-After",),
 }
-FAILURES = (400, 402, 404, 409, 413, 415, 422, 429, 500, 501, 503)
+FAILURES = (400, 402, 404, 409, 410, 413, 415, 422, 429, 500, 501, 503)
 
 
 def ref(kind: str, name: str) -> Schema:

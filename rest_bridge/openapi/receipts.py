@@ -112,6 +112,7 @@ def _path(
     failures = [402] if bearer else []
     failures += [400, 404] if parameters else []
     failures += [429] if "receipt" in name and parameters else []
+    failures += [410] if name in ("receipt", "receipt_verify_stored") else []
     get: Schema = {
         "operationId": name,
         "tags": ["service"],

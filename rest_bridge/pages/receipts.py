@@ -14,7 +14,7 @@ from rest_bridge.pages.render import render_page
 from rest_bridge.routes import Handler
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.core.caller import Addresses, Caller, bearer, well_formed
-from toolserver.errors import InvalidArguments, InvalidToken, MissingToken, NotFound
+from toolserver.errors import InvalidArguments, InvalidToken, MissingToken, NotFound, ReceiptArchived
 from toolserver.money.receipts.log import HOUR_SHAPE, read_hour
 from toolserver.money.receipts.merkle import tile_at
 from toolserver.money.receipts.service import LOG_PATH, ReceiptService
@@ -119,9 +119,10 @@ class _Pages:
     async def verify(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Return the verdict on a stored receipt, by `?id=`, without its contents."""
         await self._count(scope, request)
-        verdict = await self._evidence.verify_stored(_read_id(from_query(scope["query_string"]).get("id", "")))
+        id = _read_id(from_query(scope["query_string"]).get("id", ""))
+        verdict = await self._evidence.verify_stored(id)
         if verdict is None:
-            raise _make_not_found()
+            raise await self._make_missing(id)
         return _reply_json(verdict, h.NO_STORE)
 
     async def receipt(self, scope: Scope, request: ParsedRequest) -> PlainReply:
@@ -135,12 +136,18 @@ class _Pages:
             raise MissingToken("A receipt is shown only to the holder of the token that paid. Send that token.")
         if not well_formed(token):
             raise InvalidToken("The token is malformed or unknown.")
-        receipt = await self._evidence.receipt(scope["path"].removeprefix(RECEIPT), token)
+        id = scope["path"].removeprefix(RECEIPT)
+        receipt = await self._evidence.receipt(id, token)
         if receipt is None:
             if self._check_token is not None:
                 await self._check_token(token)
-            raise _make_not_found()
+            raise await self._make_missing(id)
         return _reply_json(receipt, h.PRIVATE)
+
+    async def _make_missing(self, id: str) -> NotFound | ReceiptArchived:
+        """Return the error for a receipt that is not stored: it is in an archive, or there never was one."""
+        month = await self._evidence.find_month(id)
+        return _make_not_found() if month is None else ReceiptArchived(f"It is in the archive of {month}.", month=month)
 
     async def checkpoint(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Return the signed state of the log."""

@@ -15,6 +15,7 @@ from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.clock import ManualClock
 from toolserver.core.caller import new_call_id, token_hash
 from toolserver.money.receipts.sign import receipt_id
+from toolserver.money.receipts.sql_store import find_receipts
 
 
 @pytest.fixture(params=["memory", "sqlite", POSTGRES])
@@ -88,8 +89,8 @@ async def test_a_charge_whose_answer_was_not_sent_is_released_at_the_start_and_s
     assert balance == 98
     assert [call[:3] for call in log] == [("delivery_failed", "/api/pro/x", 2)]
     async with open_stand(tmp_path) as stand:
-        (core,) = (await _table(stand, f"SELECT core FROM receipt WHERE id='{receipt_id(lost)}'"))[0]
-        assert log[0][3] == hashlib.sha256(core).digest()
+        (receipt,) = (await stand.ledger.file.read(lambda db: find_receipts(db, [receipt_id(lost)]))).values()
+        assert log[0][3] == hashlib.sha256(receipt.core).digest()
         assert await stand.store.release_undelivered() == 0
 
 

@@ -29,6 +29,8 @@ from tests.live.test_sister import SECRET
 from tests.ports import reserve_port
 from toolserver.money.ledger.store import FILE
 from toolserver.money.purchases.demo import XPUB
+from toolserver.money.receipts.sql_store import read_receipts
+from toolserver.sql.ledger_place import read_place
 
 PATHS = ("/api/pro/briefing", "/api/pro/macro", "/api/pro/sentiment", "/api/pro/crypto-deep")
 CALLERS, TOKENS, USD = 16, 4, 1000
@@ -141,7 +143,7 @@ class Audit:
     def _check_keys(self, posted: set[str]) -> list[str]:
         """Whether each answer that is kept for a key is of a call that is charged, with its receipt and its bytes."""
         sql = """SELECT i.call_id, r.id IS NOT NULL, s.sha256 IS NOT NULL FROM idempotency i
-          LEFT JOIN receipt r ON r.id = 'rcpt_' || substr(i.call_id, 6)
+          LEFT JOIN packed_receipt r ON lower(hex(r.id)) = substr(i.call_id, 6)
           LEFT JOIN shared_result s ON s.sha256 = i.shared WHERE i.own IS NOT NULL"""
         kept = _rows(self._seller, sql)
         print(f"  {len(kept)} answers are kept for keys")
@@ -154,8 +156,8 @@ class Audit:
     def check_log(self) -> list[str]:
         """Whether each reversal of a call with a receipt stands in the log of uncharged calls."""
         receipts = {
-            hashlib.sha256(core).hexdigest(): json.loads(core)["call_id"]
-            for (core,) in _rows(self._seller, "SELECT core FROM receipt")
+            hashlib.sha256(receipt.core).hexdigest(): json.loads(receipt.core)["call_id"]
+            for receipt in read_place(self._seller, lambda db: list(read_receipts(db)))
         }
         booked = "SELECT hex(receipt) FROM uncharged_call WHERE reason = 'delivery_failed' AND receipt IS NOT NULL"
         told = {receipts.get(digest.lower()) for (digest,) in _rows(self._seller, booked)}

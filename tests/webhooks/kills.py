@@ -22,6 +22,7 @@ from tests.webhooks.receivers import Receiver, receiving, status
 from tests.webhooks.room import NETWORK, open_room
 from toolserver.clock import ManualClock
 from toolserver.errors import SubscriptionConflict
+from toolserver.money.receipts.sql_store import read_receipts
 from toolserver.serving.money import MoneyParts
 from toolserver.webhooks.delivery import DeliveryNetwork
 from toolserver.webhooks.subscription_operations import ResumeSubscription
@@ -191,7 +192,7 @@ async def compare(folder, clock, receiver: Receiver, takes: list[bool], findings
         still_open = await room.shop.ledger.file.read(
             lambda db: db.execute("SELECT count(*) FROM webhook_fire WHERE state IN ('open', 'accepted')").fetchone()[0]
         )
-        receipts = await room.shop.ledger.file.read(lambda db: {row[0] for row in db.execute("SELECT id FROM receipt")})
+        receipts = await room.shop.ledger.file.read(lambda db: {receipt.id for receipt in read_receipts(db)})
         held, spent = await room.held(), await room.spent()
     charged = {"msg_" + call.removeprefix("call_") for call in posted}
     if lost := owed - charged:

@@ -182,6 +182,9 @@ def _name_client(address: str) -> str:
 _process = secrets.token_hex(6)
 _count = itertools.count(1)
 _random: list[str] = []
+_CALL_BYTES = 16
+_CALL_NAME = re.compile("[0-9a-f]{32}")
+_CALL_ID = re.compile("call_([0-9a-f]{12})[0-9a-f]{20}")
 
 
 def new_request_id() -> str:
@@ -199,6 +202,30 @@ def new_call_id() -> str:
         drawn = secrets.token_bytes(10 * 256)  # one system call for many ids
         _random.extend(drawn[at : at + 10].hex() for at in range(0, len(drawn), 10))
     return f"call_{time.time_ns() // 1_000_000:012x}{_random.pop()}"
+
+
+def pack_call_name(name: str) -> bytes:
+    """Return the name of a call, its id without the prefix, as it is stored: 16 bytes for 32 hex digits, else its text.
+
+    Stored names of our own calls are in the order of their times.
+    """
+    if _CALL_NAME.fullmatch(name):
+        return bytes.fromhex(name)
+    text = name.encode()
+    return text + b"\0" if len(text) == _CALL_BYTES else text
+
+
+def unpack_call_name(packed: bytes) -> str:
+    """Return the name that was packed."""
+    if len(packed) == _CALL_BYTES:
+        return packed.hex()
+    return packed.removesuffix(b"\0").decode() if len(packed) == _CALL_BYTES + 1 else packed.decode()
+
+
+def find_call_time(call_id: str) -> int | None:
+    """Return the time (epoch ms) with which an id of `new_call_id` begins, or None for an id of another shape."""
+    found = _CALL_ID.fullmatch(call_id)
+    return None if found is None else int(found[1], 16)
 
 
 def is_sane_request_id(request_id: str) -> bool:

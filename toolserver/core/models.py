@@ -35,7 +35,12 @@ def moment(at: float) -> datetime:
 
 def iso_ms(at: float) -> str:
     """Write a time in epoch seconds as ISO 8601 in UTC, with milliseconds and `Z`."""
-    second, ms = divmod(math.floor(at * 1000), 1000)
+    return iso_of_ms(math.floor(at * 1000))
+
+
+def iso_of_ms(at: int) -> str:
+    """Write a time in epoch milliseconds in the same way."""
+    second, ms = divmod(at, 1000)
     return f"{_iso_second(second)}.{ms:03d}Z"
 
 

@@ -70,6 +70,14 @@ def among(db: SqlConnection, column: str, values: Sequence[str] | Sequence[int])
     return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(values))
 
 
+def among_bytes(db: SqlConnection, column: str, values: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
+    """Return the condition that a column has one of these values, and its parameters. JSON has no bytes."""
+    if is_shared(db):
+        return f"{column} = ANY(?)", (list(values),)
+    size = 1 << max(0, len(values) - 1).bit_length()  # few sizes, so that every statement is prepared once
+    return f"{column} IN ({','.join('?' * size)})", [*values, *[None] * (size - len(values))]
+
+
 def pairs(db: SqlConnection, values: Sequence[tuple[str, str]]) -> tuple[str, Sequence[Any]]:
     """Return a table `asked` of these pairs of texts, with columns `a` and `b`, and its parameters."""
     if is_shared(db):

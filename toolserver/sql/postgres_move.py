@@ -211,5 +211,5 @@ def require_whole(db: SqlConnection) -> None:
 
 def is_new(db: SqlConnection) -> bool:
     """Return True if no service has ever run on a database and no ledger was moved to it."""
-    tables = ("published_key", "ledger_move", "token", "receipt")
+    tables = ("published_key", "ledger_move", "token", "receipt", "packed_receipt")
     return all(db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is None for table in tables)

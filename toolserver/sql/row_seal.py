@@ -45,6 +45,7 @@ TABLES = (
     *("closed_month", "removed_calls"),
     *("owner_limits", "quote_limit"),
     "quote_topup",
+    *("receipt_form", "packed_receipt", "removed_name"),
 )
 """In the order of their sums. A migration that adds a table of money appends it; the file is then sealed again."""
 SIZE = 32  # bytes in a hash and in a sum
@@ -387,7 +388,7 @@ def _is_current(db: SqlConnection) -> bool:
 
 def _is_empty(db: SqlConnection) -> bool:
     """Return True if nothing was ever bought, called or recorded."""
-    tables = ("token", "receipt", "no_charge", "uncharged_call")
+    tables = ("token", "receipt", "packed_receipt", "no_charge", "uncharged_call")
     return not any(db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() for table in tables)
 
 

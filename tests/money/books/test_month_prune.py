@@ -25,6 +25,7 @@ from tests.postgres import POSTGRES
 from toolserver.core.caller import token_hash
 from toolserver.money.books import months
 from toolserver.money.books.month_archive import ArchiveBroken, name_archive
+from toolserver.money.books.month_proof import prove_month
 from toolserver.money.books.months import MonthPruner
 from toolserver.money.books.sql_books import read_books, read_tokens
 from toolserver.money.books.sql_months import MonthRefused, list_closed
@@ -33,12 +34,13 @@ from toolserver.money.ledger.sql_books import RowsRemoved
 from toolserver.money.ledger.sql_invariants import read_totals
 from toolserver.money.ledger.statements import StatementQuery
 from toolserver.money.ledger.store import FILE
+from toolserver.money.receipts.sql_store import read_receipts
 from toolserver.money.receipts.transparency_log import read_mark
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.ledger_place import open_place, read_place
 
 NOW = ms("2027-06-02")  # January and February are older than three whole months, and than 90 days
-BIG = ("transfer", "reservation", "receipt", "uncharged_call")
+BIG = ("transfer", "reservation", "packed_receipt", "uncharged_call")
 both = pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
 
 
@@ -87,7 +89,7 @@ async def test_calls_of_released_months_leave_and_nothing_adds_up_to_something_e
     assert found == {"released": ["2027-01", "2027-02"], "before": "2027-03",
                      "rows": {"calls": 20, "receipts": 7, "uncharged": 2}}  # fmt: skip
     assert await read(kind, closed, count_rows) == {
-        "transfer": 3, "reservation": 1, "receipt": 1, "uncharged_call": 0,
+        "transfer": 3, "reservation": 1, "packed_receipt": 1, "uncharged_call": 0,
     }  # fmt: skip
     assert await find_differences(kind, closed) == {}
     assert await read(kind, closed, read_totals) == totals
@@ -151,7 +153,38 @@ async def test_without_an_archive_that_proves_the_rows_nothing_leaves(kind, clos
     assert "a closed month keeps its transfers" in str(await find_differences(kind, closed))
     after = await read(kind, closed, count_rows)
     assert after == before | {"transfer": before["transfer"] + 1, "reservation": before["reservation"] + 1,
-                              "receipt": before["receipt"] + 1}  # fmt: skip
+                              "packed_receipt": before["packed_receipt"] + 1}  # fmt: skip
+
+
+@both
+async def test_a_month_that_an_earlier_version_closed_is_proved_and_pruned(kind, tmp_path, monkeypatch):
+    """Its receipts were stored whole, in a table with numbers."""
+    await sell_three_months(kind, tmp_path)
+    async with open_place(place_of(kind, tmp_path)) as store:
+        await store.alone(store_as_before)
+    with monkeypatch.context() as before:
+        for name in ("columns_of", "read_rows"):
+            job = getattr(months, name)
+            before.setattr(months, name, lambda *given, job=job: job(*map(_name_before, given)))
+        await closer_of(kind, tmp_path).close_until(FEBRUARY, NOW)
+    facts = prove_month(name_archive(tmp_path / "archive", "2027-01"), closer_of(kind, tmp_path).ring.find)
+    assert (facts.problems, facts.signed.statement.tables["receipt"].rows) == ([], 6)
+    assert await find_differences(kind, tmp_path) == {}
+
+    assert (await prune(kind, tmp_path))["rows"]["receipts"] == 7
+    assert await find_differences(kind, tmp_path) == {}
+
+
+def _name_before(value):
+    return months.RECEIPTS_WITH_NUMBERS if value == "receipt" else value
+
+
+def store_as_before(db):
+    """Store the receipts as versions before 0029 did."""
+    receipts = sorted(read_receipts(db), key=lambda receipt: receipt.at)
+    db.execute("DELETE FROM packed_receipt")
+    for receipt in receipts:
+        db.execute("INSERT INTO receipt(id, owner, core, key, signature, at) VALUES(?,?,?,?,?,?)", receipt)
 
 
 @both
@@ -174,7 +207,7 @@ async def test_a_receipt_that_was_signed_after_its_call_left_the_ledger_is_no_di
     await closer_of(kind, tmp_path).close_until(JANUARY, NOW)
     await prune(kind, tmp_path)
     assert {**await read(kind, tmp_path, count_rows), "transfer": 0} == {
-        "transfer": 0, "reservation": 1, "receipt": 2, "uncharged_call": 0,
+        "transfer": 0, "reservation": 1, "packed_receipt": 2, "uncharged_call": 0,
     }  # fmt: skip
     assert await find_differences(kind, tmp_path) == {}
 

@@ -6,6 +6,7 @@ import pytest
 from tests.money.books.months import FEBRUARY, JANUARY, MARCH, opened_seller, place_of, sell_three_months
 from tests.postgres import POSTGRES
 from toolserver.money.books.sql_months import (
+    RECEIPT,
     TABLES,
     columns_of,
     read_figures,
@@ -14,6 +15,7 @@ from toolserver.money.books.sql_months import (
     read_rows,
 )
 from toolserver.money.receipts.month_statement import CLOSING, OPENING
+from toolserver.money.receipts.sql_store import read_receipts
 from toolserver.sql.kept_tables import list_kept_tables, read_pages
 from toolserver.sql.ledger_place import read_place
 
@@ -29,8 +31,8 @@ async def read(kind, tmp_path):
 
 async def test_every_row_is_in_one_month(read):
     def look(db):
-        kept = [table for table in list_kept_tables() if table.name in TABLES]
-        assert len(kept) == 5
+        kept = [table for table in list_kept_tables() if table.name in TABLES and table.name != RECEIPT]
+        assert len(kept) == 4
         return [
             (sorted(row for span in SPANS for row in read_rows(db, table.name, span)),
              sorted(row for page in read_pages(db, table) for row in page))
@@ -39,6 +41,16 @@ async def test_every_row_is_in_one_month(read):
 
     for months, whole in await read(look):
         assert months == whole != []
+
+
+async def test_every_receipt_is_in_one_month_as_it_was_issued(read):
+    def look(db):
+        months = [row for span in SPANS for row in read_rows(db, RECEIPT, span)]
+        return sorted(months), sorted(map(tuple, read_receipts(db)))
+
+    months, whole = await read(look)
+    assert months == whole
+    assert len(whole) == 8
 
 
 async def test_a_month_opens_with_what_the_one_before_closed_with(read):

@@ -55,8 +55,8 @@ async def test_what_the_service_wrote_agrees(worked):
 @pytest.mark.parametrize(
     ("sql", "where"),
     [
-        ("DELETE FROM receipt WHERE seq=1", {"receipts"}),
-        ("UPDATE receipt SET core=" + REPLACED.format("core", 'charged":2', 'charged":1'), {"receipts"}),
+        ("DELETE FROM packed_receipt WHERE id=(SELECT min(id) FROM packed_receipt)", {"receipts"}),
+        ("UPDATE receipt_form SET terms=replace(terms, '2,2,\"charged', '2,1,\"charged')", {"receipts"}),
         ("UPDATE tx_credit SET credits=1", {"books"}),
         ("UPDATE account SET credits=credits+1 WHERE id=4", {"statements", "books"}),
         ("UPDATE no_charge SET entry=" + REPLACED.format("entry", "pro", "two"), {"log"}),

@@ -5,7 +5,17 @@ from contextlib import closing
 
 import pytest
 
-from toolserver.money.books.sql_months import DAY_MS, remove_calls, remove_receipts, remove_uncharged
+from toolserver.money.books.sql_months import (
+    DAY_MS,
+    remove_calls,
+    remove_receipts,
+    remove_uncharged,
+    remove_whole_receipts,
+)
+from toolserver.money.ledger.operations import CallReused, Charge, Reserve
+from toolserver.money.ledger.sql_tables import apply_operation
+from toolserver.money.receipts.issue import StoredReceipt
+from toolserver.money.receipts.sql_store import find_month, read_receipts, store_receipts
 from toolserver.sql.migrate import migrate
 
 END = 100 * DAY_MS
@@ -83,13 +93,67 @@ def test_groups_go_on_behind_each_other_and_end_a_day_behind_the_horizon(db):
     assert left(db) == ["young"]
 
 
-def test_receipts_leave_by_their_time(db):
+def test_receipts_of_earlier_versions_leave_by_their_time_and_their_ids_stay(db):
     for number, at in enumerate((1, END - 1, END, END + DAY_MS)):
         row = (f"rcpt_{number}", "a" * 64, b"{}", "key", b"", at)
         db.execute("INSERT INTO receipt(id, owner, core, key, signature, at) VALUES (?,?,?,?,?,?)", row)
-    assert remove_receipts(db, 0, END, 2) == (2, 2)
-    assert remove_receipts(db, 2, END, 2) == (4, 0)
-    assert remove_receipts(db, 3, END, 2) == (None, 0)
+    assert remove_whole_receipts(db, 0, END, 2) == (2, 2)
+    assert remove_whole_receipts(db, 2, END, 2) == (4, 0)
+    assert remove_whole_receipts(db, 3, END, 2) == (None, 0)
+    assert [find_month(db, f"rcpt_{number}") for number in range(4)] == ["1970-01", "1970-04", None, None]
+
+
+def name_at(at, number):
+    """The id of a receipt whose call was made at a time."""
+    return f"rcpt_{at:012x}{number:020x}"
+
+
+def store(db, *receipts):
+    store_receipts(db, [StoredReceipt(id, "a" * 64, b"{}", "key", bytes(64), at) for id, at in receipts])
+
+
+def test_receipts_leave_by_their_time_and_their_ids_stay(db):
+    young = [(name_at(END + DAY_MS, number), END + DAY_MS) for number in range(3)]
+    old, late, foreign = (name_at(1, 1), 1), (name_at(2, 1), END), ("rcpt_of another shape", 1)
+    store(db, old, late, *young, foreign)
+    steps, after = [], 0
+    while after is not None:
+        after, removed = remove_receipts(db, after, END, 2)
+        steps.append(removed)
+    assert steps == [1, 0, 1, 0]  # the old one, none of the young, and behind them the one without a time
+    assert [receipt.id for receipt in read_receipts(db)] == [late[0], *(id for id, _ in young)]
+    assert [find_month(db, id) for id, _ in (old, foreign, late)] == ["1970-01", "1970-01", None]
+
+
+def test_a_receipt_that_was_signed_a_month_after_its_call_is_in_the_later_archive(db):
+    call(db, "call_1", "posted", ("posted", 1))
+    call(db, "last", "posted", ("posted", END + 1))
+    store(db, ("rcpt_1", 40 * DAY_MS))
+    remove_calls(db, 0, END, 10)
+    assert find_month(db, "rcpt_1") == "1970-01"
+    remove_receipts(db, 0, END, 10)
+    assert find_month(db, "rcpt_1") == "1970-02"
+
+
+def test_what_was_removed_is_never_forgotten(db):
+    store(db, ("rcpt_1", 1))
+    remove_receipts(db, 0, END, 10)
+    for statement in ("DELETE FROM removed_name", "UPDATE removed_name SET name=x'00'"):
+        with pytest.raises(sqlite3.IntegrityError, match="never forgotten"):
+            db.execute(statement)
+
+
+def test_a_call_that_is_in_an_archive_is_not_charged_again(db):
+    db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES(?, 4, 'acct', 0)", ("b" * 64,))
+    call_id = f"call_{1:012x}{7:020x}"
+    call(db, call_id, "posted", ("posted", 1))
+    call(db, "last", "posted", ("posted", END + 1))
+    remove_calls(db, 0, END, 10)
+    now = 200 * DAY_MS
+    for charge in (Charge(call_id, "b" * 64, 3, "/x"), Reserve(call_id, "b" * 64, 3, "/x")):
+        with pytest.raises(CallReused, match="is in an archive"):
+            apply_operation(db, charge, now)
+    assert apply_operation(db, Charge(f"call_{1:012x}{8:020x}", "b" * 64, 3, "/x"), now).charged == 3
 
 
 def test_uncharged_calls_leave_by_their_hour(db):

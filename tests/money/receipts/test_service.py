@@ -513,7 +513,7 @@ async def test_every_one_of_many_concurrent_calls_has_its_own_receipt(tmp_path):
             for _ in range(200):
                 tasks.start_soon(one)
         ids = {answer.headers["x-service-receipt-id"] for answer in answers}
-        stored = await s.file.read(lambda db: db.execute("SELECT count(*) FROM receipt").fetchone()[0])
+        stored = await s.file.read(lambda db: db.execute("SELECT count(*) FROM packed_receipt").fetchone()[0])
     assert len(ids) == stored == 200
     assert all(core_of(answer)["credits_charged"] == 2 for answer in answers)
 
@@ -565,10 +565,10 @@ async def test_a_caller_who_hangs_up_while_being_charged_gets_the_credits_back(t
             monkeypatch.setattr(s.ledger, "settle", settled_late)
             tasks.start_soon(s.buy)
         assert await s.ledger.balance(RICH) == 100
-        assert await s.file.read(lambda db: db.execute("SELECT count(*) FROM receipt").fetchone()) == (0,)
+        assert await s.file.read(lambda db: db.execute("SELECT count(*) FROM packed_receipt").fetchone()) == (0,)
 
 
-@pytest.mark.parametrize("statement", ["UPDATE receipt SET owner=owner", "UPDATE receipt SET core=x''"])
+@pytest.mark.parametrize("statement", ["UPDATE packed_receipt SET owner=owner", "UPDATE packed_receipt SET facts=x''"])
 async def test_the_database_itself_refuses_to_change_a_receipt(tmp_path, statement):
     async with shop(tmp_path) as s:
         await s.buy()

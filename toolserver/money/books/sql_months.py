@@ -31,8 +31,19 @@ from toolserver.money.receipts.month_statement import (
     find_gap,
     parse_month,
 )
+from toolserver.money.receipts.packing import pack_id
+from toolserver.money.receipts.sign import receipt_id
 from toolserver.money.receipts.sql_store import log_state_of
-from toolserver.sql.connection import SqlConnection, among, hold_alone, in_order, insert, is_shared, lock_rows
+from toolserver.sql.connection import (
+    SqlConnection,
+    among,
+    among_bytes,
+    hold_alone,
+    in_order,
+    insert,
+    is_shared,
+    lock_rows,
+)
 from toolserver.sql.kept_tables import KeptTable, list_kept_tables, read_pages
 
 ROOM = "months"  # the lock for closing months: one instance at a time
@@ -123,12 +134,19 @@ _ROWS = {
     " ELSE hour >= {first} AND hour < {last} END",
 }
 TABLES = (OPENING, *_ROWS, CLOSING)
-_FIRST = "SELECT min(at) FROM (SELECT min(at) AS at FROM transfer UNION ALL SELECT min(at) FROM receipt) AS firsts"
+RECEIPT = "receipt"
+RECEIPTS_WITH_NUMBERS = "receipt with seq"  # the same table as versions before 0029 archived it
+_FIRST = """SELECT min(at) FROM (SELECT min(at) AS at FROM transfer
+  UNION ALL SELECT min(at) FROM receipt UNION ALL SELECT min(at) FROM packed_receipt) AS firsts"""
 _LEAVES = "SELECT coalesce(max(seq) + 1, 0) FROM no_charge WHERE CASE WHEN hour IS NULL THEN day < ? ELSE hour < ? END"
 
 
 def columns_of(table: str) -> tuple[str, ...]:
     """Return the column names of a table in an archive."""
+    if table == RECEIPT:
+        return ("id", "owner", "core", "key", "signature", "at")
+    if table == RECEIPTS_WITH_NUMBERS:
+        return _kept(RECEIPT).columns
     return BALANCES if table in (OPENING, CLOSING) else _kept(table).columns
 
 
@@ -138,6 +156,9 @@ def read_rows(db: SqlConnection, table: str, span: MonthSpan) -> Iterator[tuple[
         at = span.since if table == OPENING else span.until
         rows = db.execute(_BALANCES, {"at": at})
         return ((account, name, *map(int, sums)) for account, name, *sums in rows)
+    if table == RECEIPT:
+        return map(tuple, sql_store.read_receipts(db, span.since, span.until))
+    table = RECEIPT if table == RECEIPTS_WITH_NUMBERS else table
     condition = _ROWS[table].format(
         since=span.since,
         until=span.until,
@@ -181,6 +202,7 @@ def _name_day(at: int) -> str:
 
 
 DAY_MS = 24 * HOUR_MS
+_AFTER_TIMES = b"\x04"  # ids of our calls begin with their time in 6 bytes, until the year 2109: others come after them
 _HEADS = """SELECT t.seq, t.at, t.kind, t.amount, r.call_id, r.account, coalesce(r.allowance, ''), r.settled_at
   FROM transfer t CROSS JOIN reservation r ON r.account = t.debit AND r.transfer = t.seq
   WHERE t.seq > ? AND t.credit = 2 AND t.kind IN ('pending', 'posted') ORDER BY t.seq LIMIT ?"""
@@ -190,9 +212,9 @@ _ADD = """ON CONFLICT(account, allowance) DO UPDATE SET debits=removed_calls.deb
 
 
 class RemovalStep(NamedTuple):
-    """A group of rows: the number of the last row, or None if no more follow, and how many rows were removed."""
+    """A group of rows: the key of the last row, or None if no more follow, and how many rows were removed."""
 
-    last: int | None
+    last: int | bytes | None
     removed: int
 
 
@@ -214,7 +236,7 @@ class _Later(NamedTuple):
     resolves: int
 
 
-def remove_calls(db: SqlConnection, after: int, horizon: int, limit: int) -> RemovalStep:
+def remove_calls(db: SqlConnection, after: Any, horizon: int, limit: int) -> RemovalStep:
     """Remove calls that ended before the horizon among the next calls, within the caller's transaction."""
     heads = _read_heads(db, after, limit)
     if not heads or min(head.at for head in heads) >= horizon + DAY_MS:
@@ -231,15 +253,43 @@ def remove_calls(db: SqlConnection, after: int, horizon: int, limit: int) -> Rem
     return RemovalStep(heads[-1].seq if heads else None, sum(2 + len(later[head.seq]) for head in gone))
 
 
-def remove_receipts(db: SqlConnection, after: int, horizon: int, limit: int) -> RemovalStep:
-    """Remove receipts that were issued before the horizon among the next receipts."""
-    rows = db.execute("SELECT seq, at FROM receipt WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)).fetchall()
-    if not rows or min(at for _, at in rows) >= horizon + DAY_MS:
+def remove_receipts(db: SqlConnection, after: Any, horizon: int, limit: int) -> RemovalStep:
+    """Remove receipts that were issued before the horizon among the next receipts, and keep their ids."""
+    last = after or b""
+    sql = "SELECT id, at FROM packed_receipt WHERE id > ? ORDER BY id LIMIT ?"
+    rows = [(bytes(id), at) for id, at in db.execute(sql, (last, limit))]
+    if not rows:
         return RemovalStep(None, 0)
-    return RemovalStep(rows[-1][0], _delete(db, "receipt", "seq", [seq for seq, at in rows if at < horizon]))
+    gone = [(id, at) for id, at in rows if at < horizon]
+    if gone:
+        _keep_names(db, gone)
+        wanted, ids = among_bytes(db, "id", [id for id, _ in gone])
+        db.execute(f"DELETE FROM packed_receipt WHERE {wanted}", ids)
+    last = rows[-1][0]
+    is_past = last < _AFTER_TIMES and min(at for _, at in rows) >= horizon + DAY_MS
+    return RemovalStep(_AFTER_TIMES if is_past else last, len(gone))
 
 
-def remove_uncharged(db: SqlConnection, after: int, horizon: int, limit: int) -> RemovalStep:
+def remove_whole_receipts(db: SqlConnection, after: Any, horizon: int, limit: int) -> RemovalStep:
+    """Do the same with those that versions before 0029 stored."""
+    rows = db.execute("SELECT seq, at, id FROM receipt WHERE seq > ? ORDER BY seq LIMIT ?", (after, limit)).fetchall()
+    if not rows or min(at for _, at, _ in rows) >= horizon + DAY_MS:
+        return RemovalStep(None, 0)
+    gone = [row for row in rows if row[1] < horizon]
+    _keep_names(db, [(pack_id(id), at) for _, at, id in gone])
+    return RemovalStep(rows[-1][0], _delete(db, "receipt", "seq", [seq for seq, _, _ in gone]))
+
+
+_OF_RECEIPT = "ON CONFLICT(name) DO UPDATE SET month=excluded.month"  # it may have been signed a month after its call
+
+
+def _keep_names(db: SqlConnection, calls: Sequence[tuple[bytes, int]], known: str = _OF_RECEIPT) -> None:
+    """Record for ever that these calls or receipts, given by name and time, are in the archives of their months."""
+    rows = [(name, int(MonthSpan.at(at).name.replace("-", ""))) for name, at in calls]
+    insert(db, "INSERT INTO removed_name VALUES", rows, known)
+
+
+def remove_uncharged(db: SqlConnection, after: Any, horizon: int, limit: int) -> RemovalStep:
     """Remove calls that were booked before the horizon: their hours are in the log."""
     sql = "SELECT seq FROM uncharged_call WHERE hour < ? ORDER BY hour, key LIMIT ?"
     numbers = [seq for (seq,) in db.execute(sql, (horizon // HOUR_MS, limit))]
@@ -275,6 +325,8 @@ def _remove(db: SqlConnection, gone: Sequence[_Head], later: dict[int, list[_Lat
         total[0] += head.amount * sum(kind in ("posted", "post") for kind in kinds)
         total[1] += head.amount * kinds.count("reverse")
         total[2] += len(kinds)
+    names = [(pack_id(receipt_id(head.call_id)), head.settled_at or head.at) for head in gone]
+    _keep_names(db, names, "ON CONFLICT DO NOTHING")
     insert(db, "INSERT INTO removed_calls VALUES", [(*key, *total) for key, total in sorted(sums.items())], _ADD)
     _delete(db, "reservation", "call_id", [head.call_id for head in gone])
     _delete(db, "transfer", "seq", [each.seq for head in gone for each in later[head.seq]])

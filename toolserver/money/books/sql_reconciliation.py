@@ -12,7 +12,7 @@ or it never came, which is a difference.
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -34,10 +34,20 @@ from toolserver.money.purchases.matching import is_authorized_transfer, transfer
 from toolserver.money.purchases.refunds import nonce_of
 from toolserver.money.purchases.store import sum_swept
 from toolserver.money.receipts import merkle
+from toolserver.money.receipts.issue import StoredReceipt
 from toolserver.money.receipts.keys import Key
 from toolserver.money.receipts.log import BucketTotal, LogMark, add_up, read_hour, show_hour, sum_by_day
-from toolserver.money.receipts.sql_store import first_hour, last_checkpoint, last_hour, list_booked, log_size
-from toolserver.sql.connection import SqlConnection, json_number, json_text
+from toolserver.money.receipts.sign import receipt_id
+from toolserver.money.receipts.sql_store import (
+    find_receipts,
+    first_hour,
+    last_checkpoint,
+    last_hour,
+    list_booked,
+    log_size,
+    read_receipts,
+)
+from toolserver.sql.connection import SqlConnection, among, json_number, json_text
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.ledger_place import LedgerPlace, read_place
 
@@ -226,24 +236,10 @@ def _name(one: ClaimedTransfer, paid: int) -> str:
     return f"0x{one.tx_hash.hex()}: {show_usd(one.amount)} USDC{where} are booked, the chain has {show_usd(paid)}"
 
 
-_RECEIPTS = """
-  SELECT c.id, c.call_id, c.charged, r.state, r.credits FROM (
-    SELECT id, at, {call_id} AS call_id,
-      {charged} AS charged,
-      {balance} AS balance FROM receipt) c
-  LEFT JOIN reservation r ON r.call_id = c.call_id
-  WHERE CASE WHEN r.call_id IS NULL THEN c.charged <> 0 AND c.balance IS NOT NULL AND c.at >= ?
-    WHEN r.state = 'posted' THEN c.charged NOT IN (0, r.credits)
-    WHEN r.state = 'open' THEN TRUE ELSE FALSE END ORDER BY c.id"""
-_WITHOUT = """
-  SELECT r.call_id, r.credits FROM reservation r
-  WHERE r.state = 'posted' AND r.service = '' AND r.settled_at >= ? AND NOT EXISTS (
-    SELECT 1 FROM receipt c WHERE c.id = 'rcpt_' || CASE WHEN r.call_id LIKE 'call\\_%' ESCAPE '\\'
-      THEN substr(r.call_id, 6) ELSE r.call_id END
-    AND {charged} = r.credits)
-  ORDER BY r.call_id"""
-_UNCHARGED = """
-  SELECT id, core FROM receipt WHERE {reason} IS NOT NULL ORDER BY id"""
+_STATES = "SELECT call_id, state, credits FROM reservation WHERE "
+_POSTED = """SELECT call_id, credits FROM reservation
+  WHERE call_id > ? AND state = 'posted' AND service = '' AND settled_at >= ? ORDER BY call_id LIMIT ?"""
+PAGE = 2_000  # receipts or calls compared at a time
 _OLD_SUMS = """
   SELECT day, {reason}, {endpoint},
     count(*), sum({credits}) FROM no_charge WHERE hour IS NULL GROUP BY 1, 2, 3"""
@@ -254,18 +250,16 @@ _APPENDED = "SELECT DISTINCT hour FROM uncharged_call WHERE hour >= ? AND hour <
 _BOOKED = "SELECT 1 FROM uncharged_call WHERE hour=? AND key=? AND receipt=?"
 
 
-def _spell(db: SqlConnection, sql: str, column: str = "core") -> str:
-    """Return a query in which members of the JSON in `column` are written in the syntax of the database's engine."""
-    reason = "no_charge_reason" if column == "core" else "reason"
-    texts = {"call_id": "call_id", "endpoint": "endpoint", "reason": reason}
-    numbers = {"charged": "credits_charged", "balance": "balance_after", "credits": "credits", "calls": "calls"}
-    spelled = {name: json_text(db, column, member) for name, member in texts.items()}
-    return sql.format(**spelled, **{name: json_number(db, column, member) for name, member in numbers.items()})
+def _spell(db: SqlConnection, sql: str) -> str:
+    """Return a query in which members of the JSON in `entry` are written in the syntax of the database's engine."""
+    texts = {name: json_text(db, "entry", name) for name in ("endpoint", "reason")}
+    return sql.format(**texts, **{name: json_number(db, "entry", name) for name in ("credits", "calls")})
 
 
 def count_receipts(db: SqlConnection) -> int:
     """Return the number of stored receipts."""
-    return int(db.execute("SELECT count(*) FROM receipt").fetchone()[0])
+    whole, packed = (db.execute(f"SELECT count(*) FROM {table}") for table in ("receipt", "packed_receipt"))
+    return int(whole.fetchone()[0]) + int(packed.fetchone()[0])
 
 
 def count_logged(db: SqlConnection) -> int:
@@ -283,12 +277,33 @@ def find_receipt_differences(db: SqlConnection, now: int) -> Iterator[str]:
     their receipts.
     """
     removed = read_horizon(db)
-    bounds = (removed and removed + DAY_MS,)
-    for id, call_id, charged, state, credits in db.execute(_spell(db, _RECEIPTS), bounds):
-        said = "has no such call" if state is None else f"has it as {state}, for {credits} credits"
-        yield f"{id} says {charged} credits were charged for {call_id}; the ledger {said}"
-    for call_id, credits in db.execute(_spell(db, _WITHOUT), (now - KEPT_MS,)):
-        yield f"{call_id} was charged {credits} credits and has no receipt that says so"
+    receipts = read_receipts(db)
+    while page := list(islice(receipts, PAGE)):
+        yield from _compare_receipts(db, page, removed and removed + DAY_MS)
+    last = ""
+    while calls := db.execute(_POSTED, (last, now - KEPT_MS, PAGE)).fetchall():
+        receipts_of_page = find_receipts(db, [receipt_id(call_id) for call_id, _ in calls])
+        charged = {id: msgspec.json.decode(receipt.core)["credits_charged"] for id, receipt in receipts_of_page.items()}
+        for call_id, credits in calls:
+            if charged.get(receipt_id(call_id)) != credits:
+                yield f"{call_id} was charged {credits} credits and has no receipt that says so"
+        last = calls[-1][0]
+
+
+def _compare_receipts(db: SqlConnection, receipts: Sequence[StoredReceipt], since: int) -> Iterator[str]:
+    """Yield receipts that contradict the ledger. Calls from before `since` (epoch ms) may have been removed."""
+    cores = [msgspec.json.decode(receipt.core) for receipt in receipts]
+    wanted, call_ids = among(db, "call_id", [core["call_id"] for core in cores])
+    states = {call_id: (state, credits) for call_id, state, credits in db.execute(_STATES + wanted, (call_ids,))}
+    for receipt, core in zip(receipts, cores, strict=True):
+        charged, (state, credits) = core["credits_charged"], states.get(core["call_id"], (None, 0))
+        if state is None:
+            is_wrong = charged != 0 and core["balance_after"] is not None and receipt.at >= since
+        else:
+            is_wrong = state == "open" or (state == "posted" and charged not in (0, credits))
+        if is_wrong:
+            ledger = "has no such call" if state is None else f"has it as {state}, for {credits} credits"
+            yield f"{receipt.id} says {charged} credits were charged for {core['call_id']}; the ledger {ledger}"
 
 
 def find_log_differences(db: SqlConnection, mark: LogMark | None) -> Iterator[str]:
@@ -315,11 +330,10 @@ def find_log_differences(db: SqlConnection, mark: LogMark | None) -> Iterator[st
 def _find_bucket_differences(db: SqlConnection) -> Iterator[str]:
     """Yield the leaves of closed hours and the sums by day that differ from what was booked."""
     sums = {
-        (day, reason, endpoint): (n, credits)
-        for day, reason, endpoint, n, credits in db.execute(_spell(db, _OLD_SUMS, "entry"))
+        (day, reason, endpoint): (n, credits) for day, reason, endpoint, n, credits in db.execute(_spell(db, _OLD_SUMS))
     }
     first = first_hour(db)
-    for day, reason, endpoint, calls, credits in db.execute(_spell(db, _REMOVED_SUMS, "entry"), (first,)):
+    for day, reason, endpoint, calls, credits in db.execute(_spell(db, _REMOVED_SUMS), (first,)):
         before = sums.get((day, reason, endpoint), (0, 0))
         sums[day, reason, endpoint] = (before[0] + int(calls), before[1] + int(credits))
     leaves = "SELECT hour, key, seq, entry FROM no_charge WHERE hour >= ?"
@@ -351,9 +365,11 @@ def _compare_leaf(total: BucketTotal, leaf: tuple[int, bytes] | None) -> Iterato
 
 def find_unlogged(db: SqlConnection) -> Iterator[str]:
     """Yield receipts of uncharged calls that are not at the place that they name: in the log, or among booked calls."""
-    for id, core in db.execute(_spell(db, _UNCHARGED)):
-        place = msgspec.json.decode(bytes(core)).get("log") or {}
-        digest = hashlib.sha256(bytes(core))
+    for receipt in read_receipts(db):
+        id, core = receipt.id, msgspec.json.decode(receipt.core)
+        if core.get("no_charge_reason") is None:
+            continue
+        place, digest = core.get("log") or {}, hashlib.sha256(receipt.core)
         if "index" in place:
             row = db.execute("SELECT entry FROM no_charge WHERE seq=? AND hour IS NULL", (place["index"],)).fetchone()
             if row is None or msgspec.json.decode(bytes(row[0]))["receipt_sha256"] != digest.hexdigest():
@@ -365,12 +381,6 @@ def find_unlogged(db: SqlConnection) -> Iterator[str]:
                 continue  # what was booked then is in an archive
             if db.execute(_BOOKED, key).fetchone() is None:
                 yield f"{id} names the hour {place['hour']} of the log, where it was not booked"
-
-
-_FOLLOWERS_RECEIPTS = """
-  SELECT id, at, json_extract(CAST(core AS TEXT), '$.call_id'), json_extract(CAST(core AS TEXT), '$.credits_charged')
-  FROM receipt WHERE json_extract(CAST(core AS TEXT), '$.balance_after') IS NOT NULL
-    AND json_extract(CAST(core AS TEXT), '$.credits_charged') <> 0 ORDER BY id"""
 
 
 class OwnersCall(NamedTuple):
@@ -398,14 +408,18 @@ def find_follower_differences(
     one that is being refunded. Before `horizon` (epoch ms) the owner may have removed calls.
     """
     said: dict[str, int] = {}
-    for id, at, call_id, charged in db.execute(_FOLLOWERS_RECEIPTS):
+    for receipt in read_receipts(db):
+        core = msgspec.json.decode(receipt.core)
+        call_id, charged = core["call_id"], core["credits_charged"]
+        if core["balance_after"] is None or charged == 0:
+            continue
         said[call_id] = charged
         call = calls.get(call_id)
-        if call is None and horizon and at < horizon + DAY_MS:
+        if call is None and horizon and receipt.at < horizon + DAY_MS:
             continue
         if call is None or call.state == "open" or (call.state == "posted" and call.credits != charged):
             ledger = "has no such call" if call is None else f"has it as {call.state}, for {call.credits} credits"
-            yield f"{id} says {charged} credits were charged for {call_id}; the ledger {ledger}"
+            yield f"{receipt.id} says {charged} credits were charged for {call_id}; the ledger {ledger}"
     leaving = {call_id for (call_id,) in db.execute("SELECT call_id FROM journal")}
     for call_id, call in sorted(calls.items()):
         if call.state == "posted" and (call.settled_at or 0) >= now - KEPT_MS and call_id not in said.keys() | leaving:

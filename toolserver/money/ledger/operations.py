@@ -86,7 +86,7 @@ class UnknownCall(ToolserverError):
 
 
 class CallReused(ToolserverError):
-    """The call_id was already used for another call, with another token or another price."""
+    """The call_id was already used: for another call, token or price, or for a call that was archived."""
 
 
 class CauseReused(ToolserverError):
@@ -159,6 +159,8 @@ class _Spending(LedgerOperation[R]):
         named = (account.id, self.credits, None if allowance is None else allowance.id)
         if hold is not None and (hold.account, hold.credits, hold.allowance) != named:
             raise CallReused(f"{self.call_id} is already used for another call")
+        if hold is None and self.call_id in books.removed:
+            raise CallReused(f"{self.call_id} was used for a call that is in an archive")
         if hold is None and (limits := books.limits.get(account.id)) is not None:
             limits.check(self.credits, books.now)
         if hold is None and allowance is not None:

@@ -13,6 +13,7 @@ from itertools import chain
 from operator import attrgetter
 from typing import Any, TypeVar
 
+from toolserver.core.caller import find_call_time, pack_call_name
 from toolserver.money.ledger.allowance import SHOWN_ENDED, Allowance
 from toolserver.money.ledger.operations import (
     Charge,
@@ -64,6 +65,7 @@ _hold_row = attrgetter(*(field.name for field in fields(Hold)))
 _IS_LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at>?)"
 _LIVE = f"parent=? AND {_IS_LIVE} ORDER BY created_at, id"
 SWEPT = 128  # holds voided in one transaction
+ARCHIVED_MS = 89 * 86_400_000  # calls that are younger have not been removed
 UNDELIVERED_MS = 600_000  # by then every answer was sent or its instance is gone; a server's upkeep looks for these
 
 R = TypeVar("R")
@@ -211,6 +213,7 @@ def load_state(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], no
     _load_spent_today(db, books, {need.key for need in needs if need.today and need.key in books.tokens})
     for values in split_padded([need.call_id for need in needs if need.call_id is not None]):
         _hold_rows(books, db.execute(_HOLDS + _among("r.call_id", len(values)), values))
+    _load_removed(db, books, [need.call_id for need in needs if need.call_id is not None])
     for values in split_padded([need.cause for need in needs if need.cause is not None]):
         for row in db.execute(_CAUSES + _among("cause", len(values)), values):
             books.causes[row[6]] = LedgerTransfer(*row)
@@ -223,6 +226,18 @@ def load_state(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], no
     if locked is not None and not books.accounts.keys() <= locked:
         raise TransactionLost("a call or token came to be between the lock and the load")
     return books
+
+
+def _load_removed(db: SqlConnection, books: LedgerState, call_ids: list[str]) -> None:
+    """Load which of these calls were removed. Calls of our own that are younger than any archive are not looked up."""
+    old = [
+        call for call in call_ids if (find_call_time(call) or 0) < books.now - ARCHIVED_MS and call not in books.holds
+    ]
+    for values in split_padded(old):
+        names = [pack_call_name(call.removeprefix("call_")) for call in values]
+        rows = db.execute("SELECT name FROM removed_name WHERE " + _among("name", len(names)), names)
+        removed = {bytes(name) for (name,) in rows}
+        books.removed |= {call for call, name in zip(values, names, strict=True) if name in removed}
 
 
 def _load_tokens(db: SqlConnection, books: LedgerState, keys: list[str]) -> None:

@@ -190,6 +190,7 @@ class LedgerState:
     limits: dict[int, OwnerLimits] = field(default_factory=dict)  # by account; most have none
     holds: dict[str, Hold] = field(default_factory=dict)
     causes: dict[str, LedgerTransfer] = field(default_factory=dict)
+    removed: set[str] = field(default_factory=set)  # ids of calls that are only in archives
     transfers: list[LedgerTransfer] = field(default_factory=list)  # only new ones; those below hold changes
     changed_tokens: dict[str, Token] = field(default_factory=dict)
     changed_accounts: dict[int, Account] = field(default_factory=dict)

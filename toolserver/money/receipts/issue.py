@@ -6,12 +6,12 @@ bucket of the log it can name.
 """
 
 import hashlib
-import secrets
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
 
+from toolserver.core.caller import new_call_id
 from toolserver.money.receipts.keys import Key, KeyRing
 from toolserver.money.receipts.log import NOT_YET, BookedCall, BucketNamer, LogBucket, UnchargedCall, hour_at
 from toolserver.money.receipts.sign import (
@@ -139,7 +139,7 @@ class IssueReceipt:
         before = state.receipts.get(self.needs)
         if before is not None and before.fits(self.sale):
             return before
-        id = self.needs if before is None else f"rcpt_{secrets.token_hex(16)}"
+        id = self.needs if before is None else receipt_id(new_call_id())
         free = self._describe_uncharged()
         bucket = None if free is None else self.issuer.buckets.name(free, state.find_hour(self.now))
         receipt = self.issuer.sign(self.sale, self.now, bucket, id)

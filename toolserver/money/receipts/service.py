@@ -144,6 +144,10 @@ class ReceiptService:
         stored = await self._store.receipt(id)
         return None if stored is None else {**await self.verify(stored.jws), "core": None}
 
+    async def find_month(self, id: str) -> str | None:
+        """Return the month (such as 2027-01) whose archive has a receipt that was removed; None if none has it."""
+        return await self._store.find_month(id)
+
     async def no_charge(self, day: date) -> dict[str, Any]:
         """Return the public account of the uncharged calls of a day."""
         return await self.log.day(day)

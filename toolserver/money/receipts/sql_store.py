@@ -6,7 +6,7 @@ opened.
 """
 
 from collections.abc import Iterator, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -27,17 +27,23 @@ from toolserver.money.receipts.log import (
     hours_of,
     sort_receipts,
 )
-from toolserver.sql.connection import SqlConnection, among, hold_alone, hold_together, insert
+from toolserver.money.receipts.packing import PackedReceipt, pack_id, pack_receipt, unpack_id, unpack_receipt
+from toolserver.sql.connection import SqlConnection, among, among_bytes, hold_alone, hold_together, insert
+from toolserver.sql.errors import RowsRewritten
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.leases import take_lease
 from toolserver.sql.ledger_place import LedgerPlace, read_place
 
-_COLUMNS = "id, owner, core, key, signature, at"
+_WHOLE = "SELECT id, owner, core, key, signature, at FROM receipt"  # as versions before 0029 stored them
+_PACKED = f"""SELECT f.terms, {", ".join(f"p.{name}" for name in PackedReceipt._fields)}
+  FROM packed_receipt p LEFT JOIN receipt_form f ON f.number = p.form"""
+PAGE = 2_000  # receipts in memory at a time
 
 
 def has_receipts(db: SqlConnection) -> bool:
     """Return True if a receipt was ever issued and is still stored."""
-    return db.execute("SELECT 1 FROM receipt LIMIT 1").fetchone() is not None
+    tables = ("packed_receipt", "receipt")
+    return any(db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None for table in tables)
 
 
 class LogHead(NamedTuple):
@@ -132,6 +138,10 @@ class SqlReceiptStore:
         """Return a receipt by its id, or None if there is none."""
         return await self._file.read(lambda db: find_receipts(db, [id]).get(id))
 
+    async def find_month(self, id: str) -> str | None:
+        """Return the month whose archive has a receipt that was removed, or None."""
+        return await self._file.read(lambda db: find_month(db, id))
+
     async def list_known(self, ids: Sequence[str]) -> set[str]:
         """Return those of the ids under which a receipt is stored."""
         return await self._file.read(lambda db: _list_known(db, ids))
@@ -192,8 +202,21 @@ def record_uncharged(db: SqlConnection, operations: Sequence[RecordUncharged]) -
 
 
 def _store_state(db: SqlConnection, state: ReceiptState) -> None:
-    insert(db, f"INSERT INTO receipt({_COLUMNS}) VALUES", state.new_receipts)
+    store_receipts(db, state.new_receipts)
     book_calls(db, state.new_calls)
+
+
+def store_receipts(db: SqlConnection, receipts: Sequence[StoredReceipt]) -> None:
+    """Store new receipts within the caller's transaction, and their forms if they are new."""
+    if not receipts:
+        return
+    packed = [pack_receipt(receipt) for receipt in receipts]
+    terms = {row.form: form.terms for form, row in packed}
+    wanted, numbers = among(db, "number", sorted(terms))
+    stored = {number for (number,) in db.execute(f"SELECT number FROM receipt_form WHERE {wanted}", (numbers,))}
+    new = [(number, text) for number, text in sorted(terms.items()) if number not in stored]
+    insert(db, "INSERT INTO receipt_form VALUES", new, "ON CONFLICT DO NOTHING")  # another instance may have met it
+    insert(db, "INSERT INTO packed_receipt VALUES", [row for _, row in packed])
 
 
 def _read_head(db: SqlConnection) -> LogHead:
@@ -201,21 +224,57 @@ def _read_head(db: SqlConnection) -> LogHead:
 
 
 def find_receipts(db: SqlConnection, ids: Sequence[str]) -> dict[str, StoredReceipt]:
-    """Return the stored receipts with these ids, by id."""
-    wanted, values = among(db, "id", ids)
-    rows = db.execute(f"SELECT {_COLUMNS} FROM receipt WHERE {wanted}", (values,))
-    return {row[0]: StoredReceipt(*row) for row in rows}
+    """Return the stored receipts with these ids, by id. Raises RowsRewritten."""
+    wanted, keys = among_bytes(db, "p.id", [pack_id(id) for id in ids])
+    found = [_unpack(*row) for row in db.execute(f"{_PACKED} WHERE {wanted}", keys)]
+    wanted, texts = among(db, "id", ids)
+    found += [StoredReceipt(*row) for row in db.execute(f"{_WHOLE} WHERE {wanted}", (texts,))]
+    return {receipt.id: receipt for receipt in found}
+
+
+def read_receipts(db: SqlConnection, since: int = 0, until: int = 2**62) -> Iterator[StoredReceipt]:
+    """Yield the stored receipts of a time (epoch ms, `until` excluded), page by page: those of earlier versions in
+    their order, then the packed ones in the order of their ids.
+
+    Raises RowsRewritten.
+    """
+    seq, last = 0, b""
+    sql = _WHOLE.replace("SELECT", "SELECT seq,") + " WHERE seq > ? AND at >= ? AND at < ? ORDER BY seq LIMIT ?"
+    while page := db.execute(sql, (seq, since, until, PAGE)).fetchall():
+        yield from (StoredReceipt(*row[1:]) for row in page)
+        seq = page[-1][0]
+    sql = f"{_PACKED} WHERE p.id > ? AND p.at >= ? AND p.at < ? ORDER BY p.id LIMIT ?"
+    while page := db.execute(sql, (last, since, until, PAGE)).fetchall():
+        yield from (_unpack(*row) for row in page)
+        last = bytes(page[-1][1 + PackedReceipt._fields.index("id")])
+
+
+def _unpack(terms: str | None, *row: Any) -> StoredReceipt:
+    packed = PackedReceipt(*row)
+    if terms is None:
+        raise RowsRewritten(f"the form of the receipt {unpack_id(bytes(packed.id))} is missing")
+    return unpack_receipt(terms, packed)
 
 
 def _list_known(db: SqlConnection, ids: Sequence[str]) -> set[str]:
-    wanted, values = among(db, "id", ids)
-    return {id for (id,) in db.execute(f"SELECT id FROM receipt WHERE {wanted}", (values,))}
+    wanted, keys = among_bytes(db, "id", [pack_id(id) for id in ids])
+    known = {unpack_id(bytes(id)) for (id,) in db.execute(f"SELECT id FROM packed_receipt WHERE {wanted}", keys)}
+    wanted, texts = among(db, "id", ids)
+    return known | {id for (id,) in db.execute(f"SELECT id FROM receipt WHERE {wanted}", (texts,))}
 
 
 def delete_receipts(db: SqlConnection, ids: Sequence[str]) -> None:
     """Delete receipts that nobody was given, because their calls were reversed."""
-    wanted, values = among(db, "id", ids)
-    db.execute(f"DELETE FROM receipt WHERE {wanted}", (values,))
+    wanted, keys = among_bytes(db, "id", [pack_id(id) for id in ids])
+    db.execute(f"DELETE FROM packed_receipt WHERE {wanted}", keys)
+    wanted, texts = among(db, "id", ids)
+    db.execute(f"DELETE FROM receipt WHERE {wanted}", (texts,))
+
+
+def find_month(db: SqlConnection, id: str) -> str | None:
+    """Return the month (such as 2027-01) whose archive has a receipt that was removed; None if none has it."""
+    row = db.execute("SELECT month FROM removed_name WHERE name=?", (pack_id(id),)).fetchone()
+    return None if row is None else f"{row[0] // 100:04d}-{row[0] % 100:02d}"
 
 
 HOUR_MS = 3_600_000

@@ -1,0 +1,173 @@
+"""Packs receipts for the database: what many calls have in common once, and of each call only what is its own.
+
+A stored receipt has to come back byte by byte, because its signature covers the bytes. So its
+core is split by names. What the calls of a tool at one price have in common is a *form*,
+which is stored once under a number that is computed from its text. The rest are *facts* of
+one call: hashes as bytes, times as numbers, and nothing that follows from the other columns
+(the id, the owner, and the time of issue). A core with other members than ours is stored whole.
+"""
+
+import hashlib
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import msgspec
+
+from toolserver.core.caller import pack_call_name, unpack_call_name
+from toolserver.core.models import iso, iso_of_ms
+from toolserver.money.receipts.issue import StoredReceipt
+from toolserver.money.receipts.log import read_hour, show_hour
+from toolserver.money.receipts.sign import encode, receipt_id
+
+Core = dict[str, Any]
+
+_PREFIX = "rcpt_"
+_HASH = re.compile("[0-9a-f]{64}")
+_SECOND = "%Y-%m-%dT%H:%M:%SZ"
+_SHARED = (
+    *("v", "service", "kind", "endpoint", "method", "status", "cost", "credits_charged", "settlement"),
+    *("no_charge_reason", "freshness_sla_s"),
+)
+_MEMBERS = frozenset(
+    (
+        *_SHARED,
+        *("id", "call_id", "token_fp", "issued_at", "log"),
+        *("balance_after", "captured_at", "request_hash", "response_sha256", "response_bytes", "agent_nonce"),
+    )
+)
+_pack = msgspec.msgpack.Encoder().encode
+_unpack = msgspec.msgpack.Decoder(list[Any]).decode
+_decode = msgspec.json.Decoder().decode
+
+
+class ReceiptForm(NamedTuple):
+    """What many receipts have in common: their signer, members of their cores, and the name of their log."""
+
+    signer: str
+    shared: tuple[Any, ...] | None
+    origin: str | None
+
+    @property
+    def terms(self) -> str:
+        """The form as it is stored: a JSON array."""
+        return encode(self).decode()
+
+
+class PackedReceipt(NamedTuple):
+    """A receipt as it is stored, in the order of the columns. `form` is the number of its form."""
+
+    at: int
+    form: int
+    id: bytes
+    owner: bytes
+    facts: bytes
+    signature: bytes
+
+
+def pack_id(id: str) -> bytes:
+    """Return the id of a receipt as it is stored: the name of its call."""
+    return pack_call_name(id.removeprefix(_PREFIX))
+
+
+def unpack_id(packed: bytes) -> str:
+    """Return the id that was packed."""
+    return _PREFIX + unpack_call_name(packed)
+
+
+@lru_cache(maxsize=1024)
+def number_form(form: ReceiptForm) -> int:
+    """Return the number of a form, which follows from its terms: instances that meet a new form agree on it."""
+    return int.from_bytes(hashlib.sha256(form.terms.encode()).digest()[:8]) >> 1
+
+
+def pack_receipt(receipt: StoredReceipt) -> tuple[ReceiptForm, PackedReceipt]:
+    """Return the form and the row of a receipt."""
+    form, facts = _split(receipt)
+    number, id, owner = number_form(form), pack_id(receipt.id), bytes.fromhex(receipt.owner)
+    return form, PackedReceipt(receipt.at, number, id, owner, facts, receipt.signature)
+
+
+def unpack_receipt(terms: str, row: PackedReceipt) -> StoredReceipt:
+    """Return the receipt of a row, with every byte that was signed. `terms` are those of its form."""
+    form, id, owner = _read_form(terms), unpack_id(bytes(row.id)), bytes(row.owner).hex()
+    facts = bytes(row.facts)
+    core = facts if form.shared is None else encode(_join(form, id, owner, row.at, _unpack(facts)))
+    return StoredReceipt(id, owner, core, form.signer, bytes(row.signature), row.at)
+
+
+@lru_cache(maxsize=1024)
+def _read_form(terms: str) -> ReceiptForm:
+    signer, shared, origin = _decode(terms)
+    return ReceiptForm(signer, None if shared is None else tuple(shared), origin)
+
+
+def _split(receipt: StoredReceipt) -> tuple[ReceiptForm, bytes]:
+    """Return the form and the packed facts of a core, or the whole core as its facts if it would not come back."""
+    core = _decode(receipt.core)
+    if core.keys() == _MEMBERS:
+        log = core["log"] or {}
+        form = ReceiptForm(receipt.signer, tuple([core[name] for name in _SHARED]), log.get("origin"))
+        facts = [
+            core["balance_after"],
+            _pack_second(core["captured_at"]),
+            _pack_hash(core["request_hash"]),
+            _pack_hash(core["response_sha256"]),
+            core["response_bytes"],
+            core["agent_nonce"],
+            _pack_bucket(core["log"]),
+            None if receipt_id(core["call_id"]) == receipt.id else core["call_id"],
+        ]
+        if encode(_join(form, receipt.id, receipt.owner, receipt.at, facts)) == receipt.core:
+            return form, _pack(facts)
+    return ReceiptForm(receipt.signer, None, None), receipt.core
+
+
+def _join(form: ReceiptForm, id: str, owner: str, at: int, facts: Sequence[Any]) -> Core:
+    """Return the core that was split."""
+    balance, captured, request, response, size, nonce, bucket, call_id = facts
+    return {
+        **dict(zip(_SHARED, form.shared or (), strict=True)),
+        "id": id,
+        "call_id": "call_" + id.removeprefix(_PREFIX) if call_id is None else call_id,
+        "token_fp": owner[:16],
+        "issued_at": iso_of_ms(at),
+        "balance_after": balance,
+        "captured_at": _show_second(captured) if isinstance(captured, int) else captured,
+        "request_hash": request.hex() if isinstance(request, bytes) else request,
+        "response_sha256": response.hex() if isinstance(response, bytes) else response,
+        "response_bytes": size,
+        "agent_nonce": nonce,
+        "log": None if bucket is None else _show_bucket(form.origin, *bucket),
+    }
+
+
+def _pack_hash(digits: str | None) -> bytes | str | None:
+    return bytes.fromhex(digits) if digits is not None and _HASH.fullmatch(digits) else digits
+
+
+@lru_cache(maxsize=256)
+def _pack_second(text: str | None) -> int | str | None:
+    """Return a time in epoch seconds. Cached, because many calls share one answer."""
+    try:
+        return None if text is None else int(datetime.strptime(text, _SECOND).replace(tzinfo=UTC).timestamp())
+    except ValueError:
+        return text
+
+
+@lru_cache(maxsize=256)
+def _show_second(at: int) -> str:
+    return iso(datetime.fromtimestamp(at, UTC))
+
+
+def _pack_bucket(place: Any) -> tuple[int | None, bytes, bytes] | None:
+    """Return the bucket that a place in the log names, or None if it names none: a leaf, as receipts of old do."""
+    if place is None or "hour" not in place:
+        return None
+    return read_hour(place["hour"]), bytes.fromhex(place["key"]), bytes.fromhex(place["salt"])
+
+
+def _show_bucket(origin: str | None, hour: int, key: bytes, salt: bytes) -> Core:
+    return {"origin": origin, "hour": show_hour(hour), "key": key.hex(), "salt": salt.hex()}
