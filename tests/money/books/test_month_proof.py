@@ -3,18 +3,29 @@
 import gzip
 import json
 import sqlite3
+import tracemalloc
 from contextlib import closing
 
 import pytest
 
 from tests.money.books.months import FEBRUARY, JANUARY, MARCH, closer_of, sell_three_months
 from tests.requirements import proves
-from toolserver.money.books.month_archive import ArchiveBroken, name_archive
+from toolserver.money.books import month_proof
+from toolserver.money.books.month_archive import ArchiveBroken, name_archive, open_draft
 from toolserver.money.books.month_proof import prove_month, prove_months
-from toolserver.money.books.sql_months import MonthRefused
+from toolserver.money.books.sql_months import BALANCES, MonthRefused
 from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.keys import make_key
-from toolserver.money.receipts.month_statement import RowDigest, parse_month, sign_month
+from toolserver.money.receipts.month_statement import (
+    CLOSING,
+    OPENING,
+    LogRoot,
+    MonthSpan,
+    MonthStatement,
+    RowDigest,
+    parse_month,
+    sign_month,
+)
 
 NOW = MARCH.until
 
@@ -173,6 +184,39 @@ def test_what_is_no_archive_or_a_part_of_one_is_refused(closed, tmp_path):
         (tmp_path / "part").write_bytes(content)
         with pytest.raises(ArchiveBroken):
             prove_month(tmp_path / "part", ring.find)
+
+
+def make_large_archive(path, ring, calls):
+    """The archive of a month of one buyer, without receipts."""
+    span = MonthSpan.named("2027-01")
+    holds = [(f"call_{number:032x}", 4, 1, "posted", number + 1) for number in range(calls)]
+    moves = [(number + 1, "posted", 4, 2, 1, None, span.since) for number in range(calls)]
+    with open_draft(path) as writer:
+        writer.begin(span, "data.example")
+        writer.write_table(OPENING, BALANCES, [(1, None, 0, calls, 0), (4, "f", calls, 0, 0)])
+        writer.write_table("transfer", ("seq", "kind", "debit", "credit", "amount", "resolves", "at"), moves)
+        writer.write_table("reservation", ("call_id", "account", "credits", "state", "transfer"), holds)
+        writer.write_table(
+            CLOSING, BALANCES, [(1, None, 0, calls, 0), (2, None, calls, 0, 0), (4, "f", calls, calls, 0)]
+        )
+        figures = {"owed_before": calls, "owed": 0, "used": calls, "given_back": 0}
+        about = {"v": 1, "service": "data.example", "month": "2027-01", "since": span.since, "until": span.until}
+        more = {"closed_at": span.until, "previous": None, "log": LogRoot(0, "0" * 64)}
+        writer.finish(MonthStatement(**about, **more, tables=writer.digests, credits=figures), ring.current())
+
+
+def test_a_month_of_any_size_is_proved_in_the_same_memory(tmp_path, closed, monkeypatch):
+    ring = closed[1]
+    monkeypatch.setattr(month_proof, "AT_ONCE", 200)
+    peaks = []
+    for calls in (2_000, 8_000):
+        make_large_archive(tmp_path / "large", ring, calls)
+        tracemalloc.start()
+        facts = prove_month(tmp_path / "large", ring.find)
+        peaks.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
+        assert (facts.problems, facts.signed.statement.tables["reservation"].rows) == ([], calls)
+    assert peaks[1] < 1.1 * peaks[0]
 
 
 async def test_rows_that_do_not_agree_are_not_closed(tmp_path, anyio_backend):

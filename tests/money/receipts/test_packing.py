@@ -119,9 +119,7 @@ def test_forms_differ_in_number_when_they_differ_in_anything():
 def test_rows_are_read_as_files_in_use_have_them():
     terms = '["kid",[1,"data.example","call","/api/pro/x","GET",200,2,2,"charged",null,300],null]'
     facts = bytes.fromhex("9862ce6b49d200c420" + "ab" * 32 + "c420" + "cd" * 32 + "cd0384a36e2d31c0c0")
-    row = PackedReceipt(
-        1_800_000_000_500, number_form(ReceiptForm("kid", None, None)), bytes(16), bytes(32), facts, b"s"
-    )
+    row = PackedReceipt(1_800_000_000_500, 7, bytes(16), bytes(32), facts, b"s")
     receipt = unpack_receipt(terms, row)
     assert (receipt.id, receipt.owner, receipt.signer) == ("rcpt_" + "0" * 32, "0" * 64, "kid")
     assert receipt.core.decode() == (

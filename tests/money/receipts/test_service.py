@@ -21,6 +21,7 @@ from toolserver.calls.arguments import Call, build_cache_key
 from toolserver.calls.paid_call import PaidCall, PaidCallResult, split_sale, unpack_sale
 from toolserver.calls.response import RenderedResponse
 from toolserver.core.caller import Caller, token_hash
+from toolserver.money.books.sql_months import remove_receipts
 from toolserver.money.receipts.keys import (
     LOOK_S,
     PUBLISH_AHEAD_S,
@@ -238,6 +239,25 @@ async def test_the_bearer_that_paid_can_read_the_receipt_later_and_nobody_else(t
         (402, "missing_token"),
         (402, "invalid_token"),
     ]
+
+
+async def test_a_receipt_that_is_only_in_an_archive_is_gone_and_verified_all_the_same(tmp_path):
+    async with shop(tmp_path) as s:
+        bought = await s.buy()
+        id, end = bought.headers["x-service-receipt-id"], int(s.clock.time() * 1000) + 1
+        await s.file.alone(lambda db: remove_receipts(db, 0, end, 10))
+        shown = await s.rest.get(f"/api/receipt/{id}", headers=BEARER)
+        by_id = await s.rest.get("/api/receipt/verify", params={"id": id})
+        stranger = await s.rest.get(f"/api/receipt/{id}", headers={"authorization": f"Bearer {'svc_live_' + '9' * 64}"})
+        verified = await s.verify(bought.headers["x-service-receipt"])
+    for answer in (shown, by_id):
+        assert (answer.status_code, answer.json()["error"], answer.json()["month"]) == (
+            410,
+            "receipt_archived",
+            "2027-01",
+        )
+    assert stranger.status_code == 402
+    assert (verified["valid"], verified["checks"]["signature"]) == (True, True)
 
 
 async def test_receipts_are_read_sixty_times_a_minute_and_keys_and_tiles_at_any_rate(tmp_path):

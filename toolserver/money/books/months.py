@@ -27,6 +27,7 @@ from typing import Any
 from toolserver.core.private_file import hold_folder, sync_folder
 from toolserver.money.books.month_archive import encode_row, name_archive, open_draft
 from toolserver.money.books.month_proof import MonthFacts, prove_month
+from toolserver.money.books.sql_books import read_usdc
 from toolserver.money.books.sql_months import (
     DAY_MS,
     RECEIPT,
@@ -133,6 +134,7 @@ class MonthCloser:
                 tables=writer.digests,
                 credits=read_figures(db, span),
                 log=root,
+                usdc=read_usdc(db, span.since, span.until),
             )
             writer.finish(statement, self.ring.current())
 

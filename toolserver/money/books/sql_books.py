@@ -164,6 +164,22 @@ def _read_credits(db: SqlConnection, since: int, until: int) -> CreditBooks:
     return read_credit_books(db, since, until)
 
 
+def read_usdc(db: SqlConnection, since: int, until: int) -> dict[str, int]:
+    """Return what was paid from `since` to before `until`, by way and state, in 0.000001 USDC."""
+    transfers, signed = read_transfer_books(db, since, until), read_signed_payment_books(db, since, until)
+    refunds = read_refund_books(db, since, until)
+    return {
+        "by_transfer": int(transfers.amount),
+        "by_x402_topup": int(signed.topup_amount),
+        "by_x402_call": int(signed.call_amount),
+        "uncredited_x402": int(signed.uncredited_amount),
+        "unapplied": int(transfers.unapplied_amount),
+        "undone_on_chain": int(transfers.undone_amount),
+        "paid_back": int(refunds.amount),
+        "to_pay_back": int(refunds.open_amount),
+    }
+
+
 def compare_books(db: SqlConnection, since: int, until: int) -> Iterator[str]:
     """Yield disagreements between the ledger's transfers, the tables of payments and the accounts."""
     yield from _read_books(db, since, until)["problems"]

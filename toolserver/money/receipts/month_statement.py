@@ -57,7 +57,8 @@ class LogRoot(msgspec.Struct, frozen=True):
 class MonthStatement(msgspec.Struct, frozen=True):
     """A closed month. Times are epoch milliseconds; `previous` is the SHA-256 (hex) of the statement before.
 
-    `credits` has the figures of `toolserver books month`.
+    `credits` has the figures of `toolserver books month`, and `usdc` those of payments, by way and state, in 0.000001
+    USDC; months that earlier versions closed have none.
     """
 
     v: Literal[1]
@@ -70,6 +71,7 @@ class MonthStatement(msgspec.Struct, frozen=True):
     tables: dict[str, RowDigest]
     credits: dict[str, int]
     log: LogRoot
+    usdc: dict[str, int] | None = None
 
 
 class StatementUnreadable(ValueError):
