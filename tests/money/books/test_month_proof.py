@@ -10,7 +10,7 @@ import pytest
 
 from tests.money.books.months import FEBRUARY, JANUARY, MARCH, closer_of, sell_three_months
 from tests.requirements import proves
-from toolserver.money.books import month_proof
+from toolserver.money.books import sql_month_scratch
 from toolserver.money.books.month_archive import ArchiveBroken, name_archive, open_draft
 from toolserver.money.books.month_proof import prove_month, prove_months
 from toolserver.money.books.sql_months import BALANCES, MonthRefused
@@ -207,7 +207,7 @@ def make_large_archive(path, ring, calls):
 
 def test_a_month_of_any_size_is_proved_in_the_same_memory(tmp_path, closed, monkeypatch):
     ring = closed[1]
-    monkeypatch.setattr(month_proof, "AT_ONCE", 200)
+    monkeypatch.setattr(sql_month_scratch, "AT_ONCE", 200)
     peaks = []
     for calls in (2_000, 8_000):
         make_large_archive(tmp_path / "large", ring, calls)

@@ -36,6 +36,7 @@ from toolserver.money.ledger.statements import StatementQuery
 from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.sql_store import read_receipts
 from toolserver.money.receipts.transparency_log import read_mark
+from toolserver.sql.connection import is_shared
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.ledger_place import open_place, read_place
 
@@ -154,6 +155,31 @@ async def test_without_an_archive_that_proves_the_rows_nothing_leaves(kind, clos
     after = await read(kind, closed, count_rows)
     assert after == before | {"transfer": before["transfer"] + 1, "reservation": before["reservation"] + 1,
                               "packed_receipt": before["packed_receipt"] + 1}  # fmt: skip
+
+
+FORGED = {
+    "transfer": "UPDATE transfer SET at = at + 1 WHERE seq = (SELECT min(seq) FROM transfer)",
+    "receipt": "UPDATE packed_receipt SET signature = x'00' WHERE id = (SELECT id FROM packed_receipt ORDER BY id LIMIT 1)",
+    "uncharged_call": "UPDATE uncharged_call SET at = at + 1 WHERE seq = (SELECT min(seq) FROM uncharged_call)",
+}
+
+
+@both
+@pytest.mark.parametrize("table", FORGED)
+async def test_rows_of_a_closed_month_that_were_rewritten_are_named(kind, closed, table):
+    def rewrite(db):
+        if is_shared(db):
+            db.run_script(f"ALTER TABLE {'packed_receipt' if table == 'receipt' else table} DISABLE TRIGGER USER")
+            db.execute(FORGED[table].replace("x'00'", "'\\x00'::bytea"))
+        else:
+            for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='trigger'").fetchall():
+                db.execute(f"DROP TRIGGER {name}")
+            db.execute(FORGED[table])
+
+    async with open_place(place_of(kind, closed)) as store:
+        await store.alone(rewrite)
+    found = await find_differences(kind, closed)
+    assert f"2027-01: the rows of {table} are not those that were signed" in found["months"]
 
 
 @both

@@ -9,14 +9,13 @@ keeps in a temporary file. So the memory needed does not grow with the month.
 """
 
 import hashlib
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import closing
-from itertools import groupby, islice, pairwise
+from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolserver.money.books.month_archive import ArchiveBroken, read_lines
+from toolserver.money.books.sql_month_scratch import MonthScratch, open_scratch
 from toolserver.money.receipts.keys import Key, unb64
 from toolserver.money.receipts.log import BookedCall, add_up
 from toolserver.money.receipts.month_statement import (
@@ -62,7 +61,7 @@ class MonthFacts(NamedTuple):
 
 def prove_month(path: Path, find_key: FindKey) -> MonthFacts:
     """Read an archive once and compare all of it. Raises ArchiveBroken if it is not an archive or is incomplete."""
-    with closing(sqlite3.connect("", isolation_level=None)) as scratch:
+    with open_scratch() as scratch:
         return _prove(path, _MonthProof(find_key, scratch))
 
 
@@ -95,52 +94,15 @@ def prove_months(paths: Iterable[Path], find_key: FindKey) -> list[MonthFacts]:
     return months
 
 
-AT_ONCE = 10_000  # rows and balances in memory before they are written to the scratch database
-_SCRATCH = """
-  PRAGMA journal_mode=OFF; PRAGMA synchronous=OFF; PRAGMA cache_size=-32768;
-  CREATE TABLE moved(account INTEGER PRIMARY KEY, credits INTEGER, debits INTEGER, pending INTEGER);
-  CREATE TABLE closing(account INTEGER PRIMARY KEY, credits INTEGER, debits INTEGER, pending INTEGER);
-  CREATE TABLE step(reserving INTEGER, seq INTEGER, kind TEXT, buyer INTEGER, amount INTEGER,
-    PRIMARY KEY (reserving, seq)) WITHOUT ROWID;
-  CREATE TABLE call(call_id TEXT, transfer INTEGER, state TEXT, account INTEGER, credits INTEGER);
-  CREATE TABLE booked(hour INTEGER, key BLOB, reason TEXT, endpoint TEXT, credits INTEGER, receipt BLOB, at INTEGER);
-  CREATE TABLE leaf(hour INTEGER, key BLOB, seq INTEGER, entry BLOB, PRIMARY KEY (hour, key)) WITHOUT ROWID;
-"""
-_ADD = """INSERT INTO moved VALUES(?,?,?,?) ON CONFLICT(account) DO UPDATE SET credits=credits+excluded.credits,
-  debits=debits+excluded.debits, pending=pending+excluded.pending"""
-_DIFFERENT = """
-  SELECT account, max(m_credits), max(m_debits), max(m_pending), max(c_credits), max(c_debits), max(c_pending) FROM (
-    SELECT account, credits AS m_credits, debits AS m_debits, pending AS m_pending,
-      NULL AS c_credits, NULL AS c_debits, NULL AS c_pending FROM moved
-    UNION ALL SELECT account, NULL, NULL, NULL, credits, debits, pending FROM closing)
-  GROUP BY account HAVING (max(m_credits), max(m_debits), max(m_pending))
-    IS NOT (max(c_credits), max(c_debits), max(c_pending)) ORDER BY account"""
-_UNLIKE = """
-  SELECT s.seq FROM step s JOIN step first ON first.reserving = s.reserving
-    AND first.seq = (SELECT min(seq) FROM step WHERE reserving = s.reserving)
-  WHERE (s.buyer, s.amount) IS NOT (first.buyer, first.amount) ORDER BY s.seq"""
-_OTHERWISE = """
-  SELECT c.call_id, c.state FROM call c WHERE NOT EXISTS (
-    SELECT 1 FROM step s WHERE s.reserving = c.transfer
-      AND s.seq = (SELECT max(seq) FROM step WHERE reserving = c.transfer AND kind <> 'pending')
-      AND (s.buyer, s.amount) = (c.account, c.credits)
-      AND c.state = CASE s.kind WHEN 'void' THEN 'voided' WHEN 'reverse' THEN 'reversed' ELSE 'posted' END)"""
-
-
 class _MonthProof:
     """Takes the rows of an archive in order, and finally reports what does not match."""
 
-    def __init__(self, find_key: FindKey, scratch: sqlite3.Connection) -> None:
+    def __init__(self, find_key: FindKey, scratch: MonthScratch) -> None:
         self._find_key, self._scratch = find_key, scratch
-        scratch.executescript(_SCRATCH)
         self._problems: list[str] = []
         # by table: the digest and the number of its rows
         self._digests: dict[str, Any] = {}
         self._counts: dict[str, int] = {}
-        # by account, not yet written: credits, debits and pending, as opening balances and transfers add up to them
-        self._moves: dict[int, list[int]] = {}
-        # by table of the scratch database: rows that are not yet written
-        self._rows: dict[str, list[tuple[Any, ...]]] = {}
         self._owed_before = self._owed_after = 0  # credits owed to buyers
         self._used = self._given_back = 0
         self._takes: dict[str, Callable[[Row], None]] = {
@@ -178,7 +140,7 @@ class _MonthProof:
         for name in sorted(tables.keys() | signed.statement.tables.keys()):
             if tables.get(name) != signed.statement.tables.get(name):
                 yield f"{name}: the rows differ from those that were signed"
-        self._write_all()
+        self._scratch.finish()
         yield from self._problems
         yield from self._compare_calls()
         yield from self._compare_balances()
@@ -189,64 +151,27 @@ class _MonthProof:
         if len(self._problems) < SHOWN:
             self._problems.append(problem)
 
-    def _put(self, table: str, *row: Any) -> None:
-        """Add a row to a table of the scratch database."""
-        rows = self._rows.setdefault(table, [])
-        rows.append(row)
-        if len(rows) >= AT_ONCE:
-            self._write(table)
-
-    def _write(self, table: str) -> None:
-        rows = self._rows.pop(table)
-        self._run(f"INSERT OR REPLACE INTO {table} VALUES({','.join('?' * len(rows[0]))})", rows)
-
-    def _write_moves(self) -> None:
-        self._run(_ADD, [(account, *sums) for account, sums in self._moves.items()])
-        self._moves.clear()
-
-    def _run(self, sql: str, rows: list[tuple[Any, ...]]) -> None:
-        """Write rows to the scratch database. Raises ArchiveBroken if they have values that no column has."""
-        try:
-            self._scratch.executemany(sql, rows)
-        except (sqlite3.Error, OverflowError) as error:
-            raise ArchiveBroken(f"a row is invalid: {error}") from None
-
-    def _write_all(self) -> None:
-        for table in list(self._rows):
-            self._write(table)
-        self._write_moves()
-
-    def _move(self, account: int, credits: int, debits: int, pending: int) -> None:
-        sums = self._moves.get(account)
-        if sums is None:
-            if len(self._moves) >= AT_ONCE:
-                self._write_moves()
-            sums = self._moves[account] = [0, 0, 0]
-        sums[0] += credits
-        sums[1] += debits
-        sums[2] += pending
-
     def _take_opening(self, row: Row) -> None:
-        self._move(row["account"], row["credits"], row["debits"], row["pending"])
+        self._scratch.move(row["account"], row["credits"], row["debits"], row["pending"])
         self._owed_before += (row["credits"] - row["debits"]) * (row["account"] > OWN)
 
     def _take_closing(self, row: Row) -> None:
-        self._put("closing", row["account"], row["credits"], row["debits"], row["pending"])
+        self._scratch.add_closing(row["account"], row["credits"], row["debits"], row["pending"])
         self._owed_after += (row["credits"] - row["debits"]) * (row["account"] > OWN)
 
     def _take_transfer(self, row: Row) -> None:
         kind, debit, credit, amount = row["kind"], row["debit"], row["credit"], row["amount"]
         moved = amount if kind in ("posted", "post", "reverse") else 0
-        self._move(debit, 0, moved, {"pending": amount, "post": -amount, "void": -amount}.get(kind, 0))
-        self._move(credit, moved, 0, 0)
+        self._scratch.move(debit, 0, moved, {"pending": amount, "post": -amount, "void": -amount}.get(kind, 0))
+        self._scratch.move(credit, moved, 0, 0)
         if 2 in (debit, credit):
             reserving = row["seq"] if row["resolves"] is None else row["resolves"]
-            self._put("step", reserving, row["seq"], kind, credit if kind == "reverse" else debit, amount)
+            self._scratch.add_step(reserving, row["seq"], kind, credit if kind == "reverse" else debit, amount)
             self._used += amount * (kind in ("posted", "post"))
             self._given_back += amount * (kind == "reverse")
 
     def _take_reservation(self, row: Row) -> None:
-        self._put("call", row["call_id"], row["transfer"], row["state"], row["account"], row["credits"])
+        self._scratch.add_call(row["call_id"], row["transfer"], row["state"], row["account"], row["credits"])
 
     def _take_receipt(self, row: Row) -> None:
         signer, core = row["key"], unb64(row["core"])
@@ -259,28 +184,25 @@ class _MonthProof:
             self._note(f"{row['id']}: the signed text names another receipt")
 
     def _take_uncharged(self, row: Row) -> None:
-        key, receipt = unb64(row["key"]), None if row["receipt"] is None else unb64(row["receipt"])
+        receipt = None if row["receipt"] is None else unb64(row["receipt"])
         named = (row["reason"], row["endpoint"], row["credits"])
-        self._put("booked", row["hour"], key, *named, receipt, row["at"])
+        self._scratch.add_booked(BookedCall(row["hour"], unb64(row["key"]), *named, receipt, row["at"]))
 
     def _take_leaf(self, row: Row) -> None:
         if row["hour"] is not None:
-            self._put("leaf", row["hour"], unb64(row["key"]), row["seq"], unb64(row["entry"]))
+            self._scratch.add_leaf(row["hour"], unb64(row["key"]), row["seq"], unb64(row["entry"]))
 
     def _compare_calls(self) -> Iterator[str]:
-        for (seq,) in self._scratch.execute(_UNLIKE):
+        for seq in self._scratch.find_unlike():
             yield f"transfer {seq} does not match its reservation"
-        for call_id, state in self._scratch.execute(_OTHERWISE):
+        for call_id, state in self._scratch.find_otherwise():
             yield f"{call_id}: its transfers do not match its state, {state}"
 
     def _compare_balances(self) -> Iterator[str]:
-        for account, *sums in self._scratch.execute(_DIFFERENT):
-            total, closing = (None if each[0] is None else each for each in (sums[:3], sums[3:]))
-            text = f"opening balance and transfers add up to {total}, closing balance is {closing}"
-            yield f"account {account}: {text}"
-        credits, debits = self._scratch.execute(
-            "SELECT coalesce(sum(credits), 0), coalesce(sum(debits), 0) FROM closing"
-        ).fetchone()
+        for account, total, closing in self._scratch.find_different():
+            sums = f"opening balance and transfers add up to {total}, closing balance is {closing}"
+            yield f"account {account}: {sums}"
+        credits, debits = self._scratch.sum_closing()
         if credits != debits:
             yield f"the accounts have {credits} credits and {debits} debits"
 
@@ -296,13 +218,9 @@ class _MonthProof:
                 yield f"{name}: the rows add up to {total}, but the statement says {signed.get(name)}"
 
     def _compare_leaves(self) -> Iterator[str]:
-        rows = self._scratch.execute("SELECT * FROM booked ORDER BY hour")
-        for _, hour in groupby(rows, key=lambda row: row[0]):
-            for total in add_up([BookedCall(*row) for row in hour]):
-                place = (total.hour, total.key)
-                leaf = self._scratch.execute("SELECT seq, entry FROM leaf WHERE hour=? AND key=?", place).fetchone()
+        for hour in self._scratch.read_hours():
+            for total in add_up(hour):
+                leaf = self._scratch.take_leaf(total.hour, total.key)
                 if leaf is None or total.entry(leaf[0]) != leaf[1]:
                     yield f"{total.calls} calls, {total.reason} {total.endpoint}, are not in the log as booked"
-                self._scratch.execute("DELETE FROM leaf WHERE hour=? AND key=?", place)
-        for (seq,) in self._scratch.execute("SELECT seq FROM leaf ORDER BY hour, key"):
-            yield f"leaf {seq} reports more than was booked"
+        yield from (f"leaf {seq} reports more than was booked" for seq in self._scratch.list_leaves())

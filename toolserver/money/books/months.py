@@ -20,23 +20,21 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 from toolserver.core.private_file import hold_folder, sync_folder
-from toolserver.money.books.month_archive import encode_row, name_archive, open_draft
+from toolserver.money.books.month_archive import name_archive, open_draft
 from toolserver.money.books.month_proof import MonthFacts, prove_month
 from toolserver.money.books.sql_books import read_usdc
 from toolserver.money.books.sql_months import (
     DAY_MS,
-    RECEIPT,
-    RECEIPTS_WITH_NUMBERS,
     TABLES,
     ClosedMonth,
     MonthRefused,
     RemovalStep,
     columns_of,
+    find_different_tables,
     list_closed,
     read_figures,
     read_first_month,
@@ -51,7 +49,7 @@ from toolserver.money.books.sql_months import (
 )
 from toolserver.money.ledger.sql_removed import read_horizon
 from toolserver.money.receipts.keys import KeyRing
-from toolserver.money.receipts.month_statement import MonthSpan, MonthStatement, RowDigest, SignedMonth, parse_month
+from toolserver.money.receipts.month_statement import MonthSpan, MonthStatement, SignedMonth, parse_month
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.ledger_place import LedgerPlace, Transact, open_maintenance, open_place, read_place
 
@@ -63,7 +61,6 @@ GROUP_S = 0.01  # target time for a group of rows, during which a service that w
 SIZES = (64, 512)  # minimum and maximum rows in a group: the fixed work per group takes some milliseconds too
 REST, REST_OF_SERVER = 4, 1  # pause after a group, as a multiple of its time. A service that waits for a file checks
 # only from time to time whether it may write; on a server, it waits only for the rows of an account.
-_COMPARED = ("transfer", RECEIPT, "uncharged_call")  # a reservation may have moved on since, by a transfer
 
 Step = Callable[[SqlConnection, Any, int, int], RemovalStep]
 _STEPS: dict[str, tuple[Step, ...]] = {
@@ -191,12 +188,11 @@ class MonthPruner:
         if facts.problems or facts.signed.text != closed.statement:
             reason = facts.problems[0] if facts.problems else "it belongs to another statement"
             raise MonthRefused(f"the rows of {closed.month} are kept: its archive does not prove them: {reason}")
-        span = MonthSpan.named(closed.month)
-        for table in _COMPARED:
-            signed = facts.signed.statement.tables[table]
-            ways = (RECEIPT, RECEIPTS_WITH_NUMBERS) if table == RECEIPT else (table,)
-            if all(read_place(self.place, partial(_sum_up, way, span)) != signed for way in ways):
-                raise MonthRefused(f"the rows of {closed.month} are kept: those of {table} differ from its archive")
+        different: list[str] = read_place(
+            self.place, lambda db: list(find_different_tables(db, facts.signed.statement))
+        )
+        if different:
+            raise MonthRefused(f"the rows of {closed.month} are kept: those of {different[0]} differ from its archive")
 
 
 def _find_oldest(keep_months: int, now: int) -> int:
@@ -205,14 +201,6 @@ def _find_oldest(keep_months: int, now: int) -> int:
     for _ in range(keep_months):
         span = MonthSpan.at(span.since - 1)
     return min(span.since, now - PROMISED_MS)
-
-
-def _sum_up(table: str, span: MonthSpan, db: SqlConnection) -> RowDigest:
-    digest, rows = sha256(), 0
-    for row in read_rows(db, table, span):
-        digest.update(encode_row(row))
-        rows += 1
-    return RowDigest(rows, digest.hexdigest())
 
 
 def _release(month: str, now: int, db: SqlConnection) -> None:

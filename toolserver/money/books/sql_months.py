@@ -11,6 +11,7 @@ counts only once. The last transfer of a file stays too, because the next one is
 after it. Rows are removed in small groups, each in one transaction.
 """
 
+import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
@@ -18,6 +19,7 @@ from itertools import chain
 from typing import Any, NamedTuple
 
 from toolserver.errors import ToolserverError
+from toolserver.money.books.month_archive import encode_row
 from toolserver.money.ledger.sql_books import read_credit_books
 from toolserver.money.receipts import sql_store
 from toolserver.money.receipts.keys import Key
@@ -26,6 +28,8 @@ from toolserver.money.receipts.month_statement import (
     OPENING,
     LogRoot,
     MonthSpan,
+    MonthStatement,
+    RowDigest,
     SignedMonth,
     StatementUnreadable,
     find_gap,
@@ -93,6 +97,23 @@ def release_month(db: SqlConnection, month: str, now: int) -> None:
     db.execute("UPDATE closed_month SET released_at=? WHERE month=? AND released_at IS NULL", (now, month))
 
 
+def find_different_tables(db: SqlConnection, statement: MonthStatement) -> Iterator[str]:
+    """Yield the tables whose rows of a month are not those that its statement counts and that its archive has."""
+    span = MonthSpan.named(statement.month)
+    for table in _COMPARED:
+        ways = (RECEIPT, RECEIPTS_WITH_NUMBERS) if table == RECEIPT else (table,)
+        if all(_sum_up(db, way, span) != statement.tables[table] for way in ways):
+            yield table
+
+
+def _sum_up(db: SqlConnection, table: str, span: MonthSpan) -> RowDigest:
+    digest, rows = hashlib.sha256(), 0
+    for row in read_rows(db, table, span):
+        digest.update(encode_row(row))
+        rows += 1
+    return RowDigest(rows, digest.hexdigest())
+
+
 def find_month_differences(db: SqlConnection, find_key: Callable[[str], Key | None]) -> Iterator[str]:
     """Yield statements of closed months that are unsigned, differ from their rows, or do not follow each other."""
     before: SignedMonth | None = None
@@ -107,6 +128,9 @@ def find_month_differences(db: SqlConnection, find_key: Callable[[str], Key | No
         stored = (said.month, said.until, said.tables["transfer"].rows, said.closed_at)
         if stored != (closed.month, closed.until, closed.transfers, closed.closed_at):
             yield f"{closed.month}: the statement differs from its row"
+        if closed.released_at is None:
+            for table in find_different_tables(db, said):
+                yield f"{closed.month}: the rows of {table} are not those that were signed"
         yield from find_gap(before, signed)
         before = signed
 
@@ -135,6 +159,7 @@ _ROWS = {
 }
 TABLES = (OPENING, *_ROWS, CLOSING)
 RECEIPT = "receipt"
+_COMPARED = ("transfer", RECEIPT, "uncharged_call")  # a reservation may have moved on since, by a transfer
 RECEIPTS_WITH_NUMBERS = "receipt with seq"  # the same table as versions before 0029 archived it
 _FIRST = """SELECT min(at) FROM (SELECT min(at) AS at FROM transfer
   UNION ALL SELECT min(at) FROM receipt UNION ALL SELECT min(at) FROM packed_receipt) AS firsts"""
