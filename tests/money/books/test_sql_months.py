@@ -81,6 +81,7 @@ def test_a_closed_month_keeps_its_terms(db, sql):
 def test_what_somebody_rewrote_is_found(db, sql, found):
     for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type='trigger'").fetchall():
         db.execute(f"DROP TRIGGER {name}")
+    db.execute("UPDATE closed_month SET released_at=1")  # so that their rows, of which there are none, are not compared
     db.execute(sql)
     differences = list(find_month_differences(db, {KEY.kid: KEY}.get))
     assert len(differences) == len(found)

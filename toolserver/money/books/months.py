@@ -188,9 +188,7 @@ class MonthPruner:
         if facts.problems or facts.signed.text != closed.statement:
             reason = facts.problems[0] if facts.problems else "it belongs to another statement"
             raise MonthRefused(f"the rows of {closed.month} are kept: its archive does not prove them: {reason}")
-        different: list[str] = read_place(
-            self.place, lambda db: list(find_different_tables(db, facts.signed.statement))
-        )
+        different: list[str] = read_place(self.place, partial(_list_different, facts.signed.statement))
         if different:
             raise MonthRefused(f"the rows of {closed.month} are kept: those of {different[0]} differ from its archive")
 
@@ -201,6 +199,10 @@ def _find_oldest(keep_months: int, now: int) -> int:
     for _ in range(keep_months):
         span = MonthSpan.at(span.since - 1)
     return min(span.since, now - PROMISED_MS)
+
+
+def _list_different(statement: MonthStatement, db: SqlConnection) -> list[str]:
+    return list(find_different_tables(db, statement))
 
 
 def _release(month: str, now: int, db: SqlConnection) -> None:

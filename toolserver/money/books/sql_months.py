@@ -102,7 +102,8 @@ def find_different_tables(db: SqlConnection, statement: MonthStatement) -> Itera
     span = MonthSpan.named(statement.month)
     for table in _COMPARED:
         ways = (RECEIPT, RECEIPTS_WITH_NUMBERS) if table == RECEIPT else (table,)
-        if all(_sum_up(db, way, span) != statement.tables[table] for way in ways):
+        signed = statement.tables.get(table)
+        if signed is not None and all(_sum_up(db, way, span) != signed for way in ways):
             yield table
 
 
