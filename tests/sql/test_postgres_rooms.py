@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from toolserver.sql.group_commit import PendingOperation
+from toolserver.sql.group_commit import TOGETHER, PendingOperation
 from toolserver.sql.postgres_group_commit import enter_room, serve_rooms
 
 
@@ -52,3 +52,12 @@ def test_a_room_is_held_alone_and_the_ledger_holds_none(asked):
     (first, one), (second, other) = server.asked
     assert first == second == "SELECT pg_advisory_xact_lock(?, ?)"
     assert one != other
+
+
+def test_a_room_is_shared_by_operations_that_lock_their_rows(asked):
+    server = Server()
+    enter_room(server, [asked(1, "webhooks")])
+    enter_room(server, [asked(1, "webhooks" + TOGETHER)])
+    (alone, one), (shared, other) = server.asked
+    assert (alone, shared) == ("SELECT pg_advisory_xact_lock(?, ?)", "SELECT pg_advisory_xact_lock_shared(?, ?)")
+    assert one == other

@@ -1,13 +1,19 @@
 """Two instances on one database: what is due is claimed by one of them, and their changes do not undo each other."""
 
+from itertools import chain
+
 import anyio
+import anyio.to_thread
 import msgspec
 import pytest
 
 from tests.money.ledger.ledgers import opened_file
+from tests.postgres import terms_of
 from tests.requirements import proves
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.errors import SubscriptionConflict
+from toolserver.sql.connection import hold_together
+from toolserver.sql.postgres import PostgresConnection
 from toolserver.webhooks.fire_operations import (
     AcceptFire,
     AddFire,
@@ -16,12 +22,13 @@ from toolserver.webhooks.fire_operations import (
     FinishFire,
     RecordEvaluation,
 )
-from toolserver.webhooks.records import Attempt, EventTerms
-from toolserver.webhooks.store import WebhookStore
+from toolserver.webhooks.records import NEW, Attempt, EventTerms
+from toolserver.webhooks.store import ROOM, WebhookStore, WebhookTables
 from toolserver.webhooks.subscription_operations import AddSubscription, SubscribeEvent
 
 pytestmark = pytest.mark.live
 SHOPS = 30
+LEASE = 60_000
 
 
 @pytest.fixture
@@ -71,6 +78,66 @@ async def test_what_instances_count_adds_up_and_fires_are_numbered_in_a_line(sto
     assert stored.delivered_count == 24
     log = await stores[0].fires(stored.id, 50)
     assert sorted(one.seq for one in log) == list(range(1, 25))
+
+
+@pytest.fixture
+async def three(stores, tmp_path):
+    async with opened_file("postgres", tmp_path) as third:
+        yield (*stores, WebhookStore(third))
+
+
+async def add_due(store, number=SHOPS):
+    for each in range(number):
+        await store.apply(AddSubscription(subscription(each, owner=f"{each:064x}", due_at=NOW)))
+
+
+async def test_three_instances_share_what_is_due_and_each_delivery_is_claimed_once(three):
+    """Each takes at most ten at a time and waits for the others, so that none can take all while they start."""
+    await add_due(three[0], 90)
+    due, claimed = [[] for _ in three], [[] for _ in three]
+
+    async def claim(number):
+        due[number] += [one.id for one in await three[number].apply(ClaimSubscriptions(NOW, 10))]
+        claimed[number] += [
+            one.fire.subscription for one in await three[number].apply(ClaimFires(NOW, {NEW: 10}, LEASE))
+        ]
+
+    for _ in range(6):
+        async with anyio.create_task_group() as tasks:
+            for number in range(len(three)):
+                tasks.start_soon(claim, number)
+    while batch := await three[0].apply(ClaimFires(NOW, {NEW: 10}, LEASE)):
+        claimed[0] += [one.fire.subscription for one in batch]
+    for taken in (due, claimed):
+        assert sorted(chain(*taken)) == sorted(subscription(each).id for each in range(90))
+    assert [len(each) for each in due] == [30, 30, 30]
+    assert min(len(each) for each in claimed) >= 10
+
+
+async def test_an_instance_that_is_still_claiming_holds_up_no_other_claim(three, tmp_path):
+    await add_due(three[0], 6)
+    slow = PostgresConnection(terms_of(tmp_path))  # its loop runs in a thread, as a writer's does
+    await anyio.to_thread.run_sync(slow.begin)
+    await anyio.to_thread.run_sync(hold_together, slow, f"room {ROOM}")
+    taken = await anyio.to_thread.run_sync(lambda: WebhookTables(slow).claim_due(NOW, 4, failing=False))
+    others = await three[1].apply(ClaimSubscriptions(NOW, 10))
+    fires = await three[2].apply(ClaimFires(NOW, {NEW: 10}, LEASE))
+    assert {one.id for one in taken} | {one.id for one in others} == {subscription(each).id for each in range(6)}
+    assert sorted(one.fire.subscription for one in fires) == sorted(one.id for one in others)
+    await anyio.to_thread.run_sync(slow.close)  # it dies before its commit
+    again = await three[2].apply(ClaimSubscriptions(NOW, 10))
+    assert {one.id for one in again} == {one.id for one in taken}
+
+
+async def test_the_deliveries_of_an_instance_that_died_come_back_after_its_lease(three):
+    await add_due(three[0], 5)
+    await three[0].apply(ClaimSubscriptions(NOW, 10))
+    dead = await three[0].apply(ClaimFires(NOW, {NEW: 10}, LEASE))
+    assert await three[1].apply(ClaimFires(NOW + LEASE - 1, {NEW: 10}, LEASE)) == []
+    shared = [await store.apply(ClaimFires(NOW + LEASE, {NEW: 3}, LEASE)) for store in three[1:]]
+    assert [len(each) for each in shared] == [3, 2]
+    assert {one.fire.id for each in shared for one in each} == {one.fire.id for one in dead}
+    assert {one.fire.claims for each in shared for one in each} == {2}
 
 
 @proves("events.once", "events.renewed")

@@ -9,6 +9,7 @@ that differs:
 | `x IN (SELECT value FROM json_each(?))` | `x = ANY(?)` | `among(db, "x", values)` |
 | `VALUES (?, ?), …` | `unnest(?, ?)` | `pairs(db, values)`, a table `asked(a, b)` |
 | nothing: the writer has the whole file | `FOR NO KEY UPDATE` in the order of ids | `lock_rows(db, sql, parameters)` |
+| `IN (SELECT id …)` | `= ANY(ARRAY(… FOR NO KEY UPDATE SKIP LOCKED))` | `unclaimed(db, "SELECT id …")` |
 | the greatest number in a table, plus one | a sequence | `next_numbers(db, sequence, query)` |
 | `CROSS JOIN t ON …`, which keeps the order; `INDEXED BY` | `JOIN t ON …` | `in_order(db, sql)` |
 | `lower(hex(x))` | `encode(x, 'hex')` | `hex_of(db, "x")` |
@@ -97,6 +98,19 @@ def lock_rows(db: SqlConnection, sql: str, parameters: Parameters) -> set[Any] |
         return None
     # The weaker of the two locks for writers: references to the row, which take their own lock, do not wait for it.
     return {id for (id,) in db.execute(f"{sql} ORDER BY id FOR NO KEY UPDATE", parameters)}
+
+
+def unclaimed(db: SqlConnection, query: str) -> str:
+    """Return the condition that an id is among the first that a query selects and that no other instance changes now.
+
+    On a server, an array keeps to the index of the query, where a list of a subquery would read the whole table.
+    """
+    return f"= ANY(ARRAY({query} FOR NO KEY UPDATE SKIP LOCKED))" if is_shared(db) else f"IN ({query})"
+
+
+def for_change(db: SqlConnection, query: str) -> str:
+    """Return the query of one table so that nobody else changes its rows until the transaction ends."""
+    return f"{query} FOR NO KEY UPDATE" if is_shared(db) else query
 
 
 def next_numbers(db: SqlConnection, sequence: str, *greatest: str) -> list[int]:

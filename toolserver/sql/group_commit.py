@@ -41,6 +41,7 @@ R = TypeVar("R")
 Job = Callable[[SqlConnection], R]
 Run = Callable[[SqlConnection, list[Any]], list[Any]]
 GROUP = 128  # operations per transaction: enough to make the fsync cheap, few enough to keep the wait short
+TOGETHER = " together"  # ends the name of a room that several instances may be in, but not while one is there alone
 RIDE_S = 1.0  # how long an operation without a waiting caller may wait to share the commit of others
 
 
@@ -48,6 +49,7 @@ class PendingOperation(NamedTuple):
     """A waiting operation: the function that serves it and others like it, its argument, and its outcome's destination.
 
     `room` names what only one instance at a time may change if several share a database; '' if each row is locked.
+    With `TOGETHER`, the operations lock their rows, and wait only for an instance that is alone in the room.
     """
 
     run: Run

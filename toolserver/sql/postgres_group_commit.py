@@ -24,7 +24,7 @@ import anyio
 import anyio.to_thread
 
 from toolserver.errors import ToolserverError
-from toolserver.sql.connection import SqlConnection, hold_alone
+from toolserver.sql.connection import SqlConnection, hold_alone, hold_together
 from toolserver.sql.errors import (
     ConstraintViolated,
     DatabaseError,
@@ -34,6 +34,7 @@ from toolserver.sql.errors import (
     TransactionLost,
 )
 from toolserver.sql.group_commit import (
+    TOGETHER,
     GroupCommit,
     Job,
     Lane,
@@ -318,6 +319,9 @@ def serve_rooms(group: list[PendingOperation], serve: Callable[[list[PendingOper
 
 
 def enter_room(db: SqlConnection, group: list[PendingOperation]) -> None:
-    """Lock the room of these operations exclusively until the transaction ends."""
-    if group[0].room:
-        hold_alone(db, f"room {group[0].room}")
+    """Lock the room of these operations until the transaction ends: alone, or together with others who share it."""
+    room = group[0].room
+    if room.endswith(TOGETHER):
+        hold_together(db, f"room {room.removesuffix(TOGETHER)}")
+    elif room:
+        hold_alone(db, f"room {room}")

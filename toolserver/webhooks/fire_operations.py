@@ -29,7 +29,7 @@ from toolserver.webhooks.records import (
     slot_end,
     untell,
 )
-from toolserver.webhooks.store import WebhookTables, pack_payload
+from toolserver.webhooks.store import LocksItsRows, WebhookTables, pack_payload
 from toolserver.webhooks.subscription_operations import end_expired, find_owned
 
 FIRE_CREDITS = 1
@@ -38,7 +38,7 @@ FAILING_AT_ONCE = 50  # maximum subscriptions with a failing endpoint in one cla
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimSubscriptions:
+class ClaimSubscriptions(LocksItsRows):
     """Claim due subscriptions.
 
     Every claimed subscription moves to its next slot, and gets a fire unless it has a
@@ -66,13 +66,14 @@ class ClaimSubscriptions:
             digest = hashlib.sha256(notice).hexdigest()
             for subscription in tables.list_paid_by(payer):
                 if subscription.endpoint == CREDIT_ALERTS and subscription.state == "active":
+                    tables.find_for_change(subscription.id)  # numbers its fires; another instance may add one too
                     tables.save_payload(digest, pack_payload(notice), self.now)
                     tables.add_fire(plan_notice(subscription, digest, self.now))
         return claimed
 
 
 @dataclass(frozen=True, slots=True)
-class RecordEvaluation:
+class RecordEvaluation(LocksItsRows):
     """Store the new state of a condition and the fire that it triggers, both or neither. False if it has changed."""
 
     id: str
@@ -81,7 +82,7 @@ class RecordEvaluation:
     fire: WebhookFire | None = None
 
     def on(self, tables: WebhookTables) -> bool:
-        subscription = tables.find(self.id)
+        subscription = tables.find_for_change(self.id)
         if subscription is None or subscription.state != "active" or subscription.condition_state != self.before:
             return False
         tables.save(subscription._replace(condition_state=self.after))
@@ -103,7 +104,7 @@ class AddFire:
 
 
 @dataclass(frozen=True, slots=True)
-class ClaimFires:
+class ClaimFires(LocksItsRows):
     """Claim due fires, as many in each lane as `rooms` says.
 
     If a process dies with a claimed fire, the fire can be claimed again after `lease_ms`.
@@ -128,7 +129,7 @@ class ClaimFires:
 
 
 @dataclass(frozen=True, slots=True)
-class PrepareFire:
+class PrepareFire(LocksItsRows):
     """Fix what an open fire carries in every attempt, and return its subscription's state just before sending.
 
     None if the fire has arrived or ended, or if its subscription is gone.
@@ -140,7 +141,7 @@ class PrepareFire:
     now: int
 
     def on(self, tables: WebhookTables) -> ClaimedFire | None:
-        fire = tables.find_fire(self.id)
+        fire = tables.find_fire_for_change(self.id)
         if fire is None or fire.state != "open":
             return None
         if fire.sent_at is None:
@@ -151,14 +152,14 @@ class PrepareFire:
 
 
 @dataclass(frozen=True, slots=True)
-class PostponeFire:
+class PostponeFire(LocksItsRows):
     """Give an open fire another due time, without an attempt. None if it has ended."""
 
     id: str
     due_at: int
 
     def on(self, tables: WebhookTables) -> WebhookFire | None:
-        fire = tables.find_fire(self.id)
+        fire = tables.find_fire_for_change(self.id)
         if fire is None or not fire.is_open:
             return None
         postponed = fire._replace(due_at=self.due_at, claims=0)
@@ -167,7 +168,7 @@ class PostponeFire:
 
 
 @dataclass(frozen=True, slots=True)
-class RetryFire:
+class RetryFire(LocksItsRows):
     """Record a failed attempt of an open fire, whose next attempt is made in the slow lane. None if it has ended.
 
     The status of an earlier attempt stays if this one had no answer.
@@ -178,7 +179,7 @@ class RetryFire:
     due_at: int
 
     def on(self, tables: WebhookTables) -> WebhookFire | None:
-        fire = tables.find_fire(self.id)
+        fire = tables.find_fire_for_change(self.id)
         if fire is None or not fire.is_open:
             return None
         failed = fire._replace(
@@ -195,7 +196,7 @@ class RetryFire:
 
 
 @dataclass(frozen=True, slots=True)
-class AcceptFire:
+class AcceptFire(LocksItsRows):
     """Record a 2xx from the receiver: the subscription is healthy, and the fire must be settled. Applied once."""
 
     id: str
@@ -203,7 +204,7 @@ class AcceptFire:
     now: int
 
     def on(self, tables: WebhookTables) -> WebhookFire | None:
-        fire = tables.find_fire(self.id)
+        fire = tables.find_fire_for_change(self.id)
         if fire is None or fire.state != "open":
             return fire
         accepted = fire._replace(
@@ -217,14 +218,14 @@ class AcceptFire:
         tables.save_fire(accepted)
         if fire.price:  # one that costs nothing stays counted
             tables.remove_unpaid(fire.id)
-        subscription = tables.find(fire.subscription)
+        subscription = tables.find_for_change(fire.subscription)
         if subscription is not None and fire.kind != "test":
             tables.save(after_success(subscription, accepted, self.now))
         return accepted
 
 
 @dataclass(frozen=True, slots=True)
-class FinishFire:
+class FinishFire(LocksItsRows):
     """End a fire. A failed delivery makes its subscription fire less often, or pauses it.
 
     `attempt` is the last one, if it is not recorded yet.
@@ -237,7 +238,7 @@ class FinishFire:
     attempt: Attempt | None = None
 
     def on(self, tables: WebhookTables) -> WebhookFire | None:
-        fire = tables.find_fire(self.id)
+        fire = tables.find_fire_for_change(self.id)
         if fire is None or not fire.is_open:
             return fire
         over = fire._replace(state=self.state, reason=self.reason, finished_at=self.now)
@@ -250,7 +251,7 @@ class FinishFire:
             )
         tables.save_fire(over)
         tables.trim_fires(fire.subscription, FIRES_KEPT)
-        subscription = tables.find(fire.subscription)
+        subscription = tables.find_for_change(fire.subscription)
         if subscription is not None and fire.kind != "test" and self.state in ("released", "skipped"):
             after = untell(subscription, over)
             if self.reason == "delivery_failed":

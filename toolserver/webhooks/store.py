@@ -10,8 +10,8 @@ import zstandard
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.owner_limits import AlertCrossing
 from toolserver.money.ledger.sql_tables import take_crossings
-from toolserver.sql.connection import SqlConnection, in_order, is_shared
-from toolserver.sql.group_commit import GroupCommit
+from toolserver.sql.connection import SqlConnection, for_change, in_order, is_shared, unclaimed
+from toolserver.sql.group_commit import TOGETHER, GroupCommit
 from toolserver.webhooks.records import FAR_FAILING_MS, FAR_MS, SLOT_MS, UnpaidBody, WebhookFire, WebhookSubscription
 
 R = TypeVar("R")
@@ -46,11 +46,12 @@ ADD_UNPAID = _insert("webhook_unpaid", UnpaidBody._fields)
 SAVE_FIRE = _update("webhook_fire", WebhookFire._fields)
 CLAIM_SUBSCRIPTIONS = f"""UPDATE webhook_subscription
   SET due_at = CAST(?1 AS bigint) + {SLOT_MS} - ((?1 - created_at) % {SLOT_MS} + {SLOT_MS}) % {SLOT_MS}
-  WHERE id IN (SELECT id FROM webhook_subscription WHERE {_DUE} = ?3 AND due_at <= ?1 ORDER BY due_at LIMIT ?2)
-  RETURNING {_SUBSCRIPTION}"""
-CLAIM_FIRES = f"""UPDATE webhook_fire SET due_at = ?4, claims = claims + 1
-  WHERE id IN (SELECT id FROM webhook_fire WHERE {_OPEN} AND lane = ?2 AND due_at <= ?1 ORDER BY due_at, id LIMIT ?3)
-  RETURNING {_FIRE}"""
+  WHERE id {{}} RETURNING {_SUBSCRIPTION}"""
+DUE_SUBSCRIPTIONS = f"""SELECT id FROM webhook_subscription WHERE {_DUE} = ?3 AND due_at <= ?1
+  ORDER BY due_at LIMIT ?2"""
+CLAIM_FIRES = f"UPDATE webhook_fire SET due_at = ?4, claims = claims + 1 WHERE id {{}} RETURNING {_FIRE}"
+DUE_FIRES = f"""SELECT id FROM webhook_fire WHERE {_OPEN} AND lane = ?2 AND due_at <= ?1
+  ORDER BY due_at, id LIMIT ?3"""
 TRIM_FIRES = f"""DELETE FROM webhook_fire WHERE subscription = ?1 AND NOT {_OPEN} AND seq <=
   (SELECT seq FROM webhook_fire WHERE subscription = ?1 ORDER BY seq DESC LIMIT 1 OFFSET ?2)"""
 FORGET_PAYLOADS = f"""DELETE FROM webhook_payload WHERE created_at < ?
@@ -85,6 +86,10 @@ class WebhookTables:
     def find(self, id: str) -> WebhookSubscription | None:
         return next(iter(self._subscriptions("WHERE id=?", id)), None)
 
+    def find_for_change(self, id: str) -> WebhookSubscription | None:
+        """Find a subscription, which no other instance changes until the transaction ends."""
+        return next(iter(self._subscriptions(for_change(self._db, "WHERE id=?"), id)), None)
+
     def list_paid_by(self, payer: str) -> list[WebhookSubscription]:
         return self._subscriptions("WHERE payer=? ORDER BY created_at, id", payer)
 
@@ -117,11 +122,16 @@ class WebhookTables:
         return take_crossings(self._db, limit)
 
     def claim_due(self, now: int, limit: int, *, failing: bool) -> list[WebhookSubscription]:
-        rows = self._db.execute(self._spell(CLAIM_SUBSCRIPTIONS), (now, limit, int(failing))).fetchall()
+        sql = CLAIM_SUBSCRIPTIONS.format(unclaimed(self._db, self._spell(DUE_SUBSCRIPTIONS)))
+        rows = self._db.execute(sql, (now, limit, int(failing))).fetchall()
         return sorted((WebhookSubscription(*row) for row in rows), key=lambda claimed: (claimed.created_at, claimed.id))
 
     def find_fire(self, id: str) -> WebhookFire | None:
         return next(iter(self._fires("WHERE id=?", id)), None)
+
+    def find_fire_for_change(self, id: str) -> WebhookFire | None:
+        """Find a fire, which no other instance changes until the transaction ends. Lock it before its subscription."""
+        return next(iter(self._fires(for_change(self._db, "WHERE id=?"), id)), None)
 
     def list_fires(self, subscription: str, limit: int, before: str | None) -> list[WebhookFire]:
         return self._fires(
@@ -139,7 +149,8 @@ class WebhookTables:
         self._db.execute(SAVE_FIRE, (*fire[1:], fire.id))
 
     def claim_fires(self, now: int, lane: int, limit: int, lease_until: int) -> list[WebhookFire]:
-        rows = self._db.execute(CLAIM_FIRES, (now, lane, limit, lease_until)).fetchall()
+        sql = CLAIM_FIRES.format(unclaimed(self._db, DUE_FIRES))
+        rows = self._db.execute(sql, (now, lane, limit, lease_until)).fetchall()
         return sorted((WebhookFire(*row) for row in rows), key=lambda claimed: (claimed.created_at, claimed.id))
 
     def trim_fires(self, subscription: str, keep: int) -> None:
@@ -223,14 +234,24 @@ class WebhookTables:
 
 
 class WebhookOperation(Protocol, Generic[R_co]):
-    """An operation that a store applies in one transaction."""
+    """An operation that a store applies in one transaction, while no other instance applies one.
+
+    Those of `LocksItsRows` are applied by several instances at once.
+    """
 
     def on(self, tables: WebhookTables) -> R_co:
         """Apply the operation. If it raises a ToolserverError, nothing is changed."""
         ...
 
 
-ROOM = "webhooks"  # the lock for changing and claiming subscriptions and fires: one instance at a time
+class LocksItsRows:
+    """Marks an operation that claims rows or locks those that it changes."""
+
+    __slots__ = ()
+
+
+ROOM = "webhooks"  # changes of subscriptions: by one instance at a time, and while none claims or delivers
+DELIVERING = ROOM + TOGETHER
 LEVEL = 3
 MOST_PAYLOAD = 4 * 1024 * 1024
 
@@ -243,7 +264,8 @@ class WebhookStore:
 
     async def apply(self, operation: WebhookOperation[R]) -> R:
         """Apply an operation in one durable transaction. If the operation raises, nothing is changed."""
-        outcome: R = await self._file.together(_apply_group, operation, room=ROOM)
+        room = DELIVERING if isinstance(operation, LocksItsRows) else ROOM
+        outcome: R = await self._file.together(_apply_group, operation, room=room)
         return outcome
 
     async def subscription(self, id: str) -> WebhookSubscription | None:
@@ -277,7 +299,7 @@ class WebhookStore:
     async def save_payload(self, digest: str, body: bytes, now: int) -> None:
         """Store a payload under its digest, or extend the time for which an existing one is kept."""
         packed = pack_payload(body)
-        await self._file.alone(lambda db: WebhookTables(db).save_payload(digest, packed, now), room=ROOM)
+        await self._file.alone(lambda db: WebhookTables(db).save_payload(digest, packed, now), room=DELIVERING)
 
     async def payload(self, digest: str) -> bytes | None:
         """Return a payload if it is still kept, else None."""
