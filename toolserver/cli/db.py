@@ -1,4 +1,4 @@
-"""Implement `toolserver db …`: check the ledger's database, back it up, restore it and move it to PostgreSQL."""
+"""Implement `toolserver db …`: check, back up and restore the ledger's database, and move it to PostgreSQL or back."""
 
 import sys
 import time
@@ -16,6 +16,7 @@ from toolserver.cli.printing import print_facts
 from toolserver.money.ledger import admin
 from toolserver.serving.database_check import check_place
 from toolserver.serving.database_move import cancel_move, move_database
+from toolserver.serving.database_return import cancel_return, return_database
 from toolserver.serving.shared_database import database_terms
 
 EVERY_S = 2.0  # between two reports of progress
@@ -23,7 +24,7 @@ EVERY_S = 2.0  # between two reports of progress
 
 @click.group()
 def db() -> None:
-    """Check the ledger's database, back up and restore its file, and move it to PostgreSQL."""
+    """Check the ledger's database, back up and restore its file, and move it to PostgreSQL or back."""
 
 
 @db.command()
@@ -61,14 +62,27 @@ def check_database(data_dir: Path | None, as_json: bool) -> None:
 @db.command()
 @output_options
 @click.option("--to", metavar="URL", help="postgresql://… of an empty database [database_url]")
-@click.option("--cancel", is_flag=True, help="Keep using the file: abandon an incomplete move")
-def move(to: str | None, cancel: bool, data_dir: Path | None, as_json: bool) -> None:
-    """Move the ledger's file to PostgreSQL and compare every row. Stop the service first; rerun to resume.
+@click.option("--to-file", is_flag=True, help="Move the database of database_url to a file in the data directory")
+@click.option("--cancel", is_flag=True, help="Keep using what was used before: abandon an incomplete move")
+def move(to: str | None, to_file: bool, cancel: bool, data_dir: Path | None, as_json: bool) -> None:
+    """Move the ledger's file to PostgreSQL, or back, and compare every row. Stop the service first; rerun to resume.
 
-    Once a move has begun, the file is no longer served. When the move is complete, the file is kept under another name.
+    Once a move has begun, the ledger is no longer served from where it was. A file that was moved is kept under another
+    name. With --to-file, unset database_url afterwards.
     """
     settings = settings_from(data_dir=data_dir, database_url=to)
     with explain_errors():
+        if to_file:
+            if to is not None or settings.database_url is None:
+                raise click.UsageError("--to-file moves the database of the setting database_url, and takes no --to")
+            terms = database_terms(settings, patient=True)
+            facts = (
+                cancel_return(settings.data_dir, terms)
+                if cancel
+                else return_database(settings.data_dir, terms, RowProgress())
+            )
+            print_facts(facts, as_json, with_unset=True)
+            return
         if cancel:
             print_facts(cancel_move(settings.data_dir), as_json, with_unset=True)
             return

@@ -23,7 +23,7 @@ from toolserver.sql.backup import require_alone, stamp
 from toolserver.sql.errors import OtherWorld
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.kept_tables import list_kept_tables
-from toolserver.sql.move_mark import COMPLETE, COPYING, MoveMark, forget_move, read_move, write_move
+from toolserver.sql.move_mark import COMPLETE, COPYING, RETURNING, MoveMark, forget_move, read_move, write_move
 from toolserver.sql.postgres import PostgresTerms
 from toolserver.sql.postgres_move import MoveRefused, MoveTarget, count_sealed, open_source, open_target
 from toolserver.sql.row_seal import MARK as ROWS
@@ -84,6 +84,8 @@ def cancel_move(data_dir: Path) -> dict[str, Any]:
     mark = read_move(data_dir)
     if mark is None:
         raise MoveRefused(f"no move of the ledger of {data_dir} has begun")
+    if mark.state == RETURNING:
+        raise MoveRefused(f"a ledger is being moved from {mark.to} to {data_dir}: add --to-file to cancel that")
     if mark.state == COMPLETE:
         raise MoveRefused(f"the ledger of {data_dir} was moved to {mark.to} and is served from there")
     forget_move(data_dir)
@@ -93,6 +95,8 @@ def cancel_move(data_dir: Path) -> dict[str, Any]:
 def _check_source(data_dir: Path, path: Path) -> MoveMark | None:
     """Check that the file can be moved. Returns the interrupted move, if there is one: the file was checked then."""
     mark = read_move(data_dir)
+    if mark is not None and mark.state == RETURNING:
+        raise MoveRefused(f"a ledger is being moved from {mark.to} to {data_dir}: finish or cancel that first")
     if mark is not None and mark.state == COMPLETE:
         raise MoveRefused(f"the ledger of {data_dir} was already moved to {mark.to}")
     if not path.exists():

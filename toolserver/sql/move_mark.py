@@ -15,6 +15,7 @@ from toolserver.errors import ToolserverError
 
 MARK_FILE = "ledger-move.json"  # in the data directory
 COPYING, COMPLETE = "copying", "complete"
+RETURNING = "returning"  # from the server to the data directory
 
 
 class LedgerMoved(ToolserverError):
@@ -23,7 +24,7 @@ class LedgerMoved(ToolserverError):
 
 @dataclass(frozen=True, slots=True)
 class MoveMark:
-    """The move's id, its target (without a password), and its state: `copying` or `complete`."""
+    """The move's id, its server (without a password), and its state: `copying`, `complete` or `returning`."""
 
     id: str
     to: str
@@ -37,6 +38,11 @@ class MoveMark:
     def go_to(self, url: str) -> "MoveMark":
         """Return the same move with the server of a URL as its target."""
         return replace(self, to=show_server(url))
+
+    @classmethod
+    def begin_return(cls, url: str) -> "MoveMark":
+        """Return a new move from the server of a URL to the data directory."""
+        return replace(cls.begin(url), state=RETURNING)
 
     def complete(self) -> "MoveMark":
         """Return the same move as complete."""
@@ -71,6 +77,11 @@ def require_not_moved(data_dir: Path) -> None:
         return
     if mark.state == COMPLETE:
         raise LedgerMoved(f"the ledger of {data_dir} was moved to {mark.to}: set database_url to that database")
+    if mark.state == RETURNING:
+        raise LedgerMoved(
+            f"a ledger is being moved from {mark.to} to {data_dir}: run `toolserver db move --to-file` again to finish,"
+            " or with `--cancel` to keep using the database"
+        )
     raise LedgerMoved(
         f"the ledger of {data_dir} is being moved to {mark.to}: run `toolserver db move` again to finish, or"
         " `toolserver db move --cancel` to keep using the file"

@@ -34,9 +34,9 @@ log = logging.getLogger(__name__)
 
 R = TypeVar("R")
 
-_SESSION = """SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;
+LONG_SESSION = """SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;
   SET enable_seqscan = on; SET enable_hashjoin = on; SET enable_mergejoin = on"""
-_LOCK = 0x54534C4D  # advisory lock of the server: one process moves at a time
+MOVE_LOCK = 0x54534C4D  # advisory lock of the server: one process moves at a time
 _SAID = {"published_key": "keys of instances", "deposit_number": "numbers of deposit addresses", "mark": "marks"}
 _COUNTED = (("receipt", "seq"), ("purchase", "id"), ("tx_reversal", "id"), ("uncharged_call", "seq"))
 
@@ -167,8 +167,8 @@ def open_target(terms: PostgresTerms) -> Iterator[MoveTarget]:
     db = PostgresConnection(terms)
     try:
         migrate_server(db)
-        db.run_script(_SESSION)
-        if not db.execute("SELECT pg_try_advisory_lock(?)", (_LOCK,)).fetchone()[0]:
+        db.run_script(LONG_SESSION)
+        if not db.execute("SELECT pg_try_advisory_lock(?)", (MOVE_LOCK,)).fetchone()[0]:
             raise MoveRefused("another process is moving a ledger to this server now")
         yield MoveTarget(db)
     except (DatabaseError, TransactionLost) as error:
@@ -202,10 +202,17 @@ def count_sealed(db: SqlConnection) -> int:
 
 
 def require_whole(db: SqlConnection) -> None:
-    """Raise MoveUnfinished if a database has only a part of a ledger."""
-    if db.execute("SELECT 1 FROM ledger_move WHERE state=?", (COPYING,)).fetchone() is not None:
+    """Raise MoveUnfinished if a database has only a part of a ledger, or none any more."""
+    move = db.execute("SELECT state FROM ledger_move").fetchone()
+    state = COMPLETE if move is None else move[0]
+    if state == COPYING:
         raise MoveUnfinished(
             "a ledger is being moved to this database and is not yet complete: run `toolserver db move` again"
+        )
+    if state != COMPLETE:
+        raise MoveUnfinished(
+            "the ledger of this database was moved to a file (`toolserver db move --to-file`): unset database_url and"
+            " serve that data directory"
         )
 
 
