@@ -36,7 +36,9 @@ VERBS = {
     ),
     "call": Verb("call:call", "Call the tool NAME and print its answer."),
     "completion": Verb("completion:completion", "Print what completes commands, tools and arguments in a shell."),
-    "db": Verb("db:db", "Check the ledger's database, back up and restore its file, and move it to PostgreSQL or back."),
+    "db": Verb(
+        "db:db", "Check the ledger's database, back up and restore its file, and move it to PostgreSQL or back."
+    ),
     "demo": Verb("demo:demo", "Serve the tools with a simulated world and a funded token: everything works offline."),
     "docs": Verb(
         "docs:docs", "Write the generated files of this checkout: docs, examples and the answer in the README."
