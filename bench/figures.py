@@ -1,7 +1,8 @@
-"""`python -m bench.figures [FILE.json] [--soak FILE.json]`: write the page docs/performance.md and its pictures.
+"""`python -m bench.figures [FILE.json] [--soak FILE.json] [--growth FILE.json]`: write the page of performance.
 
 The figures of `python -m bench --save` become docs/performance/figures.json, those of `python -m bench.soak --save`
-docs/performance/soak.json. Without a new file, the saved figures are drawn again.
+docs/performance/soak.json, those of `python -m bench.growth --save` docs/performance/growth.json. Without a new file,
+the saved figures are drawn again.
 """
 
 import argparse
@@ -13,12 +14,13 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
+from bench.growth_figures import draw_growth, write_growth
 from bench.judge import ROWS, Bar, Line, Table, from_json
 from bench.soak_figures import draw_day, write_day
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
 PAGE, FOLDER = DOCS / "performance.md", DOCS / "performance"
-KEPT, SOAK = FOLDER / "figures.json", FOLDER / "soak.json"
+KEPT, SOAK, GROWTH = FOLDER / "figures.json", FOLDER / "soak.json", FOLDER / "growth.json"
 BEGIN, END = "<!-- figures: written by python -m bench.figures -->", "<!-- end of figures -->"
 WIDTH, LEFT, RIGHT, ROW, TOP = 800, 290, 96, 24, 52
 STYLE = (
@@ -133,7 +135,10 @@ def write_remainder(tables: Iterable[Table]) -> Iterator[str]:
         yield ""
 
 
-def write_section(kept: dict[str, Any], day: dict[str, Any] | None = None) -> str:
+Figures = dict[str, Any]
+
+
+def write_section(kept: Figures, day: Figures | None = None, growth: Figures | None = None) -> str:
     """Write the section of the page that is made of figures."""
     verdict = from_json(kept)
     versions = ", ".join(f"{name} {number}" for name, number in kept["versions"].items())
@@ -142,28 +147,28 @@ def write_section(kept: dict[str, Any], day: dict[str, Any] | None = None) -> st
     for table in verdict.tables:
         lines += write_table(table)
     lines += write_remainder(verdict.tables)
+    lines += [] if growth is None else write_growth(growth)
     return "\n".join([*lines, *(() if day is None else write_day(day)), END])
 
 
-def write_page(page: str, kept: dict[str, Any], day: dict[str, Any] | None = None) -> str:
+def write_page(page: str, kept: Figures, day: Figures | None = None, growth: Figures | None = None) -> str:
     """Replace the figures of the page. Raises ValueError for a page without the marker."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise ValueError("the page has no place for figures")
-    return before + write_section(kept, day) + after
+    return before + write_section(kept, day, growth) + after
 
 
-def pictures(kept: dict[str, Any], day: dict[str, Any] | None = None) -> dict[str, str]:
+def pictures(kept: Figures, day: Figures | None = None, growth: Figures | None = None) -> dict[str, str]:
     """Return the pictures by file name."""
-    return {f"{table.name}.svg": draw(table) for table in from_json(kept).tables} | (
-        {} if day is None else draw_day(day)
-    )
+    tables = {f"{table.name}.svg": draw(table) for table in from_json(kept).tables}
+    return tables | ({} if day is None else draw_day(day)) | ({} if growth is None else draw_growth(growth))
 
 
-def read(path: Path) -> dict[str, Any] | None:
+def read(path: Path) -> Figures | None:
     """Return the saved figures, or None where there are none yet."""
-    found: dict[str, Any] | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
+    found: Figures | None = json.loads(path.read_text(encoding="utf-8")) if path.exists() else None
     return found
 
 
@@ -172,19 +177,20 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.figures", description=__doc__)
     parser.add_argument("file", type=Path, nargs="?", default=KEPT)
     parser.add_argument("--soak", type=Path, default=SOAK)
+    parser.add_argument("--growth", type=Path, default=GROWTH)
     asked = parser.parse_args(arguments)
     FOLDER.mkdir(exist_ok=True)
-    for given, kept_in in ((asked.file, KEPT), (asked.soak, SOAK)):
+    for given, kept_in in ((asked.file, KEPT), (asked.soak, SOAK), (asked.growth, GROWTH)):
         if given.resolve() != kept_in.resolve():
             shutil.copyfile(given, kept_in)
-    kept, day = read(KEPT), read(SOAK)
+    kept, day, growth = read(KEPT), read(SOAK), read(GROWTH)
     if kept is None:
         raise SystemExit("there are no figures: python -m bench --save FILE.json")
     for old in FOLDER.glob("*.svg"):
         old.unlink()
-    for name, text in pictures(kept, day).items():
+    for name, text in pictures(kept, day, growth).items():
         FOLDER.joinpath(name).write_text(text, encoding="utf-8")
-    PAGE.write_text(write_page(PAGE.read_text(encoding="utf-8"), kept, day), encoding="utf-8")
+    PAGE.write_text(write_page(PAGE.read_text(encoding="utf-8"), kept, day, growth), encoding="utf-8")
 
 
 if __name__ == "__main__":

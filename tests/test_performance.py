@@ -20,6 +20,7 @@ from bench import figures, mcp_peers
 from bench import judge as judging
 from bench.__main__ import main, read_rows, versions
 from bench.figures import BEGIN, END, FOLDER, KEPT, PAGE, SOAK, draw, pictures, read, shown, write_page, write_rows
+from bench.growth_figures import draw_growth, write_growth
 from bench.judge import PARTS, ROWS, Bar, Effort, Line, NotHere, Table, Verdict, as_json, from_json, judge_rows
 from bench.load import run
 from bench.rows import get
@@ -59,7 +60,8 @@ KEPT_FIGURES = {
 def test_the_page_is_written_anew_by_one_command(tmp_path, monkeypatch):
     folder, page = tmp_path / "performance", tmp_path / "performance.md"
     page.write_text(f"# Speed\n\n{BEGIN}\nold\n{END}\n\nThe end.\n")
-    for name, value in {"FOLDER": folder, "PAGE": page, "KEPT": folder / "k.json", "SOAK": folder / "s.json"}.items():
+    kept = {"KEPT": folder / "k.json", "SOAK": folder / "s.json", "GROWTH": folder / "g.json"}
+    for name, value in {"FOLDER": folder, "PAGE": page, **kept}.items():
         monkeypatch.setattr(figures, name, value)
     given = tmp_path / "given.json"
     given.write_text(json.dumps(KEPT_FIGURES))
@@ -262,3 +264,18 @@ def test_every_module_that_a_row_names_is_there_but_those_of_other_machines():
     folder = Path(judging.__file__).parent
     missing = {name for name in PARTS if not folder.joinpath(f"{name.partition('.')[2]}.py").exists()}
     assert missing <= {"bench.instances"}
+
+
+def test_what_grows_is_drawn_on_logarithmic_scales_and_a_flat_line_stays_level():
+    flat, steep = [40.0, 40.0, 40.0], [1.0, 10.0, 100.0]
+    axis = {"what": "tokens", "sizes": [100, 1000, 10_000], "free_cpu_us": flat, "paid_cpu_us": steep}
+    growth = {"tokens": axis | {"free_p99_ms": flat, "paid_p99_ms": steep}}
+    (text,) = draw_growth(growth).values()
+    lines = [node for node in ElementTree.fromstring(text).iter() if node.tag.endswith("polyline")]
+    free, paid = ([tuple(map(float, point.split(","))) for point in line.get("points").split()] for line in lines[:2])
+    assert len({y for _, y in free}) == 1
+    (x0, y0), (x1, y1), (x2, y2) = paid
+    assert (x1 - x0, y0 - y1) == pytest.approx((x2 - x1, y1 - y2), abs=0.2)
+    rows = list(write_growth(growth))
+    assert "| free, µs of CPU | 40 | 40 | 40 | 1.00 |" in rows
+    assert "| paid, ms, 99th percentile | 1 | 10 | 100 | 100.00 |" in rows
