@@ -172,7 +172,7 @@ async def measure_axis(axis: Axis, sizes: Sequence[int], folder: Path, via: str)
             await service.money.ledger.mint(token, 10**7, cause="bench")
             free = [request(FREE)]
             if axis.name == "answers":
-                free = [request(ASKED) | {"query_string": f"query=word{number}".encode()} for number in range(size)]
+                free = [request(ASKED) | {"query_string": f"q=word{number}".encode()} for number in range(size)]
                 await drive(app, free, size // CALLERS * CALLERS)
                 free = free[-500:]
             paid = [request(SOLD, (b"authorization", b"Bearer " + token.encode()))]
@@ -227,8 +227,9 @@ def main() -> None:
             print(f"  {name:12} {values}: {ratio:.2f} times")
             if name.endswith("cpu_us") and ratio > FLAT:
                 grown.append(f"{name} by {axis['what']}")
-    if asked.save:
-        asked.save.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    if asked.save:  # beside what runs with --only have saved
+        saved = json.loads(asked.save.read_text(encoding="utf-8")) if asked.save.exists() else {}
+        asked.save.write_text(json.dumps(saved | found, indent=1) + "\n", encoding="utf-8")
     print(f"grows: {', '.join(grown) or 'nothing'}")
     sys.exit(bool(grown))
 
