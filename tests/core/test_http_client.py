@@ -79,3 +79,18 @@ def test_a_failure_is_named_by_its_class_or_by_what_is_wrong_with_the_certificat
     failure.__cause__ = RuntimeError("of the pool")
     failure.__cause__.__context__ = refused
     assert name_failure(failure) == "its certificate is not trusted (unable to get local issuer certificate)"
+
+
+async def test_no_cookie_is_kept_between_two_requests():
+    seen = []
+
+    def answer(request):
+        seen.append(request.headers.get("cookie"))
+        return httpx.Response(200, headers={"set-cookie": "session=of-a-caller; Path=/"}, json={})
+
+    http = HttpClient("https://owner.example", transport=httpx.MockTransport(answer))
+    for _ in range(2):
+        await http.ask("GET", "/x", headers={}, within_s=1)
+    await http.aclose()
+
+    assert seen == [None, None]

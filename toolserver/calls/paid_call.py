@@ -44,12 +44,13 @@ from toolserver.calls.response_cache import ResponseCache, SchemaFailure
 from toolserver.core.caller import Caller, new_call_id, token_hash
 from toolserver.core.metrics import Metrics
 from toolserver.errors import (
+    BillingUnavailable,
     CallRejected,
     InternalError,
     PaymentRequired,
     UpstreamUnavailable,
 )
-from toolserver.money.ledger.protocol import Ledger, NoCharge, Settlement
+from toolserver.money.ledger.protocol import Ledger, NoCharge, Settlement, UnknownCall
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Body, Sale, request_text
 from toolserver.registry.registry import Operation
@@ -366,6 +367,14 @@ class PaidCallRunner:
                 self._metrics.settled(paid.operation.name, paid.operation.credits, settled.reason)
         except PaymentRequired:
             log.warning("the ledger did not confirm the settlement of a call", extra=paid.log_fields)
+        except UnknownCall:
+            log.warning("the ledger does not know the reservation of a call", extra=paid.log_fields)
+            if reason is None:  # nothing is held, so the answer would be given away
+                await self._record_uncharged(paid, "circuit_breaker")
+                raise BillingUnavailable(
+                    "The credit ledger does not know this call any more. Nothing was charged.",
+                    headers={"Retry-After": "5"},
+                ) from None
         return settled
 
     async def _deliver(

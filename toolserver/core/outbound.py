@@ -198,9 +198,12 @@ def make_client(
 
     A `transport` replaces the network. At most `connections` are open at once, and an idle one is kept for `kept_s`.
     """
+    from http.cookiejar import CookieJar, DefaultCookiePolicy  # httpx loads it too, where a client is needed
+
     from toolserver.core.http_library import httpx
 
     tls = make_tls_context() if url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+    no_cookies = CookieJar(DefaultCookiePolicy(allowed_domains=()))  # one caller's would go along for another caller
     return httpx.AsyncClient(
         base_url=url,
         headers=headers,
@@ -208,6 +211,7 @@ def make_client(
         follow_redirects=False,
         timeout=None,
         trust_env=False,
+        cookies=no_cookies,
     )
 
 

@@ -174,6 +174,9 @@ class LedgerSettings(SettingsPart):
         {}, description="Keys of the services that follow this ledger, by name; two for each service during a rotation"
     )
     services: dict[str, list[str]] = Field({}, description="Services that each of these keys may charge for")
+    require_signed_replies: bool = Field(
+        False, description="Take only replies that the owner signed; else from its first signed reply on"
+    )
     compat_internal_auth: bool = Field(False, description="Also accept an unsigned key in X-Internal-Auth")
 
     @field_validator("url", "public_url")

@@ -9,7 +9,7 @@ from tests.calls.parts import START
 from tests.money.ledger.ledgers import FOLLOWS, KEY_ID, OWNER_URL, SECRET, SERVICE, token
 from toolserver.clock import ManualClock
 from toolserver.money.ledger.client.ledger import CLOSE_S, build_ledger_client, open_ledger_client
-from toolserver.money.ledger.client.messages import VALIDATE, authorization
+from toolserver.money.ledger.client.messages import VALIDATE, authorization, signature
 from toolserver.settings import LedgerSettings as Settings
 from toolserver.sql.sqlite import durable
 
@@ -74,6 +74,7 @@ async def test_a_client_asks_the_owner_as_its_settings_say(tmp_path):
     async with open_ledger_client(FOLLOWS, tmp_path / "b.sqlite3", clock, transport=transport) as ledger:
         assert await ledger.balance(token(1)) == 3
     (request,) = asked
-    signed = authorization(KEY_ID, SECRET, VALIDATE, int(START.timestamp()), request.content)
+    nonce = signature(request.headers["authorization"]).nonce
+    signed = authorization(KEY_ID, SECRET, VALIDATE, int(START.timestamp()), request.content, nonce)
     assert (str(request.url), request.headers["authorization"]) == (OWNER_URL + VALIDATE, signed)
     assert json.loads(request.content) == {"cost": 0, "token": token(1), "service": SERVICE, "ttl_s": 60.0}

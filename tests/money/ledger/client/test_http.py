@@ -29,11 +29,13 @@ from toolserver.money.ledger.client.http import (
 from toolserver.money.ledger.client.messages import (
     CANARY,
     COMMIT,
+    REPLY_SIGNATURE,
     VALIDATE,
     Committed,
     Validate,
     Validated,
     mac,
+    reply_mac,
     signature,
 )
 from toolserver.money.ledger.protocol import CallReused
@@ -55,7 +57,7 @@ async def owner():
         found = answers.pop(0)
         if isinstance(found, Exception):
             raise found
-        return found
+        return found(request) if callable(found) else found
 
     client = LedgerOwnerClient(
         HttpClient("http://owner.test", transport=httpx.MockTransport(answer)),
@@ -80,7 +82,7 @@ async def test_a_request_is_signed_over_its_route_and_body(owner):
     assert (request.method, request.url.path) == ("POST", VALIDATE)
     assert (request.headers["content-type"], found.key_id) == ("application/json", "b-1")
     assert json.loads(request.content) == {"cost": 2, "token": "t", "call_id": "c1"}
-    assert found.mac == mac("s" * 32, VALIDATE, int(START.timestamp()), request.content)
+    assert found.mac == mac("s" * 32, VALIDATE, int(START.timestamp()), request.content, found.nonce)
 
 
 async def test_a_request_that_failed_is_sent_once_more(owner):
@@ -237,3 +239,47 @@ async def test_what_the_owner_answered_last_tells_whether_it_accepts_our_request
         with suppress(Unanswered, CallReused):
             await owner.ask(VALIDATE, ASKED, Validated, tries=1)
         assert owner.rejected == expected
+
+
+def signed_reply(request, body, secret="s" * 32, status=200):
+    """A reply with the signature of who has this secret."""
+    content = json.dumps(body).encode()
+    said = signature(request.headers["authorization"])
+    headers = {REPLY_SIGNATURE: reply_mac(secret, said.mac, status, content)}
+    return httpx.Response(status, content=content, headers=headers)
+
+
+async def ask_and_get(owner, reply):
+    """Ask once; `reply` makes the answer to the request that was sent."""
+    owner.answers.append(reply)
+    return await owner.ask(VALIDATE, ASKED, Validated, tries=1)
+
+
+async def test_a_reply_is_signed_for_its_own_request_and_from_the_first_one_on_no_other_is_taken(owner):
+    body = {"ok": True, "credits_remaining": 5}
+    kept = []
+
+    def good(request):
+        kept.append(signed_reply(request, body))
+        return kept[-1]
+
+    assert (await ask_and_get(owner, lambda request: httpx.Response(200, json=body))).credits_remaining == 5
+    assert (await ask_and_get(owner, good)).credits_remaining == 5
+    again = httpx.Response(200, content=kept[0].content, headers=kept[0].headers)
+    for forged in (
+        lambda request: httpx.Response(200, json=body),
+        lambda request: again,
+        lambda request: signed_reply(request, body, secret="x" * 32),
+        lambda request: httpx.Response(200, json=body | {"credits_remaining": 500}, headers=good(request).headers),
+    ):
+        with pytest.raises(Unanswered, match="not signed"):
+            await ask_and_get(owner, forged)
+    assert (await ask_and_get(owner, good)).credits_remaining == 5
+
+
+async def test_every_try_has_a_nonce_of_its_own(owner):
+    owner.answers += [DOWN, YES]
+    await owner.ask(VALIDATE, ASKED, Validated)
+    nonces = {signature(request.headers["authorization"]).nonce for request in owner.requests}
+    assert len(nonces) == 2
+    assert None not in nonces

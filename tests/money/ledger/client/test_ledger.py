@@ -5,6 +5,7 @@ from contextlib import asynccontextmanager
 
 import anyio
 import httpx
+import msgspec
 import pytest
 
 from tests.calls.parts import START
@@ -17,7 +18,7 @@ from toolserver.errors import InsufficientCredits, NotSupported, PaymentRequired
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.client.codec import seconds
 from toolserver.money.ledger.client.ledger import open_ledger_client
-from toolserver.money.ledger.client.messages import COMMIT, VALIDATE
+from toolserver.money.ledger.client.messages import COMMIT, REPLY_SIGNATURE, VALIDATE, reply_mac, signature
 from toolserver.money.ledger.protocol import CallReused, UnknownCall
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.money.ledger.store import FILE, open_ledger
@@ -500,3 +501,40 @@ async def test_a_crossed_cap_is_told_by_the_owner(tmp_path):
         assert caught.value.extra == {"required": 2, "credits_remaining": 1, "cap": "credits"}
         account = await s.follower.account(child)
         assert (account.credits, account.payer) == (1, token_hash(RICH).hex())
+
+
+HOSTILE_CHARGES = [{"credits_charged": 999_999}, {"credits_charged": -7}, {"credits_charged": 1}, {"balance_after": -1}]
+
+
+@pytest.mark.parametrize("said", HOSTILE_CHARGES, ids=str)
+async def test_a_charge_that_no_price_of_ours_allows_is_refused_and_given_back(tmp_path, said, caplog):
+    async with both(tmp_path) as b:
+
+        async def mistake(request):
+            answer = await b.line.inner.handle_async_request(request)
+            content = msgspec.json.encode(msgspec.json.decode(await answer.aread()) | said)
+            return signed_by_owner(request, content)
+
+        await b.reserve()
+        b.line.planned = [mistake]
+        await unavailable(b.follower.settle("c1", no_charge=None))
+        await b.settled()
+        assert await b.owner.balance(RICH) == 10
+    assert "charged another price" in caplog.text
+
+
+def signed_by_owner(request, content):
+    """A reply to a request, with the signature of the owner."""
+    secret, request_mac = FOLLOWS.secret.get_secret_value(), signature(request.headers["authorization"]).mac
+    return httpx.Response(200, content=content, headers={REPLY_SIGNATURE: reply_mac(secret, request_mac, 200, content)})
+
+
+async def forget(request):
+    """An owner that knows no reservation."""
+    return signed_by_owner(request, b'{"ok": false, "reason": "reservation_not_found"}')
+
+
+async def test_a_charge_at_once_of_a_call_that_the_owner_does_not_know_is_unavailable(tmp_path):
+    async with both(tmp_path) as b:
+        b.line.planned = [None, forget]
+        await unavailable(b.charge())

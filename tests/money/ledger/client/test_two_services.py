@@ -13,7 +13,7 @@ from pydantic import SecretStr
 from tests.arranged import client_of
 from tests.calls.parts import engine
 from tests.calls.toy import FIRST, SECOND, number, premium_report
-from tests.money.ledger.client.test_ledger import DOWN, Line
+from tests.money.ledger.client.test_ledger import DOWN, Line, forget
 from tests.money.ledger.ledgers import FOLLOWED, FOLLOWS, token
 from tests.money.purchases.parts import TX, paid
 from tests.money.purchases.test_faces import Doors, doors
@@ -245,3 +245,18 @@ async def test_a_follower_that_sells_again_says_so_by_itself(tmp_path):
         said = (await s.rest.get("/status.json")).json()
         assert (said["status"], said["ledger"]["up"], said["ledger"]["rejected"]) == ("ok", True, None)
         assert "toolserver_ledger_rejected 0.0" in s.metrics.text().decode()
+
+
+async def test_a_reservation_that_the_owner_has_forgotten_is_billing_unavailable_without_a_traceback(tmp_path, caplog):
+    async with two(tmp_path) as s:
+        token = await s.token(s.rest)
+
+        async def forget_at_commit(request):
+            is_commit = request.url.path == COMMIT
+            return await forget(request) if is_commit else await s.line.inner.handle_async_request(request)
+
+        s.line.planned = [forget_at_commit] * 9
+        answer = await s.buy(token)
+        assert answer.json()["error"] == "billing_unavailable"
+        assert s.line.asked.count(COMMIT) == 1
+    assert [record for record in caplog.records if record.exc_info] == []

@@ -14,7 +14,15 @@ from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import InsufficientCredits
 from toolserver.money.ledger.allowance import AllowanceTerms
-from toolserver.money.ledger.client.messages import ALLOWANCES, COMMIT, VALIDATE, authorization, signature
+from toolserver.money.ledger.client.messages import (
+    ALLOWANCES,
+    COMMIT,
+    REPLY_SIGNATURE,
+    VALIDATE,
+    authorization,
+    reply_mac,
+    signature,
+)
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.money.ledger.store import FILE, open_ledger
@@ -360,6 +368,8 @@ async def test_an_answer_is_json_that_is_kept_nowhere_and_a_refusal_says_why(tmp
     async with owner(tmp_path) as (_, caller):
         answer = await caller.post(VALIDATE, {"token": RICH, "cost": 0})
         headers = {"content-type": "application/json", "content-length": str(len(answer.content))}
+        signed = answer.headers.pop(REPLY_SIGNATURE)
+        assert signed == reply_mac(SECRET, signature(answer.request.headers["authorization"]).mac, 200, answer.content)
         assert dict(answer.headers) == {**headers, "cache-control": "no-store"}
         answer = await caller.post(VALIDATE, {"token": RICH, "cost": 1, "call_id": "b:x"})
         detail = "a call_id must have 1 to 100 letters, digits, dots, dashes and underscores"
@@ -430,6 +440,26 @@ async def test_clocks_may_differ_by_a_minute(tmp_path, late_s):
         assert (await caller.post(VALIDATE, {"token": RICH, "cost": 0}, late_s=late_s)).status_code == 200
 
 
+async def test_a_request_with_a_nonce_is_heard_once_within_its_window(tmp_path):
+    async with owner(tmp_path) as (_, caller):
+        content, at = b'{"token": "x", "cost": 0}', int(caller.clock.time())
+
+        async def send(nonce, at=at):
+            signed = authorization(KEY_ID, SECRET, VALIDATE, at, content, nonce)
+            answer = await caller.client.post(VALIDATE, content=content, headers={"authorization": signed})
+            assert answer.headers[REPLY_SIGNATURE] == reply_mac(
+                SECRET, signature(signed).mac, answer.status_code, answer.content
+            )
+            return answer.status_code
+
+        assert [await send("a" * 32), await send("a" * 32), await send("b" * 32)] == [200, 401, 200]
+        caller.clock.advance(59)
+        assert await send("a" * 32) == 401
+        caller.clock.advance(120)
+        assert await send("a" * 32, at) == 401, "its time is over"
+        assert await send("a" * 32, int(caller.clock.time())) == 200
+
+
 async def test_two_keys_live_at_a_time_and_both_settle_the_same_calls(tmp_path):
     async with owner(tmp_path, Settings(port=0, **OTHER)) as (_, caller):
         await caller.post(VALIDATE, {"token": RICH, "cost": 2, "call_id": CALL}, key="k1", secret="1" * 32)
@@ -480,6 +510,7 @@ async def test_a_bare_key_is_taken_only_where_that_is_switched_on(tmp_path):
 
 
 def test_a_header_is_read_back_as_it_was_written():
+    assert signature(authorization("k", "s" * 32, VALIDATE, 12, b"", "0f" * 16)).nonce == "0f" * 16
     assert signature(authorization("k", "s" * 32, VALIDATE, 12, b""))[:2] == ("k", 12)
 
 

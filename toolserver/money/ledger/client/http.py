@@ -1,7 +1,9 @@
 """Sends requests to the ledger's owner over HTTP: signed, with one retry and a circuit breaker."""
 
+import hmac
 import logging
 import random
+import secrets
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -12,7 +14,16 @@ from toolserver.clock import Clock
 from toolserver.core.circuit_breaker import CircuitBreaker
 from toolserver.core.http import HttpAnswer, HttpClient, Unreachable
 from toolserver.errors import ToolserverError
-from toolserver.money.ledger.client.messages import CANARY, VALIDATE, Validate, Validated, authorization
+from toolserver.money.ledger.client.messages import (
+    CANARY,
+    REPLY_SIGNATURE,
+    VALIDATE,
+    Validate,
+    Validated,
+    authorization,
+    mac,
+    reply_mac,
+)
 from toolserver.money.ledger.protocol import CallReused
 
 log = logging.getLogger(__name__)
@@ -76,6 +87,7 @@ class LedgerOwnerClient:
         self._secret = secret
         self._service = service
         self.breaker, self._clock, self._choose_pause = breaker, clock, choose_pause
+        self.must_be_signed = False  # once the owner has signed a reply, or by the settings
         self.rejected: int | None = None  # 401 or 403 while the owner accepts no request: key, clock or service
 
     async def ask(self, path: str, request: msgspec.Struct, kind: type[T], *, tries: int = TRIES) -> T | OwnerRefusal:
@@ -150,11 +162,28 @@ class LedgerOwnerClient:
         await self._remote.aclose()
 
     async def _send(self, path: str, body: bytes) -> HttpAnswer:
-        signed = authorization(self._key_id, self._secret, path, int(self._clock.time()), body)
+        at, nonce = int(self._clock.time()), secrets.token_hex(16)
+        signed = authorization(self._key_id, self._secret, path, at, body, nonce)
         headers = {"authorization": signed, "content-type": "application/json"}
         answer = await self._remote.ask("POST", path, body=body, headers=headers, within_s=TRY_S)
+        self._check_signature(answer, mac(self._secret, path, at, body, nonce))
         self._note_status(answer.status)
         return answer
+
+    def _check_signature(self, answer: HttpAnswer, request_mac: str) -> None:
+        """Raise Unreachable for a reply that somebody else made, or that belongs to another request.
+
+        An owner of an older version signs none. From the first signed reply on, all must be. Any
+        other status than 200 does no more than refuse the call, as one who cuts the line can too.
+        """
+        there = answer.headers.get(REPLY_SIGNATURE)
+        if answer.status != 200 or (there is None and not self.must_be_signed):
+            return
+        good = reply_mac(self._secret, request_mac, answer.status, answer.body)
+        if there is None or not hmac.compare_digest(good.encode(), there.encode()):
+            log.error("a reply of the ledger is not signed by its owner")
+            raise Unreachable("the reply is not signed by the owner of the ledger")
+        self.must_be_signed = True
 
     def _canary(self) -> Validate:
         return Validate(cost=0, account_ref=CANARY, service=self._service)

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import anyio
-from cachetools import TTLCache
+from cachetools import LRUCache, TTLCache
 
 from toolserver.clock import Clock, SystemClock
 from toolserver.core.circuit_breaker import CircuitBreaker
@@ -103,6 +103,7 @@ class HttpLedger:
         self.died: list[str] = []  # calls whose answers were not sent before the previous process ended
         self.service = service
         self._known: TTLCache[str, str] = TTLCache(KNOWN, KNOWN_S, timer=clock.monotonic)
+        self.prices: LRUCache[str, int] = LRUCache(KNOWN)  # of calls under way, by call_id
 
     @property
     def health(self) -> OwnerHealth:
@@ -148,6 +149,7 @@ class HttpLedger:
         )
         if not self.owner.breaker.closed:
             raise self._unavailable("the circuit to the ledger is open")
+        self.prices[call_id] = credits
         with self._require_journal():
             return await self._reserve_at_owner(call_id, request)
 
@@ -161,7 +163,10 @@ class HttpLedger:
         self, call_id: str, who: Who, credits: int, *, endpoint: str, service: str = "", undelivered: bool = False
     ) -> Settlement:
         await self.reserve(call_id, who, credits, endpoint=endpoint, ttl_s=CHARGE_TTL_S, service=service)
-        return await self.settle(call_id, no_charge=None, undelivered=undelivered)
+        try:
+            return await self.settle(call_id, no_charge=None, undelivered=undelivered)
+        except UnknownCall as failure:
+            raise self._unavailable(f"the owner of the ledger refused to charge {failure}") from failure
 
     async def create_allowance(self, who: Who, hash: str, terms: AllowanceTerms) -> Allowance:
         return (await self._ask_allowances(ask_allowances(who, "create", hash=hash, terms=terms)))[0]
@@ -234,6 +239,9 @@ class HttpLedger:
                 return await self._release_at_owner(call_id, "delivery_failed")
             request = Commit(call_id=call_id, reservation_id=call_id, outcome="charge")
             said = await self.owner.ask(COMMIT, request, Committed)
+            if not self.is_our_price(call_id, said):
+                await self._queue(call_id, "circuit_breaker")
+                raise self._unavailable("the owner of the ledger charged another price")
             if isinstance(said, OwnerRefusal) or not said.credits_charged or not undelivered:
                 await self.journal.done(call_id)
             else:
@@ -248,6 +256,18 @@ class HttpLedger:
         if isinstance(said, OwnerRefusal):
             raise UnknownCall(f"{call_id}: {said.reason}")
         return settlement(call_id, said)
+
+    def is_our_price(self, call_id: str, said: Committed | OwnerRefusal) -> bool:
+        """Return False for a charge that no price of ours allows: it would be signed into a receipt."""
+        if isinstance(said, OwnerRefusal):
+            return True
+        price = self.prices.get(call_id)
+        is_ours = said.credits_charged >= 0 if price is None else said.credits_charged in (0, price)
+        if not is_ours or said.balance_after < 0:
+            figures = {"call_id": call_id, "price": price, "charged": said.credits_charged, "left": said.balance_after}
+            log.error("the owner of the ledger charged another price", extra=figures)
+            return False
+        return True
 
     async def _note_committed(self, call_id: str) -> None:
         """Journal the charge, which stands even if the disk fails: the step before is enough for a release after a
@@ -409,6 +429,7 @@ class KeptCalls:
         Reserve(call_id, key_of(who), credits, endpoint)  # an amount that no ledger accepts is not sent
         service = service or self._ledger.service
         request = question(who, credits, call_id=call_id, endpoint=endpoint, ttl_s=ttl_s, service=service)
+        self._ledger.prices[call_id] = credits
         try:
             said = await self._ledger.owner.ask(VALIDATE, request, Validated)
         except Unanswered as failure:
@@ -425,6 +446,8 @@ class KeptCalls:
             said = await self._ledger.owner.ask(COMMIT, request, Committed)
         except Unanswered as failure:
             raise _unavailable() from failure
+        if not self._ledger.is_our_price(call_id, said):
+            raise _unavailable()
         if isinstance(said, OwnerRefusal):
             raise UnknownCall(f"{call_id}: {said.reason}")
         return settlement(call_id, said)
@@ -504,4 +527,5 @@ def build_ledger_client(
         clock=clock,
         choose_pause=partial(choose_pause, chance),
     )
+    owner.must_be_signed = settings.require_signed_replies
     return HttpLedger(owner, Journal(file, clock), file, service=settings.service, clock=clock)

@@ -16,6 +16,7 @@ ALLOWANCES = "/api/internal/allowances"
 MOST_BYTES = 65_536
 SKEW_S = 60
 SCHEME = "SvcHMAC"
+REPLY_SIGNATURE = "x-ledger-signature"
 CANARY = "acct_canary"  # an account that does not exist: a request about it shows whether the owner answers
 SILENT = "unspecified"  # the reason of a release without one
 
@@ -126,25 +127,34 @@ class Signature(NamedTuple):
     key_id: str
     at: int
     mac: str
+    nonce: str | None = None
 
 
-def mac(secret: str, path: str, at: int, body: bytes) -> str:
-    """Return the HMAC-SHA256 (hex) over route, time (epoch seconds) and body."""
-    text = f"POST\n{path}\n{at}\n{hashlib.sha256(body).hexdigest()}"
+def mac(secret: str, path: str, at: int, body: bytes, nonce: str | None = None) -> str:
+    """Return the HMAC-SHA256 (hex) over route, time (epoch seconds), nonce if there is one, and body."""
+    lines = ["POST", path, str(at), *([] if nonce is None else [nonce]), hashlib.sha256(body).hexdigest()]
+    return hmac.new(secret.encode(), "\n".join(lines).encode(), hashlib.sha256).hexdigest()
+
+
+def reply_mac(secret: str, request_mac: str, status: int, body: bytes) -> str:
+    """Return the HMAC-SHA256 (hex) of a reply: over the signature of its request, status and body."""
+    text = f"REPLY\n{request_mac}\n{status}\n{hashlib.sha256(body).hexdigest()}"
     return hmac.new(secret.encode(), text.encode(), hashlib.sha256).hexdigest()
 
 
-def authorization(key_id: str, secret: str, path: str, at: int, body: bytes) -> str:
+def authorization(key_id: str, secret: str, path: str, at: int, body: bytes, nonce: str | None = None) -> str:
     """Return the Authorization header of a request."""
-    return f"{SCHEME} keyId={key_id},ts={at},sig={mac(secret, path, at, body)}"
+    unique = "" if nonce is None else f",nonce={nonce}"
+    return f"{SCHEME} keyId={key_id},ts={at}{unique},sig={mac(secret, path, at, body, nonce)}"
 
 
 def signature(header: str) -> Signature | None:
     """Return the parts of an Authorization header, or None if it has another form."""
     scheme, _, rest = header.partition(" ")
     parts = dict(_PART.findall(rest))
+    nonce = parts.pop("nonce", None)
     if scheme.lower() != SCHEME.lower() or parts.keys() != {"keyId", "ts", "sig"}:
         return None
-    if not re.fullmatch("[0-9]{1,12}", parts["ts"]):
+    if not re.fullmatch("[0-9]{1,12}", parts["ts"]) or not (nonce is None or re.fullmatch("[0-9a-f]{32}", nonce)):
         return None
-    return Signature(parts["keyId"], int(parts["ts"]), parts["sig"])
+    return Signature(parts["keyId"], int(parts["ts"]), parts["sig"], nonce)

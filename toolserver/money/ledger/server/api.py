@@ -9,6 +9,7 @@ one.
 import hmac
 import logging
 import re
+from collections import deque
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
@@ -24,6 +25,7 @@ from toolserver.money.ledger.client.messages import (
     ALLOWANCES,
     COMMIT,
     MOST_BYTES,
+    REPLY_SIGNATURE,
     SILENT,
     SKEW_S,
     VALIDATE,
@@ -36,6 +38,7 @@ from toolserver.money.ledger.client.messages import (
     Validate,
     Validated,
     mac,
+    reply_mac,
     signature,
 )
 from toolserver.money.ledger.protocol import CallReused, LedgerOwner, UnknownCall
@@ -51,6 +54,7 @@ T = TypeVar("T")
 
 MOST_TTL_S = 3600.0
 MOST_ENDPOINT = 200
+MOST_NONCES = 500_000  # a window of two minutes at 4,000 requests a second
 _HASH = re.compile(r"[0-9a-f]{64}")
 _CALL_ID = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 
@@ -312,7 +316,10 @@ class LedgerApi:
             await receive()
             await send({"type": "websocket.close", "code": 1000})
         else:
-            await _respond(send, await self._answered(scope, receive))
+            reply = await self._answered(scope, receive)
+            body = msgspec.json.encode(reply.body)
+            header = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
+            await _respond(send, reply, body, self._keys.sign(header, reply.status, body))
 
     async def _answered(self, scope: Scope, receive: Receive) -> ApiReply:
         try:
@@ -358,6 +365,8 @@ class Keys:
         self._secrets = {name: secret.get_secret_value() for name, secret in settings.keys.items()}
         self._services = {name: tuple(services) for name, services in settings.services.items()}
         self._compat, self._clock = settings.compat_internal_auth, clock
+        self._used: deque[tuple[float, str, str]] = deque()  # nonces until their window is over, and their keys
+        self._nonces: set[tuple[str, str]] = set()
 
     def services(self, headers: MutableMapping[bytes, bytes], path: str, body: bytes) -> tuple[str, ...]:
         """Return the services for which the request may charge; the first is the default. Raises ApiRefusal."""
@@ -376,9 +385,28 @@ class Keys:
         if signed is None:
             return None
         secret = self._secrets.get(signed.key_id, "")  # an unknown key takes as long as a wrong signature
-        good = hmac.compare_digest(mac(secret, path, signed.at, body).encode(), signed.mac.encode())
+        good = hmac.compare_digest(mac(secret, path, signed.at, body, signed.nonce).encode(), signed.mac.encode())
         fresh = abs(self._clock.time() - signed.at) <= SKEW_S
-        return signed.key_id if good and fresh and secret else None
+        if not (good and fresh and secret) or (signed.nonce is not None and self._is_used(signed.key_id, signed.nonce)):
+            return None
+        return signed.key_id
+
+    def _is_used(self, key_id: str, nonce: str) -> bool:
+        """Return True if a nonce came before within its window, and keep it otherwise. Only who has a key adds any."""
+        now = self._clock.time()
+        while self._used and (self._used[0][0] < now or len(self._used) >= MOST_NONCES):
+            self._nonces.discard(self._used.popleft()[1:])
+        if (key_id, nonce) in self._nonces:
+            return True
+        self._used.append((now + 2 * SKEW_S, key_id, nonce))
+        self._nonces.add((key_id, nonce))
+        return False
+
+    def sign(self, header: str, status: int, body: bytes) -> str | None:
+        """Return the signature of the reply to a request with this Authorization header, None for an unknown key."""
+        signed = signature(header)
+        secret = None if signed is None else self._secrets.get(signed.key_id)
+        return None if signed is None or not secret else reply_mac(secret, signed.mac, status, body)
 
     def _bare(self, presented: bytes) -> str | None:
         """Return the name of a key. Every key is compared, so that the time taken reveals nothing."""
@@ -406,13 +434,14 @@ async def _read(receive: Receive) -> bytes:
     return body
 
 
-async def _respond(send: Send, reply: ApiReply) -> None:
-    body = msgspec.json.encode(reply.body)
+async def _respond(send: Send, reply: ApiReply, body: bytes, signed: str | None) -> None:
     headers = [
         (b"content-type", b"application/json"),
         (b"content-length", str(len(body)).encode()),
         (b"cache-control", b"no-store"),
     ]
+    if signed is not None:
+        headers.append((REPLY_SIGNATURE.encode(), signed.encode()))
     if reply.retry_after is not None:
         headers.append((b"retry-after", reply.retry_after.encode("latin-1")))
     await send({"type": "http.response.start", "status": reply.status, "headers": headers})
