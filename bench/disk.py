@@ -13,7 +13,7 @@ import secrets
 import sqlite3
 import tempfile
 from contextlib import closing
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from bench.in_process import message_request, settings_for
@@ -97,9 +97,9 @@ def read_bytes(place: LedgerPlace) -> dict[str, int]:
     return read_place(place, lambda db: {name: int(size) for name, size in db.execute(_SERVER)})
 
 
-async def charge_calls(place: LedgerPlace, folder: Path, calls: int) -> None:
-    """Charge calls to the accounts in turn, each with its receipt, spread over a month."""
-    clock = ManualClock(NOW)
+async def charge_calls(place: LedgerPlace, folder: Path, calls: int, since: datetime) -> None:
+    """Charge calls to the accounts in turn, each with its receipt, spread over ten days."""
+    clock = ManualClock(since)
     tokens = [f"svc_live_{number:064x}" for number in range(TOKENS)]
     async with open_place(place) as store:
         ledger = SqlLedger(store, clock)
@@ -155,9 +155,10 @@ def main() -> None:
         place: LedgerPlace = folder / FILE
         if chosen.to:
             place = PostgresTerms(chosen.to, connect_s=15, work_s=60, readers=1)
-        asyncio.run(charge_calls(place, folder, TOKENS))  # so that every table has its first pages
+        first = NOW - timedelta(days=12)
+        asyncio.run(charge_calls(place, folder, TOKENS, first))  # so that every table has its first pages
         before = read_bytes(place)
-        asyncio.run(charge_calls(place, folder, chosen.calls))
+        asyncio.run(charge_calls(place, folder, chosen.calls, NOW))
         vacuum(place, "journal")  # whose rows last until an answer was sent
         print_bytes("kept whole", place, before, chosen.calls)
         ring = KeyRing(folder / RECEIPT_KEYS, SystemClock())

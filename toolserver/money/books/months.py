@@ -180,7 +180,8 @@ class MonthPruner:
                 name: sum(sum(_walk(transact, step, horizon, rest)) for step in steps) for name, steps in _STEPS.items()
             }
         before = MonthSpan.at(horizon).name if horizon else None
-        return {"released": [closed.month for closed in due], "before": before, "rows": removed}
+        rows = {name: removed[name] for name in sorted(removed)}
+        return {"released": [closed.month for closed in due], "before": before, "rows": rows}
 
     def _require_archived(self, closed: ClosedMonth) -> None:
         """Raise MonthRefused if the archive does not prove the month, or if the database has different rows."""
