@@ -327,6 +327,19 @@ async def test_receipts_outlive_the_key_that_signed_them(tmp_path):
     assert [found["key_id"] for found in verdicts] == [key["kid"] for key in reversed(published)]
 
 
+async def test_nothing_is_signed_by_a_key_after_its_end(tmp_path):
+    async with shop(tmp_path) as s:
+        receipt = (await s.buy()).headers["x-service-receipt"]
+        url = f"/api/receipt/{read_core(receipt)['id']}"
+        before = (await s.rest.get(url, headers=BEARER)).json()
+        write(tmp_path / RECEIPT_KEYS, rotate_keys(read_keys(tmp_path / RECEIPT_KEYS), s.clock.time()))
+        s.clock.advance(PUBLISH_AHEAD_S + LOOK_S)
+        after = (await s.rest.get(url, headers=BEARER)).json()
+    assert read_keys(tmp_path / RECEIPT_KEYS)[0].seed is not None, "its private half is still here"
+    assert before["receipt"].keys() - after["receipt"].keys() == {"signature", "key_id"}
+    assert after["jws"] == before["jws"] == receipt, "what was signed before stays signed"
+
+
 @proves("receipt.revoked-key")
 async def test_after_a_revocation_only_receipts_on_record_from_before_count(tmp_path):
     async with shop(tmp_path) as s:
