@@ -49,6 +49,17 @@ def test_a_tool_without_arguments_says_so():
     assert "this tool takes none" in refused("forex", currency="EUR").detail
 
 
+@pytest.mark.parametrize(("tool", "argument"), [("earthquakes", "limit"), ("allowance_create", "credits")])
+@pytest.mark.parametrize("switch", [True, False])
+def test_true_is_not_1(tool, argument, switch):
+    assert f"{argument}: takes neither true nor false" in refused(tool, **{argument: switch}).detail
+
+
+def test_a_switch_is_taken_where_there_is_one():
+    given = validate_arguments(TOOLS["payment_topup"], {"amount_usd": 5, "by_transfer": True})
+    assert given.model_dump()["by_transfer"] is True
+
+
 def test_no_value_is_ever_repeated():
     error = refused("stocks", symbol="svc_live_secret")
 

@@ -24,6 +24,7 @@ from toolserver.webhooks.conditions import (
     encode_condition,
     evaluate,
     find_value,
+    is_same_json,
 )
 
 PAYLOAD = {"context": {"markets": {"btc": {"price_usd": 5.0}, "vix": None}}, "list": [{"a": 1}, {"a": 2}], "zero": 0}
@@ -91,26 +92,76 @@ SCHEMA = {
 }
 
 
+def watched(path, trigger="changed"):
+    return WebhookCondition(path=path, **{trigger: 1.0 if trigger in ("above", "below") else True})
+
+
 @pytest.mark.parametrize(
     "path", ["price", "maybe", "maybe.value", "list", "list.0.value", "free.x.y", "rates.EUR", "any.thing.0"]
 )
 def test_a_path_that_can_lead_to_a_value_is_taken(path):
-    assert check_path(path, SCHEMA) is None
+    assert check_path(watched(path), SCHEMA) is None
 
 
 def test_a_path_that_leads_nowhere_is_told_what_is_there():
-    assert check_path("prise", SCHEMA) == (
+    assert check_path(watched("prise"), SCHEMA) == (
         "The payload has no member prise; it has: any, free, list, maybe, price, rates. Did you mean price?"
     )
-    assert check_path("maybe.valu", SCHEMA) == "maybe has no member valu; it has: value. Did you mean value?"
-    assert check_path("price.x", SCHEMA) == "price has no member x."
-    assert check_path("list.first", SCHEMA) == "list has no member first."
-    assert check_path("rates.EUR.x", SCHEMA) == "rates.EUR has no member x."
+    assert check_path(watched("maybe.valu"), SCHEMA) == "maybe has no member valu; it has: value. Did you mean value?"
+    assert check_path(watched("price.x"), SCHEMA) == "price has no member x."
+    assert check_path(watched("list.first"), SCHEMA) == "list has no member first."
+    assert check_path(watched("rates.EUR.x"), SCHEMA) == "rates.EUR has no member x."
+
+
+@pytest.mark.parametrize(
+    ("path", "trigger", "wrong"),
+    [
+        ("list", "any_new", None),
+        ("any", "any_new", None),
+        ("price", "any_new", "price is no list; any_new watches the items of a list."),
+        ("maybe", "any_new", "maybe is no list; any_new watches the items of a list."),
+        ("rates.EUR", "above", None),
+        ("any.thing", "below", None),
+        ("list", "above", "list is no number; above and below compare numbers."),
+        ("maybe", "below", "maybe is no number; above and below compare numbers."),
+    ],
+)
+def test_a_condition_watches_a_value_of_the_kind_that_it_judges(path, trigger, wrong):
+    assert check_path(watched(path, trigger), SCHEMA) == wrong
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        (1, 1.0, True),
+        (True, 1, False),
+        (False, 0, False),
+        ({"a": [True]}, {"a": [1]}, False),
+        ({"a": [True]}, {"a": [True]}, True),
+        ([1], [1, 2], False),
+        ("1", 1, False),
+        (None, False, False),
+    ],
+)
+def test_values_are_compared_as_json_where_true_is_not_1(one, other, same):
+    assert is_same_json(one, other) is is_same_json(other, one) is same
+
+
+def test_a_value_that_turns_from_true_to_1_has_changed():
+    condition, state = WebhookCondition(path="a", changed=True), ConditionState()
+    state, _ = evaluate(condition, state, {"a": True}, 1.0)
+    assert evaluate(condition, state, {"a": 1}, 2.0)[1] is not None
+
+
+@pytest.mark.parametrize("bound", ["above", "below"])
+def test_a_bound_is_a_number(bound):
+    with pytest.raises(ValidationError, match="must be a number"):
+        ConditionInput.model_validate({"path": "a", bound: True})
 
 
 def test_a_schema_that_refers_to_itself_ends():
     schema = {"$ref": "#/$defs/A", "$defs": {"A": {"$ref": "#/$defs/A"}}}
-    assert check_path("a", schema) is not None
+    assert check_path(watched("a"), schema) is not None
 
 
 @pytest.mark.parametrize(
@@ -124,8 +175,8 @@ def test_a_schema_that_refers_to_itself_ends():
     ],
 )
 def test_the_paths_of_the_documents_lead_somewhere(tool, path):
-    assert check_path(path, Registry.load("tools")[tool].data_schema) is None
-    assert check_path(path + "x", Registry.load("tools")[tool].data_schema) is not None or path.endswith("EUR")
+    assert check_path(watched(path), Registry.load("tools")[tool].data_schema) is None
+    assert check_path(watched(path + "x"), Registry.load("tools")[tool].data_schema) is not None or path.endswith("EUR")
 
 
 PRICE = WebhookCondition("price", above=100, clear_below=99)

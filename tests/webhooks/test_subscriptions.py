@@ -9,7 +9,7 @@ from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import open_room
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
-from toolserver.errors import InvalidArguments, NotFound, SubscriptionConflict
+from toolserver.errors import AllowanceConflict, InvalidArguments, NotFound, SubscriptionConflict
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.webhooks.conditions import ConditionInput
 from toolserver.webhooks.egress import PORTS, DnsLane, EgressGuard
@@ -103,6 +103,16 @@ async def test_cancel_pause_and_cap_races_never_leave_six_active(room):
     listed = await hooks.list_kept(RICH)
     assert sum(each.state == "active" for each in listed) == 5
     assert not {ids[0], ids[1]} & {each.id for each in listed}
+
+
+async def test_an_allowance_subscribes_only_to_what_it_may_pay_for(room):
+    child, other = "svc_live_" + "c" * 64, "svc_live_" + "d" * 64
+    for allowed, path in ((child, "/api/pro/report"), (other, "/api/pro/elsewhere")):
+        terms = AllowanceTerms("agent", 9, tools={"tool": path})
+        await room.shop.ledger.create_allowance(RICH, token_hash(allowed).hex(), terms)
+    assert (await room.subscribe("http://127.0.0.1:1/", child)).state == "active"
+    with pytest.raises(AllowanceConflict, match="does not cover"):
+        await room.subscribe("http://127.0.0.1:1/", other)
 
 
 async def test_allowances_share_the_five_of_their_token_and_spend_its_credits_up_to_their_caps(room):

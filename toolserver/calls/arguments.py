@@ -51,10 +51,22 @@ def validate_arguments(operation: Operation, sent: Mapping[str, Any]) -> BaseMod
     if sent and (holding := [name for name, value in sent.items() if isinstance(value, str) and "\0" in value]):
         errors = [{"loc": name[:80], "msg": "contains a NUL character", "type": "value_error"} for name in holding]
         raise InvalidArguments("An argument contains a NUL character.", errors=errors)
+    switches = [name for name, value in sent.items() if isinstance(value, bool)]
+    if misplaced := [name for name in switches if not _takes_switch(operation, name)]:
+        said = "takes neither true nor false"
+        errors = [{"loc": name, "msg": said, "type": "value_error"} for name in misplaced]
+        raise InvalidArguments("; ".join(f"{name}: {said}" for name in misplaced), errors=errors)
     try:
         return operation.arguments.model_validate(dict(sent))
     except ValidationError as error:
         raise describe_invalid(operation, error) from None
+
+
+def _takes_switch(operation: Operation, name: str) -> bool:
+    """Return True unless an argument has a schema without booleans: pydantic would read true as 1."""
+    schema = operation.input_schema["properties"].get(name, {})
+    options = schema.get("anyOf", [schema])
+    return any(option.get("type", "boolean") == "boolean" for option in options)
 
 
 # Names that callers use for an argument with a different name; the first one that the tool has is suggested.

@@ -133,6 +133,6 @@ def account_lookup(money: MoneyParts) -> Callable[[str], Awaitable[TokenAccount]
     async def find_own(token: str) -> TokenAccount:
         assert own is not None
         standing = await own.standing(token)
-        return TokenAccount(standing.ref.ref, standing.payer)
+        return TokenAccount(standing.ref.ref, standing.payer, standing.paths)
 
     return find_own if followed is None else find_followed

@@ -11,11 +11,11 @@ any   ── value missing or answer stale ───────▶ no_data     
 """
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Literal
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from toolserver.core.similar_names import find_similar
 
@@ -53,6 +53,13 @@ class ConditionInput(BaseModel):
     for_s: int = Field(
         0, ge=0, le=86_400, description="With above or below: fires only once this has held for so many seconds"
     )
+
+    @field_validator("above", "clear_below", "below", "clear_above", "for_s", mode="before")
+    @classmethod
+    def _is_number(cls, bound: Any) -> Any:
+        if isinstance(bound, bool):
+            raise ValueError("must be a number")
+        return bound
 
     @model_validator(mode="after")
     def _is_one_question(self) -> "ConditionInput":
@@ -189,10 +196,19 @@ def _clears(condition: WebhookCondition, value: float) -> bool:
 def _judge_change(condition: WebhookCondition, state: ConditionState, value: Any, now: float) -> Step:
     if value is MISSING:
         return _lose_data(condition, state, now)
-    if state.started and value == state.old:
+    if state.started and is_same_json(value, state.old):
         return (_change(state, no_data=False) if state.no_data else state), None
     report = Transition(condition.label, "fired", state.old, value) if state.started else None
     return _change(state, started=True, no_data=False, old=value), report
+
+
+def is_same_json(one: Any, other: Any) -> bool:
+    """Return True if two values are the same in JSON, where true is not 1."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(is_same_json(one[name], other[name]) for name in one)
+    if isinstance(one, list) and isinstance(other, list):
+        return len(one) == len(other) and all(map(is_same_json, one, other))
+    return isinstance(one, bool) is isinstance(other, bool) and bool(one == other)
 
 
 def _judge_list(condition: WebhookCondition, state: ConditionState, value: Any, now: float) -> Step:
@@ -262,15 +278,23 @@ def _first(item: Any, inner: Any, names: Iterable[str]) -> Any:
 Schema = dict[str, Any]
 
 
-def check_path(path: str, schema: Schema) -> str | None:
-    """Describe what is wrong with a path, with the valid names; None if the path can lead to a value."""
+def check_path(condition: WebhookCondition, schema: Schema) -> str | None:
+    """Describe what is wrong with the path of a condition, with the valid names.
+
+    None if the path can lead to a value of the kind that the condition judges: a list, a number, or anything.
+    """
     here, walked = [schema], ""
-    for step in path.split("."):
+    for step in condition.path.split("."):
         options = [option for one in here for option in _options(one, schema)]
         children = [child for option in options for child in _children(option, step)]
         if not children:
             return _complain(walked, step, options)
         here, walked = children, f"{walked}.{step}" if walked else step
+    kinds = {kind for one in here for option in _options(one, schema) for kind in _kinds(option)}
+    if condition.any_new and kinds.isdisjoint({"array", None}):
+        return f"{condition.path} is no list; any_new watches the items of a list."
+    if not (condition.any_new or condition.changed) and kinds.isdisjoint({"number", "integer", None}):
+        return f"{condition.path} is no number; above and below compare numbers."
     return None
 
 
@@ -287,6 +311,12 @@ def _options(schema: Schema, root: Schema, depth: int = 0) -> Iterator[Schema]:
         yield from _options(option, root, depth + 1)
     if not unions:
         yield schema
+
+
+def _kinds(schema: Schema) -> Sequence[str | None]:
+    """Return the types that a schema allows; None stands for any."""
+    kind = schema.get("type")
+    return kind if isinstance(kind, list) else [kind]
 
 
 def _children(schema: Schema, step: str) -> Iterator[Schema]:

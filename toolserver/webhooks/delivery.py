@@ -46,7 +46,7 @@ from toolserver.money.receipts.sign import Body, Sale, request_text
 from toolserver.registry.registry import Operation, Registry, Tier
 from toolserver.registry.spelling import find_word
 from toolserver.webhooks import events
-from toolserver.webhooks.conditions import check_path
+from toolserver.webhooks.conditions import WebhookCondition, check_path
 from toolserver.webhooks.credit_alerts import CREDIT_ALERTS
 from toolserver.webhooks.egress import PORTS, DnsLane, EgressGuard, GuardedSession, Lookup, RequestFailed, look_up
 from toolserver.webhooks.records import PREFIX, Attempt, WebhookFire, WebhookSubscription, endpoint_of
@@ -123,9 +123,9 @@ class PayloadSource:
             raise InvalidArguments(message, errors=[{"loc": f"params.{unknown[0]}", "msg": message, "type": "unknown"}])
         return validate_arguments(operation, params)
 
-    def check_condition(self, endpoint: str, path: str) -> str | None:
-        """Describe what is wrong with the path of a condition; None if it can lead to a value."""
-        return check_path(path, self._operations[endpoint].data_schema)
+    def check_condition(self, endpoint: str, condition: WebhookCondition) -> str | None:
+        """Describe what is wrong with the path of a condition; None if it can lead to a value to judge."""
+        return check_path(condition, self._operations[endpoint].data_schema)
 
     async def check_answer(self, endpoint: str, params: Mapping[str, Any]) -> None:
         """Raise InvalidArguments for those that only sources can judge, such as an unknown symbol; nothing else."""

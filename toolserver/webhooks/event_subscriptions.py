@@ -125,6 +125,9 @@ class EventSubscriptions:
     ) -> tuple[WebhookSubscription, WebhookSubscription | None]:
         """Return the subscription to store, and the live one that is the same. Raises SubscriptionConflict."""
         account, key, now = await self._parts.account_of(token), self._parts.fires.key, self._now
+        operation = self._parts.fires.payloads.operation(event.endpoint)
+        assert operation is not None, "a watched event has an endpoint"
+        account.require_cover(operation.path)
         wanted = _identify(token, event, url)
         same = await self._find_same(wanted)
         if same is None:

@@ -12,6 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
+from toolserver.errors import AllowanceConflict
 from toolserver.money.receipts.sign import receipt_id
 from toolserver.webhooks.conditions import ConditionInput
 from toolserver.webhooks.credit_alerts import CREDIT_ALERTS
@@ -95,11 +96,18 @@ class SubscriptionRequest:
 class TokenAccount(NamedTuple):
     """The account whose credits a token spends, and the SHA-256 (hex) of the token that owns it.
 
-    The account has the ledger's name for it. Subscriptions are counted by the owning token.
+    The account has the ledger's name for it. Subscriptions are counted by the owning token. `paths` are those of the
+    only tools that the token may pay for; None: for every tool, as far as this service knows.
     """
 
     account: str
     payer: str
+    paths: frozenset[str] | None = None
+
+    def require_cover(self, path: str) -> None:
+        """Raise AllowanceConflict for a tool that the token may not pay for."""
+        if self.paths is not None and path not in self.paths:
+            raise AllowanceConflict("This allowance does not cover this tool, so that no delivery could be paid.")
 
 
 class EventTerms(msgspec.Struct, frozen=True):

@@ -153,13 +153,14 @@ class WebhookSubscriptions:
         if (
             endpoint != CREDIT_ALERTS
             and request.when is not None
-            and (wrong := payloads.check_condition(endpoint, request.when.path))
+            and (wrong := payloads.check_condition(endpoint, condition_of(request.when)))
         ):
             raise refuse("when.path", wrong, "path")
         headers = check_headers(request.headers)
         url = await check_target(self._parts.fires.sender.lane, request.webhook_url)
         account, secret = await self._parts.account_of(token), new_secret()
-        if endpoint != CREDIT_ALERTS:
+        if (operation := payloads.operation(endpoint)) is not None:
+            account.require_cover(operation.path)
             await require_balance(self._parts.ledger, token)
         elif account.payer != _owner(token):
             raise AllowanceConflict("This token is an allowance: only the token that pays is notified of its limits.")

@@ -27,8 +27,8 @@ FAULTS = (
     fault(
         "toolserver/serving/webhooks.py",
         "an account is its own payer",
-        "TokenAccount(standing.ref.ref, standing.payer)",
-        "TokenAccount(standing.ref.ref, standing.ref.ref)",
+        "TokenAccount(standing.ref.ref, standing.payer, standing.paths)",
+        "TokenAccount(standing.ref.ref, standing.ref.ref, standing.paths)",
         "tests/serving/test_webhooks.py",
     ),
     fault(

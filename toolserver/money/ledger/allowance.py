@@ -42,6 +42,11 @@ class Allowance(DailySpending):
     revoked_at: int | None = None
     service: str | None = None
 
+    @property
+    def paths(self) -> frozenset[str] | None:
+        """The paths of the only tools that it pays for; None if it pays for every tool."""
+        return None if self.tools is None else frozenset(json.loads(self.tools).values())
+
     def is_live(self, now: int) -> bool:
         """Return True if it is neither revoked nor expired."""
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
@@ -72,7 +77,7 @@ class Allowance(DailySpending):
         left, today = self.find_room(now), self.find_room_today(now)
         if self.service is not None and self.service != service:
             raise _crossed("This allowance pays only at the service where it was made.", "service", credits, left)
-        if self.tools is not None and endpoint not in json.loads(self.tools).values():
+        if (paths := self.paths) is not None and endpoint not in paths:
             raise _crossed("This allowance does not cover this tool.", "tools", credits, left)
         if self.spent + credits > self.credits:
             detail = f"This call costs {credits} credits; the allowance has spent {self.spent} of {self.credits}."

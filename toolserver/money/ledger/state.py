@@ -60,7 +60,8 @@ class Settlement(NamedTuple):
 class AccountStanding(NamedTuple):
     """A token's account: spendable and reserved credits. `fingerprint` may be shown to the token's owner.
 
-    `payer` is the SHA-256 (hex) of the token whose credits are spent: this token, unless it is an `allowance`.
+    `payer` is the SHA-256 (hex) of the token whose credits are spent: this token, unless it is an `allowance`. One that
+    pays only for some tools has their `paths`.
     """
 
     credits: int
@@ -71,6 +72,7 @@ class AccountStanding(NamedTuple):
     revoked: str | None = None
     payer: str = ""
     allowance: str | None = None
+    paths: frozenset[str] | None = None
 
 
 class Minted(NamedTuple):
@@ -358,4 +360,5 @@ def standing(books: LedgerState, key: str) -> AccountStanding:
         revoked or (f"allowance {state}" if state in ("revoked", "expired") else None),
         token.live,
         allowance.id,
+        allowance.paths,
     )
