@@ -16,7 +16,6 @@ where a client would take it for the answer to the next one.
 """
 
 import asyncio
-import resource
 import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
@@ -24,6 +23,7 @@ from dataclasses import dataclass
 from typing import Generic, Protocol, TypeVar
 
 from toolserver.core.caller import Addresses, crowd_of
+from toolserver.core.descriptors import read_descriptor_limit
 from toolserver.core.metrics import ConnectionCounts
 
 SWEEP_S = 1.0
@@ -58,10 +58,10 @@ class ConnectionLimits:
 
     def allowed(self) -> int:
         """Return how many connections fit below the limit of open files."""
-        soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
-        if soft == resource.RLIM_INFINITY:
+        most = read_descriptor_limit()
+        if most is None:
             return self.in_all
-        return max(8, min(self.in_all, soft - max(RESERVED_FILES, soft // RESERVED_PART)))
+        return max(8, min(self.in_all, most - max(RESERVED_FILES, most // RESERVED_PART)))
 
 
 class RunningRequest(Protocol):

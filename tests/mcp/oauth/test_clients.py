@@ -3,6 +3,7 @@
 import asyncio
 import itertools
 import json
+import resource
 import ssl
 import threading
 from contextlib import asynccontextmanager
@@ -27,6 +28,7 @@ from toolserver.mcp.oauth.clients import (
     check_client_url,
     clean_name,
     is_client_url,
+    make_reading_limits,
     read_client_document,
 )
 from toolserver.mcp.oauth.store import MemoryOAuthStore, OAuthClient
@@ -465,3 +467,10 @@ async def test_a_url_is_read_and_a_name_is_looked_up():
         await clients.find(URL + "x")
     assert await clients.find_known(URL + "x") is None
     assert await clients.find_known(CLIENT.id) == CLIENT
+
+
+@pytest.mark.parametrize(("descriptors", "at_once"), [(64, 4), (256, 16), (1024, 64), (65_536, 64)])
+def test_readings_leave_most_descriptors_to_others(monkeypatch, descriptors, at_once):
+    monkeypatch.setattr(resource, "getrlimit", lambda which: (descriptors, descriptors))
+
+    assert make_reading_limits().at_once == at_once

@@ -18,7 +18,7 @@ import ssl
 import unicodedata
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -26,6 +26,7 @@ from cachetools import LRUCache
 
 from toolserver.clock import Clock
 from toolserver.core.caller import crowd_of
+from toolserver.core.descriptors import read_descriptor_limit
 from toolserver.core.http import BodyTooLarge, BodyUnreadable, read_body
 from toolserver.core.outbound import make_tls_context
 from toolserver.core.visible_text import INVISIBLE
@@ -44,6 +45,7 @@ from toolserver.webhooks.egress import (
 
 MOST_DOCUMENT, MOST_URL, MOST_NAME = 10 * 1024, 1000, 60
 CONNECT_S = 3.0
+DOCUMENTS_PART = 16  # readings at once take so large a part of the descriptors at most
 CACHE_S, FAILED_S, CACHED = 3600.0, 30.0, 1000
 
 
@@ -66,6 +68,12 @@ class ReadingLimits:
 
 
 READING_LIMITS = ReadingLimits()
+
+
+def make_reading_limits() -> ReadingLimits:
+    """Return limits that leave most of the descriptors of this process to its other connections."""
+    most, usual = read_descriptor_limit(), READING_LIMITS
+    return usual if most is None else replace(usual, at_once=max(4, min(usual.at_once, most // DOCUMENTS_PART)))
 
 
 class ClientDocumentRefused(ToolserverError):
@@ -99,11 +107,12 @@ class ClientDocuments:
         guard: EgressGuard,
         clock: Clock,
         *,
-        limits: ReadingLimits = READING_LIMITS,
+        limits: ReadingLimits | None = None,
         lookup: Lookup = look_up,
         load_tls: Callable[[], ssl.SSLContext] = make_tls_context,
         proxy: str | None = None,
     ) -> None:
+        limits = limits or make_reading_limits()
         self.limits, self._guard, self._clock = limits, guard, clock
         self._lane = DnsLane(guard, clock, lookup=lookup)
         self._cache: LRUCache[str, tuple[OAuthClient | ClientDocumentRefused, float]] = LRUCache(CACHED)
