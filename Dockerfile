@@ -19,13 +19,14 @@ COPY --from=build /opt/toolserver /opt/toolserver
 ENV PATH=/opt/toolserver/bin:$PATH \
     PYTHONUNBUFFERED=1 \
     TOOLSERVER_HOST=0.0.0.0 \
-    TOOLSERVER_DATA_DIR=/data
+    TOOLSERVER_DATA_DIR=/data \
+    TOOLSERVER_METRICS__PORT=9464
 USER 10001
 WORKDIR /data
 VOLUME /data
-EXPOSE 8080
+EXPOSE 8080 9464
 HEALTHCHECK --interval=10s --timeout=5s --start-period=20s --retries=3 \
     CMD ["python", "-c", "import urllib.request; urllib.request.urlopen('http://127.0.0.1:8080/readyz', timeout=4)"]
 STOPSIGNAL SIGTERM
 ENTRYPOINT ["toolserver"]
-CMD ["serve"]
+CMD ["serve", "--server", "uvicorn"]

@@ -36,8 +36,8 @@ class LostMemory:
 class RedisServer:
     """One server, which tests may stop, hang and empty."""
 
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
+    def __init__(self, folder: Path, *flags: str) -> None:
+        self._folder, self._flags = folder, flags
         self.socket = folder / "redis.sock"
         self.url = f"unix://{self.socket}"
         self._process: subprocess.Popen[bytes] | None = None
@@ -47,7 +47,7 @@ class RedisServer:
         """Start it, empty, and wait until it can be asked."""
         words = ["redis-server", "--port", "0", "--unixsocket", str(self.socket), "--save", "", "--appendonly", "no"]
         self._process = subprocess.Popen(
-            [*words, "--dir", str(self._folder)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+            [*words, "--dir", str(self._folder), *self._flags], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
         )
         until = time.monotonic() + 20
         while self.command("ping") != "PONG":
@@ -104,11 +104,11 @@ def _require() -> None:
 
 
 @contextmanager
-def start_redis() -> Iterator[RedisServer]:
-    """A server that ends with the block. Skips the test where there is none to start."""
+def start_redis(*flags: str) -> Iterator[RedisServer]:
+    """A server, with further flags, that ends with the block. Skips the test where there is none to start."""
     _require()
     with tempfile.TemporaryDirectory(prefix="redis-") as folder:
-        server = RedisServer(Path(folder))
+        server = RedisServer(Path(folder), *flags)
         try:
             yield server
         finally:

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import anyio
 import pytest
 
-from toolserver.clock import ManualClock, SystemClock, milliseconds
+from toolserver.clock import ClockSkew, ManualClock, SteeredClock, SystemClock, milliseconds
 
 START = datetime(2027, 1, 15, 8, tzinfo=UTC)
 
@@ -49,3 +49,17 @@ async def test_the_system_clock_is_in_utc_and_its_times_agree():
     assert clock.now().tzinfo is UTC
     assert clock.time() == pytest.approx(clock.now().timestamp(), abs=1)
     assert clock.monotonic() >= before
+
+
+@pytest.mark.parametrize(("skew_s", "offset_s"), [(4.9, 0), (-5, 0), (60, 60), (-3600, -3600)])
+def test_a_clock_that_is_far_off_is_steered_by_the_databases_and_says_so(skew_s, offset_s):
+    machine, skew = ManualClock(START), ClockSkew()
+    steered = SteeredClock(machine, skew)
+    skew.seconds = skew_s
+    assert steered.time() - machine.time() == offset_s
+    assert (steered.now() - machine.now()).total_seconds() == offset_s
+    assert steered.monotonic() == machine.monotonic()
+    said = skew.describe()
+    assert (said is not None) is skew.is_off is bool(offset_s)
+    if said is not None:
+        assert ("60 s behind" if skew_s > 0 else "3600 s ahead of") in said

@@ -25,6 +25,7 @@ from rest_bridge.headers import HeaderBook
 from rest_bridge.pages.operators import AS_JSON
 from tests.calls.parts import RICH
 from tests.calls.toy import FIRST, REGISTRY, SECOND
+from tests.deploy.test_alarms import watch
 from tests.requirements import proves
 from tests.served import FACTS, Served, served
 from toolserver.cli.docs import compose_documents, generate, update_files
@@ -195,6 +196,7 @@ def every_metric() -> Metrics:
     metrics.follow_announcements(list)
     metrics.follow_closed(list, list)
     metrics.follow_connections(lambda: ConnectionCounts(8, 1, {"waiting": 1}, {"deadline": 1}))
+    watch(metrics)
     return metrics
 
 

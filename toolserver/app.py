@@ -59,9 +59,10 @@ from toolserver.calls.visitor_tokens import (
     VisitorTokens,
     open_visitor_key,
 )
-from toolserver.clock import Clock, SystemClock
+from toolserver.clock import Clock, ClockSkew, SteeredClock, SystemClock
 from toolserver.context.context import Surroundings, TimeSeriesStore
 from toolserver.context.service_info import ServiceInfo
+from toolserver.core import tracing
 from toolserver.core.caller import Addresses
 from toolserver.core.metrics import KEEP_H, Metrics, Usage
 from toolserver.core.outbound import read_proxies
@@ -72,6 +73,7 @@ from toolserver.mcp.events import McpEvents
 from toolserver.mcp.oauth.service import OAuthOff, OAuthService, find_reason_against, open_oauth
 from toolserver.mcp.resources import McpResources
 from toolserver.mcp.sdk import McpExtension
+from toolserver.money.purchases.credit_sales import ChainServers
 from toolserver.money.x402.service import exact_of, topups_of
 from toolserver.money.x402.wire import TOPUP_PATH
 from toolserver.registry.licence_table import withhold
@@ -80,8 +82,9 @@ from toolserver.registry.site_facts import Document, SiteFacts, sells
 from toolserver.registry.source_list import digest_source_list, list_sources
 from toolserver.registry.tool_index import ToolIndex
 from toolserver.registry.tool_packages import tool_packages
-from toolserver.serving.background_tasks import keep_usage, open_tasks, start_composing
+from toolserver.serving.background_tasks import keep_usage, open_tasks, repeat, start_composing
 from toolserver.serving.data_directory import UntrustedProxyNote
+from toolserver.serving.instance_watch import MEASURE_EVERY_S, InstanceWatch
 from toolserver.serving.known_sources import KnownSources
 from toolserver.serving.money import MoneyParts, memory_money, open_money
 from toolserver.serving.operator_report import OperatorReport
@@ -91,7 +94,8 @@ from toolserver.serving.readiness import Readiness
 from toolserver.serving.service_status import ServiceStatus
 from toolserver.serving.webhooks import WebhookService, open_webhooks
 from toolserver.settings import LimitSettings, Settings, is_loopback
-from toolserver.shared.redis import open_redis
+from toolserver.shared.redis import RedisMemory, open_redis
+from toolserver.shared.redis_faults import REDIS_URL
 from toolserver.sql.failures import explain
 from toolserver.sql.persistent_cache import MIGRATIONS, PersistentCache, StoredAnswer, open_database
 from toolserver.upstream.cache import SourceCache
@@ -166,6 +170,7 @@ class Service:
     readiness: Readiness
     addresses: Addresses
     visitors: VisitorIssuer
+    watch: InstanceWatch
 
     @classmethod
     @asynccontextmanager
@@ -179,7 +184,8 @@ class Service:
         """
         parts = parts or ServiceParts()
         via = settings.upstream.via
-        clock = parts.clock or (FollowedClock() if via else SystemClock())
+        skew = ClockSkew()
+        clock = parts.clock or (FollowedClock() if via else SteeredClock(SystemClock(), skew))
         facts = parts.facts or read_public_facts(settings, parts.base_url or settings.base_url or LOCAL)
         registry = withhold(parts.registry or load_tools(settings, facts), read_licence_table(), facts.rights)
         metrics, usage = Metrics(), Usage(clock.now)
@@ -193,7 +199,9 @@ class Service:
             elif parts.in_memory:
                 money = memory_money(clock)
             else:
-                money = await open_(open_money(settings, clock=clock, base_url=facts.base_url, service=facts.source))
+                money = await open_(
+                    open_money(settings, clock=clock, base_url=facts.base_url, service=facts.source, skew=skew)
+                )
             store = None if parts.in_memory else await open_(open_answers(settings.data_dir, clock))
             history, sources = await restore_history(store, usage, clock)
             memory = await open_(open_shared_memory(settings, metrics))
@@ -290,15 +298,19 @@ class Service:
                 is_stopping=parts.is_stopping,
                 sells=lambda: money.followed is None or money.followed.health.is_up,
                 losses={
-                    "redis": lambda: memory is not None and memory.is_lost,
-                    "chain": lambda: (servers := money.payments.count_servers()) is not None and servers.is_lost,
+                    "redis": lambda: None if memory is None or not memory.is_lost else describe_redis_loss(memory),
+                    "chain": lambda: describe_chain_loss(money.payments.count_servers()),
+                    "clock": skew.describe,
                 },
             )
             note_proxy = None if parts.in_memory else UntrustedProxyNote(settings.data_dir).note
             live = LiveValues(registry, answers)
             front = FrontReader(live, cache)
             money.add_gauges(metrics)
+            watch = InstanceWatch(settings, readiness, money, skew, clock, None if webhooks is None else webhooks.store)
+            metrics.register(watch)
             if parts.background:
+                tasks.start_soon(repeat, "measure the instance", watch.measure, MEASURE_EVERY_S)
                 if store is not None:
                     tasks.start_soon(keep_usage, usage, store)
                 start_composing(tasks, registry, cache, pipeline, live, memory)
@@ -320,10 +332,11 @@ class Service:
                     oauth=oauth,
                     live=live,
                     front=front,
-                    status=ServiceStatus(registry, fetcher, metrics, info, money, readiness.check, known),
+                    status=ServiceStatus(registry, fetcher, metrics, info, money, readiness, known),
                     readiness=readiness,
                     addresses=Addresses(settings.limits.trusted_proxies, note_proxy),
                     visitors=issuer,
+                    watch=watch,
                 )
             finally:
                 if store is not None:
@@ -368,7 +381,7 @@ class Service:
     def operators_app(self) -> OperatorsFace:
         """Return the operators' page as an ASGI callable for the address of the metrics."""
         store, host = None if self.webhooks is None else self.webhooks.store, self.settings.metrics.host
-        report = OperatorReport(self.settings, self.money, self.status, self.fetcher, store, self.clock)
+        report = OperatorReport(self.settings, self.money, self.status, self.readiness, self.fetcher, store, self.clock)
         return OperatorsFace(self.facts, report.read, self.clock, bound_to=host, is_private=is_loopback(host))
 
     def _mount(self, mcp: McpEndpoint) -> dict[str, Any]:
@@ -563,9 +576,21 @@ async def open_fetcher(
             await fetcher.aclose()
 
 
+def describe_redis_loss(memory: RedisMemory) -> str:
+    """Say why Redis is lost, and what the instance does."""
+    return f"{REDIS_URL}: {memory.fault}. Until then, this instance uses its own memory and its share of the limits."
+
+
+def describe_chain_loss(servers: ChainServers | None) -> str | None:
+    """Say that no RPC server of the chain answers; None if one does, or none is needed."""
+    if servers is None or not servers.is_lost:
+        return None
+    return f"No credits can be bought: none of the {servers.configured} RPC servers (payments.rpc_urls) answers."
+
+
 @asynccontextmanager
-async def open_shared_memory(settings: Settings, metrics: Metrics) -> AsyncIterator[SharedMemory | None]:
-    """Open the memory that instances share; None if there is only one instance. Raises RedisMissing."""
+async def open_shared_memory(settings: Settings, metrics: Metrics) -> AsyncIterator[RedisMemory | None]:
+    """Open the memory that instances share; None if there is only one. Raises RedisMissing, RedisRefused."""
     if settings.redis_url is None:
         yield None
         return
@@ -604,7 +629,10 @@ class App:
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "http" and self._face is not None:
-            await self._face(scope, receive, send)
+            if tracing.tracer is None:
+                await self._face(scope, receive, send)
+                return
+            await tracing.serve(self._face, scope, receive, send)
         elif scope["type"] == "lifespan":
             await self._run_lifespan(receive, send)
         elif scope["type"] == "websocket":

@@ -72,6 +72,10 @@ def write_verdict(status: dict[str, Any]) -> str:
     """Return the overall state in a sentence."""
     counts = status["counts"]
     counted = sum(counts.values()) - counts["unknown"]
+    if not status["checks"].get("running", True):
+        return "This instance is stopping."
+    if status["unsold"] is not None:
+        return f"Free tools work. Nothing can be bought at the moment: {status['unsold']}."
     if status["status"] != "ok":
         failing = ", ".join(name.replace("_", " ") for name, well in status["checks"].items() if not well)
         return f"This instance accepts no calls that change data. Failing checks: {failing}."

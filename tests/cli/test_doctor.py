@@ -26,6 +26,7 @@ from toolserver.cli.doctor import (
     describe_recording,
     describe_server,
     doctor_command,
+    judge_standbys,
     keep_seen,
     read_left_alone,
     record_service,
@@ -421,3 +422,23 @@ async def test_a_folder_in_use_is_refused_before_anything_is_requested(tmp_path)
     with pytest.raises(FolderInUse):
         await record_sources(Settings(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["x"]
+
+
+@pytest.mark.parametrize(
+    ("standbys", "synchronous", "codes"),
+    [(0, "", []), (2, "", ["standby_not_synchronous"]), (2, "ANY 1 (*)", [])],
+)
+def test_standbys_that_no_commit_waits_for_can_lose_what_was_sold(standbys, synchronous, codes):
+    found = judge_standbys({"standbys": standbys, "synchronous": synchronous})
+    assert [(advice.code, advice.urgent) for advice in found] == [(code, False) for code in codes]
+    assert judge_standbys(None) == []
+
+
+async def test_what_keeps_the_service_from_starting_is_a_finding_beside_the_settings(tmp_path, capsys):
+    (tmp_path / "data").write_text("")
+    assert await doctor_command(Settings(data_dir=tmp_path / "data"), live=False, as_json=True) == 1
+    document = json.loads(capsys.readouterr().out)
+    first = document["advice"][0]
+    assert (first["code"], first["urgent"], document["ready"]) == ("cannot_start", True, {"start": False})
+    assert "a file, not a directory" in first["told"]
+    assert {"data_dir", "redis_url"} <= {row["setting"] for row in document["settings"]}

@@ -8,17 +8,26 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from prometheus_client import Gauge
+from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.architecture.code import ROOT
-from toolserver.core.metrics import Metrics
+from toolserver.clock import ClockSkew, ManualClock
+from toolserver.core.metrics import ConnectionCounts, Metrics
+from toolserver.money.purchases.credit_sales import ChainServers
+from toolserver.serving.instance_watch import Backlog, InstanceWatch
+from toolserver.settings import Settings
+from toolserver.sql.group_commit import StoreLoad
 
 RULES = ROOT / "deploy" / "prometheus" / "rules.yml"
-STEPS = 130  # minutes that a state lasts in a test: longer than any `for`
+STEPS = 200  # minutes that a state lasts in a test: longer than any `for`
 pytestmark = pytest.mark.live
 
 
@@ -55,6 +64,66 @@ def fail_webhooks(metrics: Metrics) -> None:
         metrics.attempted("timeout")
 
 
+class Watch(InstanceWatch):
+    """The watch of an instance on a disk of its own, of which so large a part is free."""
+
+    free = 0.5
+
+    def _measure_disk(self):
+        yield GaugeMetricFamily("toolserver_disk_free_bytes", "", self.free * 1e12)
+        yield GaugeMetricFamily("toolserver_disk_bytes", "", 1e12)
+
+
+class Store:
+    """A database with a load."""
+
+    def __init__(self, load: StoreLoad) -> None:
+        self.load = load
+
+    def measure(self) -> StoreLoad:
+        return self.load
+
+
+CALM = StoreLoad(connections=3, waiting=0, owed=0, groups=60, busy_s=0.3, retries=0)
+
+
+NOTHING_WAITS = Backlog()
+
+
+def watch(
+    metrics: Metrics,
+    *lost: str,
+    free: float = 0.5,
+    skew_s: float = 0.0,
+    backlog: Backlog = NOTHING_WAITS,
+    load: StoreLoad = CALM,
+    failing: int = 0,
+) -> InstanceWatch:
+    """Register the watch of an instance in this state, and return it."""
+    payments = SimpleNamespace(count_servers=lambda: ChainServers(3, 3 - failing, failing))
+    money = SimpleNamespace(payments=payments, file=Store(load))
+    skew, clock = ClockSkew(), ManualClock(datetime(2027, 1, 15, tzinfo=UTC))
+    skew.seconds = skew_s
+    watch = Watch(Settings(), None, money, skew, clock)  # type: ignore[arg-type]
+    watch.free, watch._losses, watch._backlog = free, frozenset(lost), backlog
+    metrics.register(watch)
+    return watch
+
+
+def fill_connections(metrics: Metrics) -> None:
+    metrics.follow_connections(lambda: ConnectionCounts(100, 9, {"waiting": 80, "answering": 15}, {}))
+
+
+def refuse_connections(metrics: Metrics) -> None:
+    metrics.follow_connections(lambda: ConnectionCounts(100, 9, {"waiting": 8}, {"per_client": 600}))
+
+
+def open_files(metrics: Metrics) -> None:
+    metrics.registry.unregister(metrics.process)
+    Gauge("process_open_fds", "", registry=metrics.registry).set(990)
+    Gauge("process_max_fds", "", registry=metrics.registry).set(1000)
+
+
 PROVOKED: dict[str, Callable[[Metrics], object]] = {
     "ToolserverFailsInside": fail_inside,
     "ToolserverSourceDown": lose_source,
@@ -66,6 +135,20 @@ PROVOKED: dict[str, Callable[[Metrics], object]] = {
     "ToolserverChargesReleased": give_back,
     "ToolserverWebhooksFail": fail_webhooks,
     "ToolserverRedisLost": lambda m: m.follow_shared_memory(lambda: (False, 1, 0)),
+    "ToolserverLedgerLost": lambda m: watch(m, "ledger"),
+    "ToolserverDiskFilling": lambda m: watch(m, free=0.09),
+    "ToolserverDiskFull": lambda m: watch(m, "disk"),
+    "ToolserverChainLost": lambda m: watch(m, "chain"),
+    "ToolserverChainServersFail": lambda m: watch(m, failing=1),
+    "ToolserverClockOff": lambda m: watch(m, skew_s=-6),
+    "ToolserverDatabaseSlow": lambda m: watch(m, load=CALM._replace(busy_s=18.0)),
+    "ToolserverDatabaseRetries": lambda m: watch(m, load=CALM._replace(retries=120)),
+    "ToolserverDatabaseWaits": lambda m: watch(m, load=CALM._replace(waiting=501)),
+    "ToolserverWebhooksLate": lambda m: watch(m, backlog=Backlog(webhooks_late_s=301)),
+    "ToolserverLogWaits": lambda m: watch(m, backlog=Backlog(log_waiting=7)),
+    "ToolserverConnectionsFull": fill_connections,
+    "ToolserverConnectionsRefused": refuse_connections,
+    "ToolserverFilesRunOut": open_files,
     "ToolserverLedgerAway": lambda m: m.follow(lambda: ("open", 1, 5.0, 0, None)),
     "ToolserverLedgerRejects": lambda m: m.follow(lambda: ("closed", 0, 0.0, 0, 401)),
 }
@@ -74,7 +157,10 @@ WELL: list[Callable[[Metrics], object]] = [
     lambda m: m.follow_shared_memory(lambda: (True, 1, 0)),
     lambda m: m.follow(lambda: ("closed", 1, 0.0, 0, None)),
     lambda m: m.follow_closed(lambda: [], lambda: []),
+    watch,
+    lambda m: m.follow_connections(lambda: ConnectionCounts(100, 3, {"waiting": 8}, {"deadline": 1})),
 ]
+APART = {"ToolserverDown", "ToolserverDiskFullSoon", "ToolserverVersionsDiffer"}  # with series of their own
 
 
 def series(before: Metrics, after: Metrics) -> list[dict[str, str]]:
@@ -129,7 +215,21 @@ def listed_alarms() -> list[str]:
 
 
 def test_every_alarm_is_provoked_here():
-    assert {*PROVOKED, "ToolserverDown"} == set(listed_alarms())
+    assert PROVOKED.keys() | APART == set(listed_alarms())
+
+
+def test_every_alarm_has_a_section_that_says_what_to_do():
+    text = (ROOT / "docs" / "alerts.md").read_text(encoding="utf-8")
+    sections = dict(re.findall(r"^## (\w+)\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE))
+    rules = re.findall(
+        r"alert: (\w+)\n.*?for: (\w+)\n.*?severity: (\w+).*?runbook_url: '(\S+)'", RULES.read_text(), re.DOTALL
+    )
+    assert [name for name, *_ in rules] == listed_alarms() == list(sections)
+    for name, lasts, severity, url in rules:
+        begins = "Fires at once" if lasts == "0m" else f"Fires after {lasts}"
+        assert sections[name].strip().startswith(f"{begins} ({severity})"), name
+        assert "- **Do**: " in sections[name]
+        assert url == f"docs/alerts.md#{name.lower()}"
 
 
 @pytest.mark.parametrize("name", PROVOKED)
@@ -159,3 +259,18 @@ def test_a_process_that_is_gone_sets_off_its_alarm(tmp_path):
         [{"series": 'up{job="toolserver", instance="a"}', "values": f"1x60 0x{STEPS}"}],
         {"ToolserverDown": True},
     )
+
+
+def test_a_disk_that_will_be_full_in_three_days_sets_off_its_alarm(tmp_path):
+    where = 'job="toolserver", instance="a"'
+    given = [
+        {"series": f"toolserver_disk_bytes{{{where}}}", "values": f"100000x{60 + STEPS}"},
+        {"series": f"toolserver_disk_free_bytes{{{where}}}", "values": f"40000-10x{60 + STEPS}"},
+    ]
+    judge(tmp_path, given, {"ToolserverDiskFullSoon": True})
+
+
+def test_versions_side_by_side_set_off_their_alarm(tmp_path):
+    builds = [f'toolserver_build_info{{job="toolserver", instance="{n}", version="{n}.0"}}' for n in (1, 2)]
+    given = [{"series": build, "values": f"1x{60 + STEPS}"} for build in builds]
+    judge(tmp_path, given, {"ToolserverVersionsDiffer": True})

@@ -1,5 +1,6 @@
 """Whatever keeps a verb from its work, a person reads one line: what is wrong, which setting it is, and what to do."""
 
+import itertools
 import json
 import signal
 import socket
@@ -13,6 +14,7 @@ import pytest
 from tests.hostile.disks import can_mount, full, read_only, small_disk
 from tests.live.processes import COMMAND, ROOT, environment, ran
 from tests.postgres import Server, program, run_sql
+from tests.redis_server import start_redis
 from tests.requirements import proves
 
 pytestmark = pytest.mark.live
@@ -36,6 +38,10 @@ def refusal(folder: Path, *words: str, forked: bool = True, **more: str) -> str:
         done = subprocess.run([*COMMAND, *words], env=env, cwd=folder, capture_output=True, timeout=60, check=False)
     said = done.stderr.decode()
     assert done.returncode == 1, said
+    if words[0] == "doctor" and b"(cannot_start)" in done.stdout:  # it says all that it found out beside that
+        assert b"verdict: " in done.stdout
+        assert b"data_dir  " in done.stdout
+        return next(line for line in done.stdout.decode().splitlines() if line.endswith("(cannot_start)"))
     assert "Traceback" not in said
     assert "Group" not in said
     *before, last = said.splitlines()
@@ -88,13 +94,21 @@ REFUSED = {
     "no such host": ("poor@no-such-host.invalid/postgres", "no such host", "correct the host name"),
     "too many connections": ("late@127.0.0.1:{port}/postgres", "too many connections", "max_connections"),
     "read-only": ("reader@127.0.0.1:{port}/postgres", "read-only transaction", "name the primary"),
+    "no TLS": ("poor@127.0.0.1:{port}/postgres?sslmode=require", "does not speak TLS", "sslmode=disable"),
+    "no such role": ("nobody@127.0.0.1:{port}/postgres", "does not exist", "check the user"),
+    "no such schema": ("poor@127.0.0.1:{port}/postgres?search_path=nowhere", "no schema has been", "create the schema"),
+    "no such parameter": ("poor@127.0.0.1:{port}/postgres?bogus=1", "unrecognized", "after the question mark"),
+    "no such file": (
+        "poor@127.0.0.1:{port}/postgres?sslmode=verify-full&sslrootcert=/no/such",
+        "is not there",
+        "correct sslrootcert",
+    ),
     "no rights": ("poor@127.0.0.1:{port}/postgres", "permission denied", "GRANT CREATE"),
 }
 
 
 @proves("operating.refusals")
-@pytest.mark.parametrize("verb", VERBS)
-@pytest.mark.parametrize("why", REFUSED)
+@pytest.mark.parametrize(("why", "verb"), [*zip(REFUSED, itertools.cycle(VERBS), strict=False), ("refused", "doctor")])
 def test_a_database_that_refuses_us_is_explained(tmp_path: Path, server: Server, why: str, verb: str) -> None:
     address, cause, remedy = REFUSED[why]
     url = "postgresql://" + address.format(port=server.port)
@@ -103,6 +117,31 @@ def test_a_database_that_refuses_us_is_explained(tmp_path: Path, server: Server,
     assert cause in said
     assert remedy in said
     assert "wrong" not in said  # the password
+
+
+@proves("operating.refusals")
+@pytest.mark.parametrize("verb", ["serve", "doctor"])
+def test_something_else_that_listens_there_is_no_database(tmp_path: Path, verb: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"postgresql://a@127.0.0.1:{silent.getsockname()[1]}/b"
+        said = refusal(tmp_path, *VERBS[verb], **{DATABASE: url, "TOOLSERVER_DATA_DIR": str(tmp_path / "data")})
+    assert "the server did not answer in time" in said
+    assert "check the host and the port" in said
+
+
+@proves("operating.refusals")
+def test_a_redis_that_no_waiting_mends_refuses_the_start_and_doctor_names_every_fault(tmp_path: Path) -> None:
+    """An outage does not keep a service from starting: free calls need no Redis."""
+    with start_redis() as redis:
+        redis.command("config", "set", "requirepass", "right")
+        own = {"TOOLSERVER_REDIS_URL": redis.url, "TOOLSERVER_DATA_DIR": str(tmp_path / "data")}
+        said = refusal(tmp_path, *VERBS["serve"], **own)
+        assert "redis_url (TOOLSERVER_REDIS_URL): the server wants a password; write redis://:password@host" in said
+        assert "the server wants a password" in refusal(tmp_path, *VERBS["doctor"], **own)
+    done = ran(*VERBS["doctor"], folder=tmp_path, **own)  # it is gone
+    assert done.returncode == 1
+    assert b"redis_url (TOOLSERVER_REDIS_URL): there is no such file; start the server" in done.stdout
+    assert b"(cannot_start)" not in done.stdout
 
 
 @proves("operating.refusals")

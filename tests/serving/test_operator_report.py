@@ -37,7 +37,9 @@ async def service(tmp_path, clock):
 
 
 def report_of(service, webhooks=None):
-    return OperatorReport(service.settings, service.money, service.status, service.fetcher, webhooks, service.clock)
+    return OperatorReport(
+        service.settings, service.money, service.status, service.readiness, service.fetcher, webhooks, service.clock
+    )
 
 
 async def test_the_money_is_that_of_today_and_what_is_owed_is_of_all_days(service, clock):
@@ -108,7 +110,7 @@ async def test_a_log_that_was_changed_needs_a_person(service):
 
 async def test_books_that_disagree_and_payments_in_review_come_first_among_the_advice(service):
     money = {"problems": ["owed now: the transfers say 5 credits, the accounts 6"], "cases": [{}]}
-    found = list_advice(service.settings, {"running": True}, money, None)
+    found = list_advice(service.settings, {}, money, None)
     assert [(each.code, each.urgent) for each in found[:2]] == [("books_disagree", True), ("payments_in_review", True)]
     assert found[-1].code == "no_contact"
 
@@ -121,7 +123,7 @@ async def test_a_ledger_file_that_cannot_be_read_is_told_and_the_rest_stays(serv
     assert found["money"]["absent"].startswith("The ledger cannot be read")
     assert found["log"]["trouble"].startswith("It cannot be read")
     assert found["pending"] == {"webhooks": None, "reserved": None}
-    assert {each["code"] for each in found["advice"] if each["urgent"]} == {"log_unwell", "not_ready"}
+    assert {each["code"] for each in found["advice"] if each["urgent"]} == {"log_unwell", "ledger_lost"}
 
 
 async def test_where_nothing_is_sold_there_is_no_money(clock):
@@ -130,3 +132,12 @@ async def test_where_nothing_is_sold_there_is_no_money(clock):
     assert found["money"] == {"absent": "Nothing is sold here."}
     assert (found["log"], found["pending"]["webhooks"]) == (None, None)
     assert ONE.name not in [source["name"] for source in found["sources"]]
+
+
+async def test_what_the_instance_works_without_comes_first_with_the_way_out(service):
+    told = "Redis is a read-only replica; name its master."
+    service.readiness._losses = {"redis": lambda: told, "clock": lambda: None}
+    found = await report_of(service).read()
+    first = found["advice"][0]
+    assert (first["code"], first["urgent"], first["told"]) == ("redis_lost", True, told)
+    assert found["degraded"] == ["redis"]

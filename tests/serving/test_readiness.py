@@ -109,7 +109,7 @@ async def test_an_instance_answers_free_calls_whatever_it_lacks_and_says_what(fi
         file,
         clock,
         sells=lambda: not lost["ledger"],
-        losses={"redis": lambda: lost["redis"], "chain": lambda: lost["chain"]},
+        losses={part: lambda part=part: f"{part} is away" if lost[part] else None for part in ("redis", "chain")},
     )
     assert await checked.describe() == ({"ready": True, "checks": GOOD, "degraded": []}, True)
     assert await checked.describe_ledger() == ({"ledger": True, "checks": GOOD}, True)
@@ -143,3 +143,16 @@ async def test_an_instance_that_is_being_stopped_is_not_ready_and_sells_no_more(
     body, is_ready = await checked.describe()
     assert (is_ready, body["ready"], body["degraded"]) == (False, False, [])
     assert not (await checked.describe_ledger())[1]
+
+
+async def test_each_loss_says_to_the_operator_what_to_do(file, clock, tmp_path):
+    checked = readiness(file, clock, least_free_mb=1e12, losses={"clock": lambda: "The clock is off."})
+    losses = checked.list_losses(await checked.check())
+    assert list(losses) == ["clock", "disk"]
+    assert losses["disk"].endswith("Free some space.")
+    assert str(file.path.parent) in losses["disk"]
+    clock.advance(KEEP_S)
+    file.path.rename(tmp_path / "aside")
+    assert "moved or replaced" in checked.list_losses(await checked.check())["ledger"]
+    away = readiness(file, clock, sells=lambda: False)
+    assert "sister service" in away.list_losses({"running": True})["ledger"]

@@ -5,6 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from rest_bridge.pages.status import write_verdict
 from tests.arranged import arrange_service
 from tests.calls.parts import START
 from tests.calls.toy import FIRST, ONE, REGISTRY
@@ -14,6 +15,7 @@ from toolserver.core.caller import Caller
 from toolserver.money.ledger.client.ledger import OwnerHealth
 from toolserver.money.purchases.credit_sales import ChainServers, NoCreditSales
 from toolserver.serving.known_sources import KnownSources
+from toolserver.serving.readiness import Readiness
 from toolserver.serving.service_status import ServiceStatus
 from toolserver.upstream.http_sender import Announcement
 from toolserver.upstream.source import SourceDown
@@ -103,12 +105,18 @@ async def test_a_source_whose_circuit_is_open_is_down_and_says_since_when(servic
 
 
 async def test_a_check_that_fails_degrades_the_whole_and_the_ledger(service):
-    async def check():
-        return {"running": True, "ledger_file": True, "ledger_write": False}
+    class Unwritten(Readiness):
+        async def check(self):
+            return {"running": True, "ledger_file": True, "ledger_write": False}
 
+    readiness = Unwritten(None, service.settings, monotonic=service.clock.monotonic)
     known = (service.metrics, service.info, service.money)
-    status = await ServiceStatus(service.registry, service.fetcher, *known, check, service.status.known).read()
+    status = await ServiceStatus(service.registry, service.fetcher, *known, readiness, service.status.known).read()
     assert (status["status"], status["ledger"]) == ("degraded", {"mode": "own", "up": False})
+    assert (status["degraded"], status["unsold"]) == (["ledger"], "the ledger cannot be written")
+    assert write_verdict(status) == (
+        "Free tools work. Nothing can be bought at the moment: the ledger cannot be written."
+    )
 
 
 async def test_ledger_and_chain_say_where_they_are(service):
@@ -121,8 +129,10 @@ async def test_ledger_and_chain_say_where_they_are(service):
 
     followed = SimpleNamespace(health=OwnerHealth("open", 2, 12.4, 5))
     money = replace(service.money, own=None, followed=followed, payments=Watching())
-    parts = (service.metrics, service.info, money, service.readiness.check, service.status.known)
-    status = await ServiceStatus(service.registry, service.fetcher, *parts).read()
+    known = (service.metrics, service.info, money)
+    status = await ServiceStatus(
+        service.registry, service.fetcher, *known, service.readiness, service.status.known
+    ).read()
     assert status["ledger"] == {"mode": "followed", "up": False, "retry_in_s": 12, "untold": 5, "rejected": None}
     assert status["status"] == "degraded"
     assert status["chain"] == {"servers": 2, "usable": 1}

@@ -80,6 +80,7 @@ from toolserver.calls.rate_limit import (
 from toolserver.calls.response import ChargeNote, Disconnected, Receive, RenderedResponse, run_unless_disconnected
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.calls.visitor_tokens import VISITOR_CLIENT, VisitorTokens
+from toolserver.core import tracing
 from toolserver.core.caller import Caller, is_visitor_token, token_hash, well_formed
 from toolserver.core.metrics import Metrics, Usage
 from toolserver.errors import (
@@ -379,11 +380,13 @@ class Pipeline:
             CallRejected: the caller gets no payload, and nothing was charged.
             Disconnected: the caller disconnected while a paid answer was made; nothing was charged.
         """
-        return await self._count(operation, caller, self._check_and_answer(operation, sent, caller, receive, has_bytes))
+        count = self._count if tracing.tracer is None else self._count_in_span
+        return await count(operation, caller, self._check_and_answer(operation, sent, caller, receive, has_bytes))
 
     async def answer(self, call: Call, rendered: RenderedResponse | None = None) -> Outcome:
         """Answer a call whose arguments are checked, with the answer that `peek` found, if any. Raise as `call`."""
-        return await self._count(call.operation, call.caller, self._answer(call, rendered))
+        count = self._count if tracing.tracer is None else self._count_in_span
+        return await count(call.operation, call.caller, self._answer(call, rendered))
 
     async def check(self, operation: Operation, sent: Mapping[str, Any], caller: Caller) -> int:
         """Check a paid call without running or charging it, and return the credits left. Raise what `call` raises."""
@@ -454,6 +457,11 @@ class Pipeline:
         finally:
             self.metrics.called(operation.name, operation.tier, word, time.perf_counter() - started)
             self.usage.count(caller.agent, operation.endpoint, status, operation.tier, self.answers.clock.time())
+
+    async def _count_in_span(self, operation: Operation, caller: Caller, answering: Awaitable[Outcome]) -> Outcome:
+        tracing.request_id.set(caller.request_id)
+        with tracing.span("call", tool=operation.name, transport=caller.transport, request_id=caller.request_id):
+            return await self._count(operation, caller, answering)
 
     def _add_payment_offer(self, operation: Operation, rejected: CallRejected) -> None:
         """Add an x402 offer to a rejection for lack of payment."""

@@ -5,7 +5,7 @@ import secrets
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import urlsplit
@@ -41,6 +41,9 @@ from toolserver.serving.public_facts import read_rights
 from toolserver.serving.service_status import describe_facts
 from toolserver.settings import KEYS, Settings
 from toolserver.settings.upstream import SERVERS
+from toolserver.shared.redis import RedisMissing, find_fault
+from toolserver.shared.redis_faults import REDIS_URL
+from toolserver.sql.failures import describe_failure, explain, list_causes
 from toolserver.sql.ledger_place import report_database
 from toolserver.upstream.http_sender import Announcement
 from toolserver.upstream.source_health import HostRefusal, describe_refusal
@@ -80,8 +83,8 @@ class Examination:
     """The state of an installation. `recorded` says in a sentence what was recorded and where, if it was.
 
     `ready` has the readiness of each part of the service. `database` is the report on a database server, if the ledger
-    is there. `network` says why no source was reached, and which RPC servers count as one. `known` has what is known of
-    the sources from earlier, and what was seen now.
+    is there. `stores` says what keeps the service from starting, and why Redis cannot be used; `network` why no source
+    was reached, and which RPC servers count as one; `known` what is known of the sources from earlier and from now.
     """
 
     ready: dict[str, bool]
@@ -89,6 +92,7 @@ class Examination:
     recorded: str | None = None
     database: dict[str, Any] | None = None
     server: RunningServer | None = None
+    stores: tuple[Advice, ...] = ()
     network: tuple[Advice, ...] = ()
     known: FactsByName = field(default_factory=dict)
 
@@ -123,23 +127,80 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
     Raises:
         ClickException: the folder `record` is not empty.
     """
-    async with local_service(settings, background=False) as service:
-        ready = await service.readiness.check()
-        probes = await probe_sources(service) if live and record is None else []
-        sources = SourceFindings(probes, service.fetcher.announcements.list_all(), service.fetcher.refusals.list_all())
-        database = (
-            None if (file := service.money.file) is None or not file.shared else await file.apart(report_database)
-        )
+    asks = live and record is None
+    stores: list[Advice] = []
+    try:
+        examination, service = await examine_service(settings, asks=asks)
+    except (Exception, BaseExceptionGroup) as error:
+        stores.append(Advice("cannot_start", True, f"The service cannot start: {describe_start_failure(error)}"))
+        alone = settings.model_copy(update={"database_url": None, "redis_url": None})
+        examination, service = await examine_service(alone, asks=asks, in_memory=True)
+        examination = replace(examination, ready={"start": False})
+    stores += await examine_redis(settings)
+    stores += judge_standbys(examination.database)
+    sources = examination.sources
     recorded = None
     if record is not None:
         recording = await _record(settings, record)
         sources = recording.sources
         recorded = describe_recording(recording, record)
-    known = keep_seen(service, sources)
     server = await ask_running_server(settings.data_dir)
     network = await anyio.to_thread.run_sync(examine_network, settings, sources.probes) if live else ()
-    examination = Examination(ready, sources, recorded, database, server, network, known)
-    return report(settings, examination, as_json)
+    found = replace(
+        examination, sources=sources, recorded=recorded, server=server, stores=tuple(stores), network=tuple(network)
+    )
+    found = replace(found, known=keep_seen(service, sources))
+    return report(settings, found, as_json)
+
+
+async def examine_service(settings: Settings, *, asks: bool, in_memory: bool = False) -> tuple[Examination, Service]:
+    """Build the service, and return what its checks, its database and, if it `asks` them, its sources say.
+
+    Returns the service, too, which is closed. Raises what keeps it from starting.
+    """
+    async with local_service(settings, background=False, in_memory=in_memory) as service:
+        ready = await service.readiness.check()
+        probes = await probe_sources(service) if asks else []
+        sources = SourceFindings(probes, service.fetcher.announcements.list_all(), service.fetcher.refusals.list_all())
+        file = service.money.file
+        database = None if file is None or not file.shared else await file.apart(report_database)
+        return Examination(ready, sources, database=database), service
+
+
+def describe_start_failure(error: BaseException) -> str:
+    """Return one line about what keeps the service from starting. Raises a fault of the program again."""
+    causes = list(list_causes(error))
+    for cause in causes:
+        if isinstance(cause, click.ClickException):
+            return cause.message
+        if describe_failure(cause) is None:
+            raise error
+    return explain(error)
+
+
+async def examine_redis(settings: Settings) -> list[Advice]:
+    """Find out why the Redis that instances share cannot be used, if it cannot."""
+    if settings.redis_url is None:
+        return []
+    scaling = settings.scaling
+    try:
+        fault = await find_fault(
+            settings.redis_url.get_secret_value(), prefix=scaling.redis_prefix, deadline_s=scaling.redis_deadline_s
+        )
+    except (RedisMissing, ValueError) as failure:
+        fault = f"{REDIS_URL}: {failure}"
+    if fault is None:
+        return []
+    return [Advice("redis_lost", True, f"{fault}. Until then, each instance uses its own memory and share of limits.")]
+
+
+def judge_standbys(database: Mapping[str, Any] | None) -> list[Advice]:
+    """Say that a failover can lose what was sold, if the database has standbys and a commit waits for none."""
+    if database is None or not database["standbys"] or database["synchronous"]:
+        return []
+    finding = f"{database['standbys']} standbys copy the database, and a commit waits for none of them: a failover can"
+    step = "lose charges and credits that were acknowledged. Set synchronous_standby_names on the server."
+    return [Advice("standby_not_synchronous", False, f"{finding} {step}")]
 
 
 def keep_seen(service: Service, sources: SourceFindings) -> FactsByName:
@@ -157,7 +218,7 @@ def keep_seen(service: Service, sources: SourceFindings) -> FactsByName:
     return known.read(source.name for source in service.registry.sources)
 
 
-def examine_network(settings: Settings, probes: Sequence[Probe]) -> tuple[Advice, ...]:
+def examine_network(settings: Settings, probes: Sequence[Probe]) -> list[Advice]:
     """Find out why no source was reached, if none was, and which RPC servers count as one. Blocks."""
     proxies, now, advice = read_proxies(settings.upstream.proxy_address), SystemClock().now, list[Advice]()
     reached = list_reached(probes)
@@ -171,7 +232,7 @@ def examine_network(settings: Settings, probes: Sequence[Probe]) -> tuple[Advice
         told = f"Of {len(urls)} RPC servers, those behind {' and behind '.join(servers.shares)} count as one:"
         step = f"{servers.apart} can agree on a large payment. Reach one directly, by naming its host in NO_PROXY."
         advice.append(Advice("servers_count_as_one", False, f"{told} {step}"))
-    return tuple(advice)
+    return advice
 
 
 def list_reached(probes: Sequence[Probe]) -> list[bool]:
@@ -258,7 +319,14 @@ def report(settings: Settings, examination: Examination, as_json: bool) -> int:
     table, licence = settings_table(settings), licence_decision(settings)
     is_recorded = examination.recorded is not None
     unwell = [probe.source for probe in probes if probe.verdict in NEEDS_PERSON] if is_recorded else []
-    advice = give_advice(settings, examination.ready, list_reached(probes), unwell, examination.network)
+    advice = give_advice(
+        settings,
+        {} if is_refused(examination) else examination.ready,
+        list_reached(probes),
+        unwell,
+        examination.network,
+    )
+    advice = [*examination.stores, *advice]
     if as_json:
         document = {
             "settings": table,
@@ -279,6 +347,11 @@ def report(settings: Settings, examination: Examination, as_json: bool) -> int:
         for finding in advice:
             click.echo(f"  {'!' if finding.urgent else '-'} {finding.told} ({finding.code})")
     return int(any(finding.urgent for finding in advice))
+
+
+def is_refused(examination: Examination) -> bool:
+    """Return True if the service cannot start, which is a finding of its own."""
+    return "start" in examination.ready
 
 
 def licence_decision(settings: Settings) -> dict[str, Any]:

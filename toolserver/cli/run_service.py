@@ -11,6 +11,7 @@ from toolserver.app import App, Service, ServiceParts
 from toolserver.cli.ready_notice import ReadyNotice
 from toolserver.cli.serving_rules import check_before_serving
 from toolserver.clock import Clock
+from toolserver.core import tracing
 from toolserver.mcp.sdk import McpExtension
 from toolserver.money.ledger.server.api import internal_app
 from toolserver.serving.data_directory import hold_directory, note_running
@@ -54,6 +55,8 @@ async def serve_until(
     `is_replaced` says, once `stop` is set, whether another process continues to serve on the same sockets. Raises
     SystemExit, with the reason, if the service cannot start.
     """
+    if settings.tracing.enabled:
+        tracing.switch_on()
     sockets = listeners or Listeners.open(settings)
     facts, now = read_facts_at(settings, sockets.main), asyncio.get_running_loop().time
     connections = make_connections(settings, now, facts)

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any, TypeAlias
 
+from toolserver.core import tracing
 from toolserver.errors import StorageUnavailable
 
 _SECRET = re.compile(r"(?:svc_(?:live|free|buy|code|access|refresh)|whsec)_[0-9a-f]{8,}|(?<=[?&]api_key=)[^&\s]+")
@@ -33,6 +34,8 @@ def event_of(record: logging.LogRecord) -> dict[str, Any]:
         "event": record.getMessage(),
     }
     event |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    if tracing.tracer is not None:
+        event = {**tracing.log_fields(), **event}
     if record.exc_info:
         event["exception"] = logging.Formatter().formatException(record.exc_info)
     return event

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, ProcessCollector, generate_latest
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
@@ -199,6 +199,7 @@ class Metrics:
             "toolserver_source_up", "1 when the last exchange was good", ["source"], registry=self.registry
         )
         self._messages = self._count_messages()
+        self.process = ProcessCollector(registry=self.registry)
         self.mcp_messages = MessageCounts()
         self._counted: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
         self._fetched: dict[tuple[str, str], Counter] = {}
@@ -262,6 +263,10 @@ class Metrics:
     def follow_connections(self, count: Callable[[], ConnectionCounts]) -> None:
         """Show the connections of callers at each scrape."""
         self.registry.register(_ConnectionCollector(count))
+
+    def register(self, collector: Collector) -> None:
+        """Show at each scrape what a collector yields."""
+        self.registry.register(collector)
 
     def hit(self, tool: str, tier: str) -> None:
         """Count a call answered from the cache. This is a hot path, so the counter is updated at each scrape."""

@@ -55,7 +55,7 @@ def describe_verdict(advice: Sequence[Advice]) -> str:
 def _judge_running(settings: Settings, ready: Mapping[str, bool], reached: Sequence[bool]) -> Iterator[Advice]:
     for name, well in ready.items():
         if not well:
-            yield Advice("not_ready", True, f"The check {name} fails: calls are refused until this is fixed.")
+            yield Advice("not_ready", True, f"The check {name} fails: nothing is sold until this is fixed.")
     if reached and not any(reached):
         finding = "No source can be reached: this machine is offline, or a firewall or a proxy setting blocks it."
         yield Advice("no_network", True, finding)
@@ -89,7 +89,7 @@ def _judge_selling(settings: Settings) -> Iterator[Advice]:
     if "licence_policy" not in settings.sources.model_fields_set:
         finding = "Credits are sold without a decision about source licences: set sources.licence_policy."
         yield Advice("no_licence_decision", True, finding)
-    if _on_one_disk(settings.data_dir):
+    if settings.database_url is None and _on_one_disk(settings.data_dir):
         finding = (
             "Backups are on the same disk as the data directory, so a disk failure loses both: mount another disk at"
         )

@@ -14,7 +14,7 @@ from anyio.abc import TaskGroup
 from toolserver.calls.charge_store import ReceiptedCharges, SqlChargeStore, record_died
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqlIdempotencyStore
-from toolserver.clock import Clock
+from toolserver.clock import Clock, ClockSkew, SystemClock
 from toolserver.core.metrics import Metrics
 from toolserver.core.outbound import read_proxies
 from toolserver.errors import ToolserverError
@@ -33,6 +33,7 @@ from toolserver.money.receipts.transparency_log import CLOSE_EVERY_S
 from toolserver.money.x402.service import open_x402
 from toolserver.money.x402.settlement import SettlementService
 from toolserver.serving.background_tasks import open_tasks, repeat
+from toolserver.serving.database_clock import COMPARE_EVERY_S, compare_clocks
 from toolserver.serving.receipts import open_receipts
 from toolserver.serving.shared_database import find_marks, locate_ledger, open_shared_ledger
 from toolserver.serving.shared_keys import AGREE_EVERY_S
@@ -125,8 +126,12 @@ def memory_money(clock: Clock) -> MoneyParts:
 
 
 @asynccontextmanager
-async def open_money(settings: Settings, *, clock: Clock, base_url: str, service: str) -> AsyncIterator[MoneyParts]:
+async def open_money(
+    settings: Settings, *, clock: Clock, base_url: str, service: str, skew: ClockSkew | None = None
+) -> AsyncIterator[MoneyParts]:
     """Open the money parts of a data directory and sweep them while open. `service` is the name on receipts.
+
+    `skew` is measured before anything is written, and every ten seconds after that.
 
     Raises:
         LedgerLost, LedgerMoved: there are receipt keys but no ledger, or the ledger is now on a server.
@@ -144,16 +149,23 @@ async def open_money(settings: Settings, *, clock: Clock, base_url: str, service
     if settings.storage.migrate == "manual":
         await anyio.to_thread.run_sync(require_current, locate_ledger(settings))
     follows = settings.ledger.url is not None and settings.database_url is None
-    opening = open_followed_money if follows else open_own_money
-    async with opening(settings, clock=clock, base_url=base_url, service=service) as money:
+    if follows:
+        async with open_followed_money(settings, clock=clock, base_url=base_url, service=service) as money:
+            yield money
+        return
+    async with open_own_money(settings, clock=clock, base_url=base_url, service=service, skew=skew) as money:
         yield money
 
 
 @asynccontextmanager
-async def open_own_money(settings: Settings, *, clock: Clock, base_url: str, service: str) -> AsyncIterator[MoneyParts]:
+async def open_own_money(
+    settings: Settings, *, clock: Clock, base_url: str, service: str, skew: ClockSkew | None = None
+) -> AsyncIterator[MoneyParts]:
     """Open the money of a service that keeps its ledger, in a file or in the database of `database_url`."""
     proxies = read_proxies(settings.upstream.proxy_address)
     async with _open_own_ledger(settings, clock) as ledger:
+        compare = partial(compare_clocks, ledger.file, SystemClock(), skew or ClockSkew())
+        await compare()
         await ledger.file.check_rows_at_start()
         evidence, agree_on_keys = await open_receipts(
             settings, clock, ledger.file, base_url=base_url, service=service, find_account=ledger.find_account
@@ -191,6 +203,7 @@ async def open_own_money(settings: Settings, *, clock: Clock, base_url: str, ser
                 )
                 upkeep.start_soon(repeat, "put old quotes aside", put_aside, FORGET_S)
             if ledger.file.shared:  # another instance may have crashed
+                upkeep.start_soon(repeat, "compare the clocks", compare, COMPARE_EVERY_S)
                 upkeep.start_soon(repeat, "release what was not delivered", charges.release_undelivered, SWEEP_S)
                 upkeep.start_soon(repeat, "agree on keys", agree_on_keys, AGREE_EVERY_S)
             yield MoneyParts(

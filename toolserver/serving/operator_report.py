@@ -3,6 +3,7 @@
 The report sends no requests, and it names no token, no owner and no webhook address.
 """
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -17,6 +18,7 @@ from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.log import LogForked
 from toolserver.serving.advice import Advice, give_advice
 from toolserver.serving.money import MoneyParts
+from toolserver.serving.readiness import Readiness
 from toolserver.serving.service_status import ServiceStatus
 from toolserver.settings import Settings
 from toolserver.sql.errors import StorageFailed
@@ -36,24 +38,27 @@ class OperatorReport:
         settings: Settings,
         money: MoneyParts,
         status: ServiceStatus,
+        readiness: Readiness,
         fetcher: Fetcher,
         webhooks: WebhookStore | None,
         clock: Clock,
     ) -> None:
-        self._settings, self._money, self._status = settings, money, status
+        self._settings, self._money, self._status, self._readiness = settings, money, status, readiness
         self._fetcher, self._webhooks, self._clock = fetcher, webhooks, clock
 
     async def read(self) -> dict[str, Any]:
         """Return the whole report as JSON values: amounts in USD or credits, times in ISO 8601, spans in seconds."""
         status = await self._status.read()
         sources = [source for source in status["sources"] if source["state"] != "unknown"]
+        losses = self._readiness.list_losses(status["checks"])
         log = await self._read_log()
         money = await self._read_money()
         return {
             "generated_at": status["generated_at"],
             "service": status["service"],
             "checks": status["checks"],
-            "advice": [asdict(each) for each in list_advice(self._settings, status["checks"], money, log)],
+            "degraded": status["degraded"],
+            "advice": [asdict(each) for each in list_advice(self._settings, losses, money, log)],
             "money": money,
             "pending": await self._read_pending(),
             "sources": sorted(sources, key=_rank),
@@ -162,13 +167,14 @@ class OperatorReport:
 
 
 def list_advice(
-    settings: Settings, checks: dict[str, bool], money: dict[str, Any], log: dict[str, Any] | None
+    settings: Settings, losses: Mapping[str, str], money: dict[str, Any], log: dict[str, Any] | None
 ) -> list[Advice]:
     """Return advice that only the running service can give, then the advice of `doctor` without source requests.
 
-    `money` and `log` are those members of the report.
+    `losses` are what the instance works without; `money` and `log` are those members of the report.
     """
-    findings = [
+    findings = [Advice(f"{part}_lost", True, loss) for part, loss in losses.items()]
+    findings += [
         Advice("books_disagree", True, f"The books do not agree. {problem}.") for problem in money.get("problems", ())
     ]
     if money.get("cases"):
@@ -176,7 +182,7 @@ def list_advice(
         findings.append(Advice("payments_in_review", True, f"{many} your decision; see below."))
     if log is not None and log["trouble"] is not None:
         findings.append(Advice("log_unwell", True, f"The log of uncharged calls: {log['trouble']}"))
-    return [*findings, *give_advice(settings, checks, [])]
+    return [*findings, *give_advice(settings, {}, [])]
 
 
 def _rank(source: dict[str, Any]) -> tuple[int, float, str]:

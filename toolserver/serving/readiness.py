@@ -20,12 +20,18 @@ KEEP_S = 0.5  # how long a verdict is cached: anyone may ask, and each verdict c
 
 
 LEDGER_CHECKS = ("ledger_file", "ledger_write")  # without one of them, the ledger is down
+UNSOLD = {  # what callers are told of the parts without which nothing can be bought
+    "ledger": "the ledger cannot be written",
+    "disk": "the disk has too little free space",
+    "chain": "no server of the chain answers, so that no payment can be confirmed",
+}
 
 
 class Readiness:
     """Checks one instance. `file` is the ledger's, None if nothing is stored; `is_stopping` says if it is stopping.
 
-    `losses` say of parts by name (`redis`, `chain`) whether they are lost; free calls are answered without them.
+    `losses` say of parts by name (`redis`, `chain`, `clock`) in a sentence for the operator that they are lost, or
+    None; free calls are answered without them.
 
     Conditions by name: `running`, the instance is not being stopped; `disk_space`, the disk
     of the data directory has enough free space; `ledger_file`, it is still the file that was
@@ -40,7 +46,7 @@ class Readiness:
         monotonic: Callable[[], float],
         is_stopping: Callable[[], bool] = lambda: False,
         sells: Callable[[], bool] = lambda: True,
-        losses: Mapping[str, Callable[[], bool]] = MappingProxyType({}),
+        losses: Mapping[str, Callable[[], str | None]] = MappingProxyType({}),
         probe_s: float = PROBE_S,
     ) -> None:
         self._file = file
@@ -50,6 +56,7 @@ class Readiness:
         self._losses, self._probe_s = losses, probe_s
         self._one_at_a_time = anyio.Lock()
         self._found: dict[str, bool] = {}
+        self._reason = ""  # why the last write failed
         self._until = float("-inf")
 
     async def check(self) -> dict[str, bool]:
@@ -66,16 +73,32 @@ class Readiness:
         `degraded` lists what the instance works without. `ledger`: it cannot be written, or
         the followed one is away or rejects requests. `redis`: the instance uses its own memory
         and its share of the limits. `chain`: no RPC server answers, so that no payment is
-        confirmed. `disk`: there is too little space. Nothing is sold without ledger or disk.
+        confirmed. `disk`: there is too little space. `clock`: it is more than 5 s off the database's,
+        whose time is taken instead. Nothing is sold without ledger or disk.
         """
         checks = await self.check()
-        lost = {
-            "ledger": not self._has_ledger(checks),
-            **{part: is_lost() for part, is_lost in self._losses.items()},
-            "disk": not checks.get("disk_space", True),
-        }
         is_ready = checks["running"]
-        return {"ready": is_ready, "checks": checks, "degraded": [part for part in lost if lost[part]]}, is_ready
+        return {"ready": is_ready, "checks": checks, "degraded": list(self.list_losses(checks))}, is_ready
+
+    def list_losses(self, checks: Mapping[str, bool]) -> dict[str, str]:
+        """Return what the instance works without, each with a sentence for the operator. `checks` are fresh ones."""
+        losses = {
+            "ledger": None if self._has_ledger(checks) else self._describe_ledger_loss(checks),
+            **{part: describe() for part, describe in self._losses.items()},
+            "disk": self._describe_disk_loss() if not checks.get("disk_space", True) else None,
+        }
+        return {part: loss for part, loss in losses.items() if loss is not None}
+
+    def _describe_ledger_loss(self, checks: Mapping[str, bool]) -> str:
+        if not self._sells():
+            return "Nothing is sold: the ledger of the sister service is away, or rejects this instance."
+        if not checks.get("ledger_file", True):
+            return "Nothing is sold: the ledger's file was moved or replaced. Put it back, or restart."
+        return f"Nothing is sold: the ledger cannot be written. {self._reason}".strip()
+
+    def _describe_disk_loss(self) -> str:
+        least = f"storage.least_free_mb ({self._least_free / 1_000_000:g} MB)"
+        return f"Nothing is sold: the disk of {self._data_dir} has less than {least} free. Free some space."
 
     async def describe_ledger(self) -> tuple[dict[str, Any], bool]:
         """Return the body of `/healthz/ledger`, and whether paid calls are answered."""
@@ -90,8 +113,18 @@ class Readiness:
         return {
             "disk_space": _has_room(self._data_dir, self._least_free),
             "ledger_file": file.is_same_file(),
-            "ledger_write": await _can_write(file, self._probe_s),
+            "ledger_write": await self._can_write(file),
         }
+
+    async def _can_write(self, file: GroupCommit) -> bool:
+        try:
+            with anyio.fail_after(self._probe_s):
+                await file.probe()
+        except (StorageFailed, TimeoutError) as failure:
+            self._reason = str(failure) or "no answer in time"
+            log.warning("the ledger cannot be written", extra={"reason": self._reason})
+            return False
+        return True
 
 
 def _has_room(folder: Path, least_free: int) -> bool:
@@ -99,13 +132,3 @@ def _has_room(folder: Path, least_free: int) -> bool:
         return free_bytes(folder) >= least_free
     except OSError:
         return False
-
-
-async def _can_write(file: GroupCommit, within_s: float) -> bool:
-    try:
-        with anyio.fail_after(within_s):
-            await file.probe()
-    except (StorageFailed, TimeoutError) as failure:
-        log.warning("not ready: the ledger cannot be written", extra={"reason": str(failure) or "no answer in time"})
-        return False
-    return True

@@ -2,7 +2,7 @@
 
 import math
 from collections import Counter
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from datetime import date
 from typing import Any, Literal
 
@@ -14,7 +14,7 @@ from toolserver.registry.source_facts import SourceFacts
 from toolserver.registry.source_list import list_sources
 from toolserver.serving.known_sources import KnownSources
 from toolserver.serving.money import MoneyParts
-from toolserver.serving.readiness import LEDGER_CHECKS
+from toolserver.serving.readiness import LEDGER_CHECKS, UNSOLD, Readiness
 from toolserver.upstream.fetcher import Fetcher
 from toolserver.upstream.source_health import QUARTER_S, QUARTERS, SourceChange, SourceQuarter
 
@@ -35,7 +35,7 @@ class ServiceStatus:
         metrics: Metrics,
         info: ServiceInfo,
         money: MoneyParts,
-        check: Callable[[], Awaitable[Mapping[str, bool]]],
+        readiness: Readiness,
         known: KnownSources,
     ) -> None:
         self._names = [str(source["name"]) for source in list_sources(registry)]
@@ -43,7 +43,7 @@ class ServiceStatus:
         self._metrics = metrics
         self._info = info
         self._money = money
-        self._check = check
+        self._readiness = readiness
         self.known = known
 
     async def read(self) -> dict[str, Any]:
@@ -51,10 +51,11 @@ class ServiceStatus:
 
         `day` of a source has one letter for each quarter of an hour, oldest first: `g` every
         exchange was good, `p` some were, `f` none was, and `.` means that the source was not
-        requested, so that nothing is known.
+        requested, so that nothing is known. `unsold` says why nothing can be bought, or is null.
         """
         now = self._info.clock.time()
-        checks = dict(await self._check())
+        checks = await self._readiness.check()
+        losses = self._readiness.list_losses(checks)
         ledger = self._describe_ledger(checks)
         changes = self._fetcher.history.changes()
         facts = self.known.read(self._names)
@@ -67,6 +68,8 @@ class ServiceStatus:
             "generated_at": iso(moment(now)),
             "status": "ok" if all(checks.values()) and ledger["up"] else "degraded",
             "checks": checks,
+            "degraded": list(losses),
+            "unsold": next((UNSOLD[part] for part in UNSOLD if part in losses), None),
             "service": self._describe_service(now),
             "ledger": ledger,
             "chain": self._describe_chain(),

@@ -28,6 +28,7 @@ from toolserver.settings.serving import (
     ScalingSettings,
     ServingSettings,
     StorageSettings,
+    TracingSettings,
     WebhookSettings,
 )
 from toolserver.settings.upstream import KEYS, OnchainSettings, ProbeSettings, SourceSettings, UpstreamSettings
@@ -48,6 +49,7 @@ __all__ = [
     "Settings",
     "SourceSettings",
     "StorageSettings",
+    "TracingSettings",
     "UnknownVariable",
     "UpstreamSettings",
     "WebhookSettings",
@@ -80,7 +82,9 @@ class Settings(BaseSettings):
         "/database; null: a file in data_dir. Needs the extra 'postgres'",
     )
     redis_url: RedisUrl | None = Field(
-        None, description="Redis or Valkey that instances share: redis://, rediss://, unix://; needs the extra 'redis'"
+        None,
+        description="Redis or Valkey that instances share: redis://, rediss://, unix://, or its Sentinels:"
+        " redis+sentinel://host:26379,…/0?master=name; needs the extra 'redis'",
     )
     tools: list[str] = Field(
         ["tools"], description="Packages whose tools are served, in addition to installed entry points"
@@ -99,6 +103,7 @@ class Settings(BaseSettings):
     mcp: McpSettings = McpSettings()
     logs: LogSettings = LogSettings()
     metrics: MetricsSettings = MetricsSettings()
+    tracing: TracingSettings = TracingSettings()
     webhooks: WebhookSettings = WebhookSettings()
     probes: ProbeSettings = ProbeSettings()
     onchain: OnchainSettings = OnchainSettings()

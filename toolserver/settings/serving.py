@@ -96,6 +96,14 @@ class LogSettings(SettingsPart):
     format: Literal["auto", "json", "text"] = Field("auto", description="auto: text on a terminal, JSON elsewhere")
 
 
+class TracingSettings(SettingsPart):
+    """Traces of calls, by OpenTelemetry."""
+
+    enabled: bool = Field(
+        False, description="Trace calls; needs the extra 'otel'. OTEL_EXPORTER_OTLP_ENDPOINT says where to"
+    )
+
+
 class MetricsSettings(SettingsPart):
     """Prometheus metrics, on an address of their own."""
 
@@ -132,9 +140,15 @@ class WebhookSettings(SettingsPart):
         return None if self.proxy is None else normalize_proxy(self.proxy.get_secret_value())
 
 
+REDIS_SCHEMES = ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel")
+
+
 def _require_redis(value: SecretStr) -> SecretStr:
-    if urlsplit(value.get_secret_value()).scheme not in ("redis", "rediss", "unix"):
-        raise ValueError("must begin with redis://, rediss:// or unix://")
+    scheme = urlsplit(value.get_secret_value()).scheme
+    if scheme in ("redis+cluster", "rediss+cluster"):
+        raise ValueError("names a Redis Cluster, which is not supported: name a single server, or its Sentinels")
+    if scheme not in REDIS_SCHEMES:
+        raise ValueError("must begin with redis://, rediss://, unix:// or redis+sentinel://")
     return value
 
 
@@ -181,7 +195,8 @@ class StorageSettings(SettingsPart):
         256,
         ge=0,
         le=10_000,
-        description="Prepared statements kept per connection to database_url; 0 behind a pooler in transaction mode",
+        description="Prepared statements kept per connection to database_url; 0 to treat the"
+        " server as a pooler in transaction mode, which is also found out by itself",
     )
 
     migrate: Literal["start", "manual"] = Field(

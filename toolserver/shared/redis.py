@@ -3,7 +3,9 @@
 There are two connections: a quick one for counts, and one for values, so that rate limits
 never wait for a large answer. All requests within one turn of the event loop are sent
 together. If an answer misses its deadline, the memory counts as lost: all waiting callers are
-released at once, no further caller waits, and a task tries to reconnect.
+released at once, no further caller waits, and a task tries to reconnect. A server that takes
+no writes (a replica after a failover, a full memory) is lost as well: each new connection, and
+an idle one every second, must write a key, and a refused write drops the connection.
 """
 
 import asyncio
@@ -15,6 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 from toolserver.core.shared_memory import Script, SharedMemoryLost
 from toolserver.errors import ToolserverError
+from toolserver.shared.redis_address import Connect, RedisMissing, find_wrong_scheme, make_connect
+from toolserver.shared.redis_faults import REDIS_URL, RedisFault, explain_redis, takes_no_writes
 
 if TYPE_CHECKING:
     from redis.asyncio.connection import Connection
@@ -26,10 +30,13 @@ WAITING = 20_000  # maximum scripts waiting for one connection; for further ones
 MOST_RUNS = 64  # runs sent to the server as one command, which blocks the server while it runs
 AT_ONCE = 512  # scripts sent together
 COMPLAIN_EVERY_S = 60.0
+CAN_WRITE = Script("return redis.call('SET', KEYS[1], '1', 'PX', 60000)")
+
+__all__ = ["PAUSES", "RedisMemory", "RedisMissing", "RedisPauses", "RedisRefused", "find_fault", "open_redis"]
 
 
-class RedisMissing(ToolserverError):
-    """A `redis_url` is set, but the Redis package is not installed."""
+class RedisRefused(ToolserverError):
+    """The Redis of `redis_url` cannot be used, and waiting does not help."""
 
 
 @dataclass(slots=True, eq=False)
@@ -110,9 +117,11 @@ class _Lane:
     """One connection and the scripts that wait for it."""
 
     def __init__(
-        self, connect: "Callable[[], Connection]", deadline_s: float, on_change: Callable[[], None], pauses: RedisPauses
+        self, connect: Connect, key: bytes, deadline_s: float, on_change: Callable[[], None], pauses: RedisPauses
     ) -> None:
         self.connect = connect
+        self.fault: RedisFault | None = None
+        self._probe = _Command(_ScriptRun(CAN_WRITE, [key], [], None)).pack(whole=True)
         self.deadline_s = deadline_s
         self.on_change = on_change
         self.pauses = pauses
@@ -133,23 +142,31 @@ class _Lane:
     async def run(self) -> None:
         """Stay connected and send waiting scripts until cancelled."""
         while not self.is_closing:
-            connection = self.connect()
+            connection: Connection | None = None
             try:
                 async with asyncio.timeout(self.deadline_s):
-                    await connection.connect()  # type: ignore[no-untyped-call]
-                    await connection.send_command("PING")
-                    await connection.read_response()
+                    connection = await self.connect()
+                    await self._write_probe(connection)
+                self.fault = None
                 self._change(is_up=True)
                 await self._send_batches(connection)
             except Exception as error:  # whatever ended the connection, it is reopened
+                self.fault = explain_redis(error)
+                self.on_change()
                 log.debug("no connection to Redis", extra={"reason": f"{type(error).__name__}: {error}"})
             finally:
                 self._change(is_up=False)
                 self._release()
-                with suppress(Exception):
-                    await connection.disconnect(nowait=True)
+                if connection is not None:
+                    with suppress(Exception):
+                        await connection.disconnect(nowait=True)
             if not self.is_closing:
                 await asyncio.sleep(self.pauses.retry_s)
+
+    async def _write_probe(self, connection: "Connection") -> None:
+        """Write a key, as only a master with room can. Raises the server's refusal."""
+        await connection.send_packed_command([self._probe])
+        await connection.read_response()
 
     def _change(self, *, is_up: bool) -> None:
         if is_up != self.is_up:
@@ -166,8 +183,7 @@ class _Lane:
         while not self.is_closing:
             if not await self._wait_for_work():
                 async with asyncio.timeout(self.deadline_s):
-                    await connection.send_command("PING")
-                    await connection.read_response()
+                    await self._write_probe(connection)
                 continue
             batch, self.waiting = self.waiting[:AT_ONCE], self.waiting[AT_ONCE:]
             if not self.waiting:
@@ -195,10 +211,13 @@ class _Lane:
     async def _exchange(
         self, connection: "Connection", batch: list[_Command], *, whole: bool = False
     ) -> list[_Command]:
-        """Send scripts and deliver their answers. Returns the commands whose script the server does not have."""
+        """Send scripts and deliver their answers. Returns the commands whose script the server does not have.
+
+        Raises the refusal of a server that takes no writes, after all answers were read.
+        """
         from redis.exceptions import NoScriptError, ResponseError
 
-        unknown = []
+        unknown, no_master = [], None
         await connection.send_packed_command([b"".join([each.pack(whole=whole) for each in batch])])
         read = connection.read_response
         for each in batch:
@@ -209,6 +228,9 @@ class _Lane:
             except ResponseError as error:
                 self._complain(error)
                 each.settle(SharedMemoryLost())
+                no_master = error if takes_no_writes(error) else no_master
+        if no_master is not None:
+            raise no_master
         return unknown
 
     def _complain(self, error: Exception) -> None:
@@ -225,7 +247,7 @@ class RedisMemory:
 
     def __init__(
         self,
-        connect: "Callable[[], Connection]",
+        connect: Connect,
         *,
         prefix: str,
         deadline_s: float,
@@ -235,14 +257,20 @@ class RedisMemory:
         self.instances, self.lost = instances, 0
         self._prefix = prefix.encode()
         self._was_lost: bool | None = None
-        self._connected = asyncio.Event()
-        self._quick = _Lane(connect, deadline_s, self._note_change, pauses)
-        self._bulk = _Lane(connect, BULK_FACTOR * deadline_s, self._note_change, pauses)
+        self._connected, self._failed = asyncio.Event(), asyncio.Event()
+        key = self._prefix + b"probe"
+        self._quick = _Lane(connect, key, deadline_s, self._note_change, pauses)
+        self._bulk = _Lane(connect, key, BULK_FACTOR * deadline_s, self._note_change, pauses)
 
     @property
     def is_lost(self) -> bool:
         """True if one of the connections is down."""
         return not (self._quick.is_up and self._bulk.is_up)
+
+    @property
+    def fault(self) -> RedisFault | None:
+        """Why the memory is lost; None while it is not."""
+        return (self._quick.fault or self._bulk.fault) if self.is_lost else None
 
     @property
     def refused(self) -> int:
@@ -272,12 +300,17 @@ class RedisMemory:
 
     def _note_change(self) -> None:
         """Log once when the memory is lost, and once when it is back."""
+        if self._quick.fault is not None:
+            self._failed.set()
         is_lost = self.is_lost
         if is_lost == self._was_lost or self._quick.is_closing:
             return
         if is_lost and self._was_lost is False:
             self.lost += 1
-            log.warning("Redis is lost: this instance continues with its own memory and its share of the limits")
+            log.warning(
+                "Redis is lost: this instance continues with its own memory and its share of the limits",
+                extra={"reason": str(self.fault)},
+            )
         elif not is_lost:
             self._connected.set()
             log.log(logging.WARNING if self._was_lost else logging.INFO, "Redis is connected")
@@ -296,6 +329,14 @@ class RedisMemory:
         self._quick.wake.set()
         self._bulk.wake.set()
 
+    async def find_fault(self, longest_s: float) -> RedisFault | None:
+        """Wait for the connection, or for the reason why there is none. Returns None if there is one."""
+        ends = [asyncio.ensure_future(event.wait()) for event in (self._connected, self._failed)]
+        await asyncio.wait(ends, timeout=longest_s, return_when=asyncio.FIRST_COMPLETED)
+        for end in ends:
+            end.cancel()
+        return self.fault or explain_redis(TimeoutError()) if self.is_lost else None
+
     async def wait_until_connected(self, longest_s: float) -> bool:
         """Wait for both connections, so that the first calls are counted together with other instances' calls."""
         with suppress(TimeoutError):
@@ -304,7 +345,10 @@ class RedisMemory:
         if self.is_lost and self._was_lost is None:
             self._was_lost = True
             self.lost += 1
-            log.warning("Redis cannot be reached: this instance starts with its own memory and its share of the limits")
+            log.warning(
+                "Redis cannot be reached: this instance starts with its own memory and its share of the limits",
+                extra={"reason": str(self.fault or explain_redis(TimeoutError()))},
+            )
         return not self.is_lost
 
 
@@ -312,40 +356,48 @@ class RedisMemory:
 async def open_redis(
     url: str, *, prefix: str, deadline_s: float, instances: int, pauses: RedisPauses = PAUSES
 ) -> AsyncIterator[RedisMemory]:
-    """Open the memory at `redis://`, `rediss://` or `unix://` and keep it connected while the block runs.
+    """Open the memory at an address of `redis_address`, and keep it connected while the block runs.
 
     Raises:
         RedisMissing: the package redis is not installed.
+        RedisRefused: the server cannot be used, and waiting does not help.
         ValueError: the address is invalid.
     """
-    try:
-        from redis.asyncio.connection import Connection, SSLConnection, UnixDomainSocketConnection, parse_url
-    except ImportError as error:
-        raise RedisMissing(
-            "redis_url (TOOLSERVER_REDIS_URL) needs the Redis driver: pip install 'agent-toolserver[redis]',"
-            " or unset it"
-        ) from error
-    from redis.asyncio.retry import Retry
-    from redis.backoff import NoBackoff
+    async with _keep_memory(url, prefix, deadline_s, instances, pauses) as memory:
+        if not await memory.wait_until_connected(2 * deadline_s):
+            fault = await _examine(memory.fault, url, deadline_s)
+            if fault is not None and fault.lasts:
+                raise RedisRefused(f"{REDIS_URL}: {fault}")
+        yield memory
 
-    options: dict[str, Any] = dict(parse_url(url))
-    kind = options.pop("connection_class", None)
-    if kind is None:
-        kind = UnixDomainSocketConnection if url.startswith("unix:") else Connection
-    assert kind in (Connection, SSLConnection, UnixDomainSocketConnection)
-    memory = RedisMemory(
-        lambda: kind(**options, retry=Retry(NoBackoff(), 0)),
-        prefix=prefix,
-        deadline_s=deadline_s,
-        instances=instances,
-        pauses=pauses,
-    )
+
+async def find_fault(url: str, *, prefix: str, deadline_s: float) -> str | None:
+    """Return in one line why the Redis of an address cannot be used; None if it can.
+
+    Raises RedisMissing, ValueError.
+    """
+    async with _keep_memory(url, prefix, deadline_s, 1, PAUSES) as memory:
+        fault = await _examine(await memory.find_fault(2 * deadline_s), url, deadline_s)
+        return None if fault is None else f"{REDIS_URL}: {fault}"
+
+
+@asynccontextmanager
+async def _keep_memory(
+    url: str, prefix: str, deadline_s: float, instances: int, pauses: RedisPauses
+) -> AsyncIterator[RedisMemory]:
+    memory = RedisMemory(make_connect(url), prefix=prefix, deadline_s=deadline_s, instances=instances, pauses=pauses)
     keeping = asyncio.ensure_future(memory.keep_connected())
     try:
-        await memory.wait_until_connected(2 * deadline_s)
         yield memory
     finally:
         memory.close()
         keeping.cancel()
         with suppress(asyncio.CancelledError):
             await keeping
+
+
+async def _examine(fault: RedisFault | None, url: str, deadline_s: float) -> RedisFault | None:
+    """Return the fault, or that the address has the wrong scheme if the server speaks the other protocol."""
+    if fault is None or fault.lasts:
+        return fault
+    return await find_wrong_scheme(url, deadline_s) or fault

@@ -12,6 +12,7 @@ a `GroupCommit`; see `docs/architecture.md`.
 import asyncio
 import logging
 import threading
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -23,6 +24,7 @@ from typing import Any, NamedTuple, TypeVar
 import anyio
 import anyio.to_thread
 
+from toolserver.core import tracing
 from toolserver.errors import ToolserverError
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import (
@@ -108,6 +110,17 @@ def run_jobs(db: SqlConnection, jobs: list[Job[Any]]) -> list[Any]:
     return outcomes
 
 
+class StoreLoad(NamedTuple):
+    """What a store on a server has done and what waits: groups, the seconds that they took, and how many ran again."""
+
+    connections: int
+    waiting: int
+    owed: int
+    groups: int
+    busy_s: float
+    retries: int
+
+
 class Lane:
     """A thread and its queue. The thread runs only `serve`, with each group, and at its end `finish`.
 
@@ -128,6 +141,12 @@ class Lane:
         self._groups: SimpleQueue[list[PendingOperation] | None] = SimpleQueue()
         self._thread = threading.Thread(target=self._work, name=name, daemon=True)
         self._closed = False
+        self.groups, self.busy_s = 0, 0.0  # groups served, and the seconds that they took
+
+    @property
+    def waiting(self) -> int:
+        """The number of operations that no group has taken yet."""
+        return len(self._waiting) + len(self._riding)
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -178,7 +197,10 @@ class Lane:
 
     def _work(self) -> None:
         while (group := self._groups.get()) is not None:
-            self._loop.call_soon_threadsafe(self._resolve, group, self._serve(group))
+            began = time.monotonic()
+            outcomes = self._serve(group)
+            self.groups, self.busy_s = self.groups + 1, self.busy_s + time.monotonic() - began
+            self._loop.call_soon_threadsafe(self._resolve, group, outcomes)
         self._finish()
 
     def _resolve(self, group: list[PendingOperation], outcomes: list[Any]) -> None:
@@ -227,6 +249,10 @@ class GroupCommit:
             with anyio.CancelScope(shield=True):
                 await self.close()
 
+    def measure(self) -> StoreLoad | None:
+        """Return what the store on a server has done and what waits; None for a file."""
+        return None
+
     async def probe(self) -> None:
         """Make a write that changes nothing and wait for the disk like any other write. Raises StorageFailed."""
         raise NotImplementedError
@@ -266,7 +292,10 @@ class GroupCommit:
             WrongOutcomes: `run` returned the wrong number of outcomes; nothing was written.
             Exception: the outcome that `run` returned for this argument.
         """
-        return await self._writer.ask(run, argument, room=room)  # type: ignore[no-any-return]
+        if tracing.tracer is None:
+            return await self._writer.ask(run, argument, room=room)  # type: ignore[no-any-return]
+        with tracing.span("ledger", operation=type(argument).__name__):
+            return await self._writer.ask(run, argument, room=room)  # type: ignore[no-any-return]
 
     def soon(self, run: Callable[[SqlConnection, list[A]], list[Any]], argument: A) -> None:
         """Do the same without waiting for the outcome. A failure is logged, a refusal is not."""

@@ -24,7 +24,8 @@ LedgerPlace: TypeAlias = Path | PostgresTerms
 TRIES = 8  # attempts at a transaction that conflicts with a service
 _SERVER = """SELECT current_setting('server_version'), (SELECT max(number) FROM migration),
   (SELECT count(DISTINCT (client_addr, client_port)) FROM pg_stat_activity
-   WHERE datname = current_database() AND application_name = 'toolserver')"""
+   WHERE datname = current_database() AND application_name = 'toolserver'),
+  (SELECT count(*) FROM pg_stat_replication), current_setting('synchronous_standby_names')"""
 _LEASES = "SELECT name, fence, expires_at FROM lease ORDER BY name"
 
 
@@ -123,16 +124,25 @@ def _transact(db: SealedConnection, job: Callable[[SqlConnection], R]) -> R:
 
 
 def report_database(db: SqlConnection) -> dict[str, Any] | None:
-    """Return the versions of the server and of our tables, our connections, and the leases with their seconds left.
+    """Return the versions of the server and of our tables, our connections, the leases with their seconds left.
+
+    `standbys` counts the servers that copy this one, and `synchronous` names those that a commit waits for.
 
     Returns None for a file.
     """
     if not is_shared(db):
         return None
-    version, tables, connections = db.execute(_SERVER).fetchone()
+    version, tables, connections, standbys, synchronous = db.execute(_SERVER).fetchone()
     now = read_clock(db, 0)
     leases = [
         {"name": name, "number": fence, "seconds_left": max(0, expires_at - now) // 1000}
         for name, fence, expires_at in db.execute(_LEASES)
     ]
-    return {"server": f"PostgreSQL {version}", "tables": tables, "connections": connections, "leases": leases}
+    return {
+        "server": f"PostgreSQL {version}",
+        "tables": tables,
+        "connections": connections,
+        "standbys": standbys,
+        "synchronous": synchronous,
+        "leases": leases,
+    }

@@ -11,12 +11,14 @@ again (`TransactionLost`), and an unreachable server (`ServerAway`, which is als
 import asyncio
 import re
 import socket
+import ssl
 import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
+from urllib.parse import urlsplit
 
 from toolserver.sql.connection import Parameters
 from toolserver.sql.errors import ConstraintViolated, DatabaseError, StorageFailed, TransactionLost
@@ -31,13 +33,16 @@ _LOST = ("40001", "40P01", "57014", "55P03")
 _REFUSED = "23"
 DATABASE_URL = "database_url (TOOLSERVER_DATABASE_URL)"
 _REMEDIES = {  # by SQLSTATE or its beginning, for what an operator can mend
-    "28": "check the user and the password in it, and the server's pg_hba.conf",
+    "28": "check the user and the password in it, and the server's pg_hba.conf (add ?sslmode=require if it wants TLS)",
     "3D000": "create the database (`createdb`), or correct its name there",
     "53300": "raise max_connections of the server, or run fewer workers or instances",
     "25006": "the server is read-only: name the primary there",
     "42501": "let its user create tables (GRANT CREATE ON SCHEMA public)",
+    "3F000": "create the schema that search_path names in it",
+    "42704": "correct the parameters after the question mark in it",
     "57P03": "the server is starting or stopping: try again",
 }
+_POOLERS: dict[str, bool] = {}  # by user, host and port: whether a pooler answers there
 _TOKEN = re.compile(
     r"""'(?:[^']|'')*'      # text
     |"(?:[^"]|"")*"         # a name
@@ -64,8 +69,8 @@ class PostgresTerms:
     """Where the server is and how long to wait for it. `url` contains a password and is never shown.
 
     `work_s` is the time limit for a group or a read, including reconnects and retries.
-    `cached` is the number of prepared statements per connection: 0 behind a pooler that gives
-    each transaction another connection.
+    `cached` is the number of prepared statements per connection: 0 to treat the server as a
+    pooler that gives each transaction another connection, which is also found out by itself.
     """
 
     url: str = field(repr=False)
@@ -116,7 +121,9 @@ class PostgresConnection:
         self._loop = asyncio.new_event_loop()
         self._raw: Any = None
         self._until = float("inf")
+        self.is_pooled = not terms.cached
         self.in_transaction = False
+        self.retries = 0  # how often a transaction on it was run again
         self._is_torn = False  # the connection was lost within a transaction that its user has not yet ended
 
     def limit(self, until: float) -> None:
@@ -136,6 +143,11 @@ class PostgresConnection:
             raise ServerAway("the connection was lost within a transaction")
         self._raw = self._drive(self._connect())
 
+    @property
+    def is_open(self) -> bool:
+        """True while it is connected."""
+        return self._raw is not None and not self._raw.is_closed()
+
     def drop(self) -> None:
         """Drop the connection. The server rolls back its open transaction, if any."""
         self._is_torn = self._is_torn or self.in_transaction
@@ -154,7 +166,7 @@ class PostgresConnection:
         self._is_torn = False
         self.connect()
         mode = "READ COMMITTED" if not read_only else "REPEATABLE READ, READ ONLY"
-        self._simple(f"BEGIN ISOLATION LEVEL {mode}" + ("" if self.terms.cached else f"; {self._local_terms()}"))
+        self._simple(f"BEGIN ISOLATION LEVEL {mode}" + (f"; {self._local_terms()}" if self.is_pooled else ""))
         self.in_transaction = True
 
     def commit(self) -> None:
@@ -212,17 +224,42 @@ class PostgresConnection:
         return str(self._drive(self._raw.execute(sql)))
 
     async def _connect(self) -> Any:
-        pooled = not self.terms.cached
-        raw = await self._driver.connect(
-            self.terms.url,
-            timeout=max(0.01, min(self.terms.connect_s, self._until - time.monotonic())),
-            statement_cache_size=self.terms.cached,
-            server_settings=None if pooled else self._session_terms(),
-            target_session_attrs="primary",
-        )
+        self.is_pooled = not self.terms.cached or await self._finds_pooler()
+        raw = await self._open(cached=0 if self.is_pooled else self.terms.cached, is_pooled=self.is_pooled)
         # Sums of whole numbers have type numeric, for which the driver would return decimals.
         await raw.set_type_codec("numeric", schema="pg_catalog", encoder=str, decoder=_read_number, format="text")
         return raw
+
+    async def _open(self, *, cached: int, is_pooled: bool) -> Any:
+        return await self._driver.connect(
+            self.terms.url,
+            timeout=max(0.01, min(self.terms.connect_s, self._until - time.monotonic())),
+            statement_cache_size=cached,
+            server_settings=None if is_pooled else self._session_terms(),
+            target_session_attrs="primary",
+        )
+
+    async def _finds_pooler(self) -> bool:
+        """Return True if a pooler such as PgBouncer is between us and the server. Asked once for each address.
+
+        A pooler refuses the settings of a session, or greets with a number that is not the
+        server's process.
+        """
+        place = urlsplit(self.terms.url).netloc
+        if place not in _POOLERS:
+            try:
+                raw = await self._open(cached=0, is_pooled=False)
+            except self._driver.PostgresError as error:
+                if error.sqlstate != "08P01":
+                    raise
+                _POOLERS[place] = True
+                return True
+            try:
+                async with raw.transaction():
+                    _POOLERS[place] = raw.get_server_pid() != await raw.fetchval("SELECT pg_backend_pid()")
+            finally:
+                raw.terminate()
+        return _POOLERS[place]
 
     def _session_terms(self) -> dict[str, str]:
         work = f"{int(self.terms.work_s * 1000)}ms"
@@ -296,17 +333,34 @@ def _name_error(error: Any) -> Exception:
     return ConstraintViolated(text) if state.startswith(_REFUSED) else DatabaseError(text)
 
 
+_OF_SYSTEM: tuple[tuple[type[BaseException], str], ...] = (
+    (socket.gaierror, "there is no such host ({error.strerror}): correct the host name in it"),
+    (TimeoutError, "the server did not answer in time: check the host and the port in it, and the server's load"),
+    (
+        ConnectionRefusedError,
+        "the connection was refused ({error}): start the server, or correct the host and the port in it",
+    ),
+    (
+        ssl.SSLCertVerificationError,
+        "the server's certificate is not trusted ({error.verify_message}): correct the host or sslrootcert in it",
+    ),
+    (FileNotFoundError, "a file that it names is not there: correct sslrootcert, sslcert or sslkey in it"),
+    (PermissionError, "a file that it names cannot be read: correct sslrootcert, sslcert or sslkey in it"),
+    (ConnectionResetError, "the server closed the connection: it is stopping, or is not a PostgreSQL; check the port"),
+)
+_OF_DRIVER = (
+    ("TargetServerAttributeNotMatched", "the server is read-only (a standby): name the primary in it"),
+    ("SSL upgrade", "the server does not speak TLS: turn TLS on there, write ?sslmode=disable, or correct the port"),
+    ("connection_lost", "the server closed the connection: it is stopping, or is not a PostgreSQL; check the port"),
+)
+
+
 def _describe_absence(error: Exception) -> str:
     """Say why there is no connection, and what to check. The text names the host, and no password."""
-    if isinstance(error, socket.gaierror):
-        return f"there is no such host ({error.strerror}): correct the host name in it"
-    if isinstance(error, TimeoutError):
-        return "the server did not answer in time: check the host and the port in it, and the server's load"
-    if isinstance(error, ConnectionRefusedError):
-        return f"the connection was refused ({error}): start the server, or correct the host and the port in it"
-    if type(error).__name__ == "TargetServerAttributeNotMatched":
-        return "the server is read-only (a standby): name the primary in it"
-    return f"{type(error).__name__}: {error}"
+    said = f"{type(error).__name__}: {error}"
+    by_kind = (text.format(error=error) for kind, text in _OF_SYSTEM if isinstance(error, kind))
+    by_words = (text for words, text in _OF_DRIVER if words in said)
+    return next(by_kind, None) or next(by_words, said)
 
 
 class PostgresStatement(NamedTuple):

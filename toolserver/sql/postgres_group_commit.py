@@ -39,6 +39,7 @@ from toolserver.sql.group_commit import (
     Job,
     Lane,
     PendingOperation,
+    StoreLoad,
     apply_each,
     apply_together,
     log_failure,
@@ -94,8 +95,10 @@ class PostgresGroupCommit(GroupCommit):
 
     def __init__(self, terms: PostgresTerms) -> None:
         self._terms = terms
-        self._writer = _make_lane("writer", terms, write_group)
-        self._readers = [_make_lane(f"reader {number}", terms, read_group) for number in range(terms.readers)]
+        self._connections = [PostgresConnection(terms) for _ in range(1 + terms.readers)]
+        writing, *reading = self._connections
+        self._writer = _make_lane("writer", writing, write_group)
+        self._readers = [_make_lane(f"reader {number}", db, read_group) for number, db in enumerate(reading)]
         self._turn = count()
         self._owed = 0
         self._closing = False
@@ -109,6 +112,17 @@ class PostgresGroupCommit(GroupCommit):
         self._closing = True
         for lane in (*self._readers, self._writer):
             await lane.close()
+
+    def measure(self) -> StoreLoad:
+        lanes = (self._writer, *self._readers)
+        return StoreLoad(
+            connections=sum(db.is_open for db in self._connections),
+            waiting=sum(lane.waiting for lane in lanes),
+            owed=self._owed,
+            groups=sum(lane.groups for lane in lanes),
+            busy_s=sum(lane.busy_s for lane in lanes),
+            retries=sum(db.retries for db in self._connections),
+        )
 
     async def probe(self) -> None:
         await self.alone(_touch_server)
@@ -194,7 +208,8 @@ def read_group(db: PostgresConnection, group: list[PendingOperation]) -> list[An
 
 def _read_one(db: PostgresConnection, operation: PendingOperation, until: float) -> Any:
     def attempt() -> Any:
-        if db.terms.cached:
+        db.connect()
+        if not db.is_pooled:
             return _run_read(db, operation)
         db.begin()  # behind a pooler, only a transaction makes a statement be prepared and run on the same connection
         try:
@@ -203,7 +218,7 @@ def _read_one(db: PostgresConnection, operation: PendingOperation, until: float)
             db.rollback()
 
     try:
-        return _repeat(attempt, until)
+        return _repeat(db, attempt, until)
     except Exception as failure:
         return _all([operation], failure)[0]
 
@@ -225,10 +240,10 @@ def _write(
     until: float,
 ) -> list[Any]:
     db.limit(until)
-    return _repeat(lambda: _transact(db, group, do, until), until)
+    return _repeat(db, lambda: _transact(db, group, do, until), until)
 
 
-def _repeat(attempt: Callable[[], R], until: float) -> R:
+def _repeat(db: PostgresConnection, attempt: Callable[[], R], until: float) -> R:
     """Return the result of the attempt, retried after a loss until the time or the tries are used up."""
     for tried in count(1):
         try:
@@ -237,6 +252,7 @@ def _repeat(attempt: Callable[[], R], until: float) -> R:
             pause = random.uniform(0, 0.005 * 2**tried)
             if tried == TRIES or time.monotonic() + pause >= until:
                 raise
+            db.retries += 1
             time.sleep(pause)
     raise AssertionError("unreachable")
 
@@ -292,9 +308,8 @@ def _touch_server(db: SqlConnection) -> None:
 
 
 def _make_lane(
-    name: str, terms: PostgresTerms, serve: Callable[[PostgresConnection, list[PendingOperation]], list[Any]]
+    name: str, db: PostgresConnection, serve: Callable[[PostgresConnection, list[PendingOperation]], list[Any]]
 ) -> Lane:
-    db = PostgresConnection(terms)
     return Lane(f"postgres {name}", partial(serve, db), db.close)
 
 

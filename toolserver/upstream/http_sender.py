@@ -30,6 +30,7 @@ import anyio
 import anyio.to_thread
 
 from toolserver.clock import Clock
+from toolserver.core import tracing
 from toolserver.core.exchange import UnreadResponse
 from toolserver.core.http import BodyUnreadable, decode_pieces, read_prefix
 from toolserver.core.outbound import NO_PROXIES, Proxies
@@ -295,7 +296,10 @@ class HttpSender:
         from toolserver.core.http_library import httpx
 
         try:
-            return await self._send_http(pools, source, request, validators if source.conditional else {}, place)
+            sends: Callable[..., Awaitable[Raw]] = self._send_http
+            if tracing.tracer is not None:
+                sends = tracing.wrap(sends, "source", "CLIENT", source=source.name)
+            return await sends(pools, source, request, validators if source.conditional else {}, place)
         except httpx.TimeoutException as error:
             raise SourceDown(word="timeout") from error
         except httpx.ConnectError as error:

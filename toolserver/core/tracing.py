@@ -1,0 +1,125 @@
+"""Trace calls with OpenTelemetry: spans for request, call, source, ledger and delivery. Off unless `tracing.enabled`.
+
+`tracer` is None while tracing is off, and callers look at it before they call anything here,
+so that it costs nothing. Exporter, sampling and the service's name are set by the variables
+that OpenTelemetry defines (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`,
+`OTEL_SERVICE_NAME`). A `traceparent` is taken from callers and given to receivers of webhooks;
+sources, which belong to others, get none.
+"""
+
+import functools
+import importlib
+from collections.abc import Awaitable, Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any, ParamSpec, TypeVar
+
+from toolserver.errors import ToolserverError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+NAME = "toolserver"
+tracer: Any = None
+request_id: ContextVar[str] = ContextVar("request_id", default="")
+
+
+class TracingMissing(ToolserverError):
+    """`tracing.enabled` is set, but the packages of OpenTelemetry are not installed."""
+
+
+def switch_on(provider: Any = None) -> None:
+    """Start tracing in this process, to a provider or to the one that the variables describe. Raises TracingMissing."""
+    global tracer
+    if provider is None:
+        provider = _make_provider()
+    tracer = provider.get_tracer(NAME)
+
+
+def switch_off() -> None:
+    """End tracing in this process."""
+    global tracer
+    tracer = None
+
+
+def _make_provider() -> Any:
+    try:
+        otlp = importlib.import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.trace import TracerProvider
+        from opentelemetry.sdk.trace.export import BatchSpanProcessor
+    except ImportError:
+        raise TracingMissing(
+            "tracing.enabled (TOOLSERVER_TRACING__ENABLED) needs OpenTelemetry: pip install 'agent-toolserver[otel]',"
+            " or unset it"
+        ) from None
+    provider = TracerProvider(resource=Resource.create({"service.name": NAME}))  # OTEL_SERVICE_NAME wins
+    provider.add_span_processor(BatchSpanProcessor(otlp.OTLPSpanExporter()))
+    return provider
+
+
+@contextmanager
+def span(name: str, kind: str = "INTERNAL", parent: Any = None, **attributes: str) -> Iterator[Any]:
+    """Run the block in a span. `kind` is a name of OpenTelemetry's SpanKind. Only while tracing is on."""
+    from opentelemetry.trace import SpanKind
+
+    named = {f"{NAME}.{key}": value for key, value in attributes.items()}
+    with tracer.start_as_current_span(name, context=parent, kind=SpanKind[kind], attributes=named) as current:
+        yield current
+
+
+def wrap(
+    function: Callable[P, Awaitable[R]], name: str, kind: str = "INTERNAL", **attributes: str
+) -> Callable[P, Awaitable[R]]:
+    """Return the function as one that runs in a span."""
+
+    @functools.wraps(function)
+    async def traced(*args: P.args, **named: P.kwargs) -> R:
+        with span(name, kind, **attributes):
+            return await function(*args, **named)
+
+    return traced
+
+
+async def serve(app: Any, scope: Mapping[str, Any], receive: Any, send: Any) -> None:
+    """Serve an HTTP request in a span that continues the trace of its `traceparent`, if it has one.
+
+    The span `delivery` in it lasts from the head of the answer to its last byte.
+    """
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    carrier = {key.decode("latin-1"): value.decode("latin-1") for key, value in scope["headers"]}
+    delivery: list[Any] = []
+
+    async def send_traced(event: Mapping[str, Any]) -> None:
+        if event["type"] == "http.response.start":
+            delivery.append(tracer.start_span("delivery", attributes={"http.response.status_code": event["status"]}))
+        await send(event)
+        if event["type"] == "http.response.body" and not event.get("more_body") and delivery:
+            delivery.pop().end()
+
+    parent = TraceContextTextMapPropagator().extract(carrier)
+    with span(f"{scope['method']} {scope['path']}", "SERVER", parent):
+        try:
+            await app(scope, receive, send_traced)
+        finally:
+            for unfinished in delivery:  # the caller has left
+                unfinished.end()
+
+
+def headers() -> dict[str, str]:
+    """Return the headers that continue the current trace elsewhere."""
+    from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
+
+    carrier: dict[str, str] = {}
+    TraceContextTextMapPropagator().inject(carrier)
+    return carrier
+
+
+def log_fields() -> dict[str, str]:
+    """Return trace and request of the current call, for a line of the log."""
+    from opentelemetry.trace import get_current_span
+
+    context = get_current_span().get_span_context()
+    fields = {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"} if context.is_valid else {}
+    return fields | ({"request_id": named} if (named := request_id.get()) else {})
