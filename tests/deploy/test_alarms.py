@@ -22,7 +22,7 @@ from tests.architecture.code import ROOT
 from toolserver.clock import ClockSkew, ManualClock
 from toolserver.core.metrics import ConnectionCounts, Metrics
 from toolserver.money.purchases.credit_sales import ChainServers
-from toolserver.serving.instance_watch import Backlog, InstanceWatch
+from toolserver.serving.instance_watch import InstanceWatch, WaitingWork
 from toolserver.settings import Settings
 from toolserver.sql.group_commit import StoreLoad
 
@@ -87,7 +87,7 @@ class Store:
 CALM = StoreLoad(connections=3, waiting=0, owed=0, groups=60, busy_s=0.3, retries=0)
 
 
-NOTHING_WAITS = Backlog()
+NOTHING_WAITS = WaitingWork()
 
 
 def watch(
@@ -95,7 +95,7 @@ def watch(
     *lost: str,
     free: float = 0.5,
     skew_s: float = 0.0,
-    backlog: Backlog = NOTHING_WAITS,
+    backlog: WaitingWork = NOTHING_WAITS,
     load: StoreLoad = CALM,
     failing: int = 0,
 ) -> InstanceWatch:
@@ -144,8 +144,8 @@ PROVOKED: dict[str, Callable[[Metrics], object]] = {
     "ToolserverDatabaseSlow": lambda m: watch(m, load=CALM._replace(busy_s=18.0)),
     "ToolserverDatabaseRetries": lambda m: watch(m, load=CALM._replace(retries=120)),
     "ToolserverDatabaseWaits": lambda m: watch(m, load=CALM._replace(waiting=501)),
-    "ToolserverWebhooksLate": lambda m: watch(m, backlog=Backlog(webhooks_late_s=301)),
-    "ToolserverLogWaits": lambda m: watch(m, backlog=Backlog(log_waiting=7)),
+    "ToolserverWebhooksLate": lambda m: watch(m, backlog=WaitingWork(webhooks_late_s=301)),
+    "ToolserverLogWaits": lambda m: watch(m, backlog=WaitingWork(log_waiting=7)),
     "ToolserverConnectionsFull": fill_connections,
     "ToolserverConnectionsRefused": refuse_connections,
     "ToolserverFilesRunOut": open_files,

@@ -1,7 +1,7 @@
 """Compare the machine's clock with the database's, which all instances share."""
 
 from toolserver.clock import Clock, ClockSkew
-from toolserver.sql.connection import read_clock
+from toolserver.sql.connection import read_server_clock
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.group_commit import GroupCommit
 
@@ -18,7 +18,7 @@ async def compare_clocks(file: GroupCommit, machine: Clock, skew: ClockSkew) -> 
         return
     asked, started = machine.time(), machine.monotonic()
     try:
-        theirs = await file.read(lambda db: read_clock(db, 0))
+        theirs = await file.read(read_server_clock)
     except StorageFailed:
         return
     took_s = machine.monotonic() - started

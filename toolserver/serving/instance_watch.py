@@ -22,7 +22,7 @@ PARTS = ("ledger", "redis", "chain", "clock", "disk")
 
 
 @dataclass(frozen=True, slots=True)
-class Backlog:
+class WaitingWork:
     """What waits: seconds since the webhook that is due the longest, and uncharged calls not yet in the log."""
 
     webhooks_late_s: float = 0.0
@@ -40,13 +40,13 @@ class InstanceWatch(Collector):
     clock: Clock
     webhooks: WebhookStore | None = None
     _losses: frozenset[str] = field(default=frozenset(), init=False)
-    _backlog: Backlog = field(default=Backlog(), init=False)
+    _backlog: WaitingWork = field(default=WaitingWork(), init=False)
 
     async def measure(self) -> None:
         """Check the parts of the instance and count what waits. Without its store, the last counts stay."""
         self._losses = frozenset(self.readiness.list_losses(await self.readiness.check()))
         try:
-            self._backlog = Backlog(await self._read_webhooks(), await self._read_log())
+            self._backlog = WaitingWork(await self._read_webhooks(), await self._read_log())
         except StorageFailed:
             return
 

@@ -20,7 +20,7 @@ KEEP_S = 0.5  # how long a verdict is cached: anyone may ask, and each verdict c
 
 
 LEDGER_CHECKS = ("ledger_file", "ledger_write")  # without one of them, the ledger is down
-UNSOLD = {  # what callers are told of the parts without which nothing can be bought
+UNSOLD = {  # how pages name the parts without which nothing can be bought
     "ledger": "the ledger cannot be written",
     "disk": "the disk has too little free space",
     "chain": "no server of the chain answers, so that no payment can be confirmed",

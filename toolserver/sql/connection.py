@@ -154,6 +154,11 @@ def read_clock(db: SqlConnection, now: int) -> int:
     return int(db.execute("SELECT CAST(extract(epoch FROM clock_timestamp()) * 1000 AS bigint)").fetchone()[0])
 
 
+def read_server_clock(db: SqlConnection) -> int:
+    """Return the server's time in epoch milliseconds; 0 for a file, which has no clock."""
+    return read_clock(db, 0)
+
+
 def hold_together(db: SqlConnection, name: str) -> None:
     """Hold a shared lock on this name until the transaction ends. Others may share it but not hold it alone."""
     if is_shared(db):

@@ -36,7 +36,6 @@ from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.response import find_no_charge_reason
 from toolserver.calls.response_cache import SchemaFailure
 from toolserver.clock import Clock
-from toolserver.core import tracing
 from toolserver.core.models import iso, iso_ms
 from toolserver.core.outbound import make_tls_context
 from toolserver.core.single_flight import SingleFlight
@@ -400,19 +399,11 @@ class WebhookSender:
 
     async def send(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Attempt:
         """POST a body within 10 s. Every behaviour of the receiver is returned as an Attempt."""
-        return (await self._post_traced(url, body, headers, reads=False))[0]
+        return (await self._post(url, body, headers, reads=False))[0]
 
     async def ask(self, url: URL, body: bytes, headers: Mapping[str, str]) -> tuple[Attempt, bytes]:
         """POST a body within 10 s, and return also the answer of a 2xx, up to 4 KiB; b"" for a longer one."""
-        return await self._post_traced(url, body, headers, reads=True)
-
-    async def _post_traced(
-        self, url: URL, body: bytes, headers: Mapping[str, str], *, reads: bool
-    ) -> tuple[Attempt, bytes]:
-        if tracing.tracer is None:
-            return await self._post(url, body, headers, reads=reads)
-        with tracing.span("delivery", "CLIENT", host=url.host or ""):
-            return await self._post(url, body, {**headers, **tracing.headers()}, reads=reads)
+        return await self._post(url, body, headers, reads=True)
 
     async def _post(self, url: URL, body: bytes, headers: Mapping[str, str], *, reads: bool) -> tuple[Attempt, bytes]:
         started = time.perf_counter()

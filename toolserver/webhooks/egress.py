@@ -25,6 +25,7 @@ import anyio.to_thread
 from yarl import URL
 
 from toolserver.clock import Clock
+from toolserver.core import tracing
 from toolserver.core.outbound import make_tls_context
 from toolserver.core.public_address import is_local_host, is_loopback, is_public
 from toolserver.errors import ToolserverError
@@ -401,6 +402,8 @@ class GuardedSession:
         if self._direct is None:
             await self._open()
         assert self._direct is not None, "opened"
+        if tracing.tracer is not None:
+            headers = {**(headers or {}), **tracing.headers()}
         try:
             target = URL(url)
             if self._through_proxy is None or is_local_host((target.raw_host or "").removesuffix(".")):

@@ -21,6 +21,7 @@ import msgspec
 from anyio.abc import TaskGroup
 
 from toolserver.clock import Clock
+from toolserver.core import tracing
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.protocol import NoCharge, UnknownCall
 from toolserver.registry.registry import Operation
@@ -256,7 +257,10 @@ class FireWorker:
         except SecretsUnreadable:
             log.exception("a webhook cannot be signed", extra={"subscription": message.subscription.id})
             return Attempt(None, "internal_error", 0)
-        return await parts.sender.send(url, message.body, headers)
+        if tracing.tracer is None:
+            return await parts.sender.send(url, message.body, headers)
+        with tracing.span("delivery", "CLIENT"):
+            return await parts.sender.send(url, message.body, headers)
 
     async def _fail(self, message: WebhookMessage, attempt: Attempt) -> None:
         """Plan the next attempt within the slot, or give up the fire."""
