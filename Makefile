@@ -147,6 +147,6 @@ $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 lock: $(VENV)/bin/python
 	@$(PIP) -c constraints.txt uv
 	@echo uv | $(LOCK) - -o requirements-installer.txt
-	@$(LOCK) pyproject.toml --extra build -o requirements.txt
+	@$(LOCK) pyproject.toml --extra build --extra cards -o requirements.txt
 	@$(LOCK) pyproject.toml --extra dev -o requirements-dev.txt
-	@$(LOCK) pyproject.toml --extra fast --extra postgres --extra redis -o requirements-server.txt
+	@$(LOCK) pyproject.toml --extra cards --extra fast --extra postgres --extra redis -o requirements-server.txt

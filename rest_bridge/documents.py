@@ -8,6 +8,7 @@ from rest_bridge.openapi.document import NO_EXAMPLES, openapi
 from rest_bridge.pages.account import account_page
 from rest_bridge.pages.buy import buy_page
 from rest_bridge.pages.changelog import changelog, changelog_markdown, code_history
+from rest_bridge.pages.design import design_page
 from rest_bridge.pages.guides import Guides
 from rest_bridge.pages.home import home
 from rest_bridge.pages.payments import NO_TABLE, payments, payments_markdown
@@ -22,6 +23,7 @@ from toolserver.registry.site_facts import (
     ACCOUNT,
     BUY,
     CODE_HISTORY,
+    DESIGN,
     FRONT,
     HTML,
     JSON,
@@ -74,6 +76,7 @@ def documents(
         **{f"/problems/{problem.code}": problem_page(registry, facts, problem) for problem in PROBLEMS.values()},
         "/changelog": changelog(registry, facts, guides.get(API_CHANGES, changes)),
         "/changelog.md": changelog_markdown(guides.get(API_CHANGES, changes)),
+        DESIGN: design_page(registry, facts),
         CODE_HISTORY: code_history(registry, facts, changes),
         "/openapi.json": discovery.as_json(openapi(registry, facts, examples)),
         **discovery.documents(registry, facts),

@@ -16,7 +16,7 @@ from toolserver.registry.site_pages import pages
 from toolserver.settings import LimitSettings
 
 NOT_DESCRIBED = re.compile(
-    r"/problems/.*|/static/\*|/t/.*|/docs/\*|/docs/search(\.json)?|.*\.md"
+    r"/problems/.*|/static/\*|/cards/\*|/t/.*|/docs/\*|/docs/search(\.json)?|.*\.md"
 )  # for people, or another form of what is described
 
 
@@ -277,8 +277,8 @@ async def test_a_client_sees_nine_free_nine_premium_and_three_payment_tools(shop
     assert (tiers.count("free"), tiers.count("premium"), tiers.count("payment"), len(names)) == (9, 9, 3, 21)
 
 
-# Known to stand there, and linked by nobody; the last is a part of the home page, which that page asks for itself.
-BY_CONVENTION = {"/", "/llms.txt", "/robots.txt", "/sitemap.xml", "/front.html", "/changelog/code"}
+# Known to stand there, and linked by nobody; /front.html is a part of the home page, which that page asks for.
+BY_CONVENTION = {"/", "/llms.txt", "/robots.txt", "/sitemap.xml", "/front.html", "/changelog/code", "/design"}
 
 
 @proves("discovery.llms")

@@ -30,6 +30,7 @@ from rest_bridge.pages.front import front_handlers
 from rest_bridge.pages.guides import SEARCH
 from rest_bridge.pages.home import home
 from rest_bridge.pages.operators import OperatorsFace
+from rest_bridge.pages.social_card import card_handlers
 from rest_bridge.pages.status import status_handlers
 from rest_bridge.pages.tool import mount_tries
 from rest_bridge.pages.views import Views
@@ -697,6 +698,7 @@ def _page_handlers(service: Service) -> dict[str, Any]:
         )
         | search_handlers(registry, facts, lambda: _read_search_index(registry, facts))
         | front_handlers(registry, facts, service.front, service.clock, lambda: write_home(registry, facts))
+        | card_handlers(registry, facts, service.front, service.clock)
         | status_handlers(registry, facts, service.status.read, service.clock)
         | money_pages(
             registry,

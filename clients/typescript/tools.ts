@@ -2186,6 +2186,15 @@ export interface WebhookListPayload {
   /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }
 
+export interface WebhookResendPayload {
+  /** The webhook-id header: the same as before */ id: string;
+  /** Your server answered 2xx */ delivered: boolean;
+  /** HTTP status of the answer; null: there was none */ status: number | null;
+  /** One word for how it failed; null: it did not */ error: string | null;
+  /** How long it took, milliseconds */ duration_ms: number;
+  /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
+}
+
 export interface WebhookResumePayload {
   /** The id of the subscription */ id: string;
   /** Short name of the premium endpoint, or credit-alerts */ endpoint: string;
@@ -2349,6 +2358,7 @@ export interface Tools {
   /** Set a cap per day on this token, freeze or thaw it, set alerts; what is not given stays. Without arguments it shows what is set. All of it binds the allowances of the token too, from the next call on. Costs no credits. */ token_update: { arguments: { /** Most credits per UTC day, allowances included; 0 takes the cap away */ credits_per_day?: number | null; /** true: it pays for nothing; false: it pays again */ frozen?: boolean | null; /** Warn below this many credits; 0: never */ alert_below?: number | null; /** Warn from this percentage of the day's cap on; 0: never */ alert_percent?: number | null; }; payload: TokenUpdatePayload };
   /** The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Costs no credits. */ webhook_deliveries: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; /** How many */ limit?: number | null; /** next_cursor of the page before */ cursor?: string | null; }; payload: WebhookDeliveriesPayload };
   /** The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them. Costs no credits. */ webhook_list: { arguments: Record<string, never>; payload: WebhookListPayload };
+  /** Send a delivery of the past hour again that your server has accepted: the same id and bytes, signed anew, free. Costs no credits. */ webhook_resend: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; /** The id of a delivery, from webhook_deliveries */ delivery_id: string; }; payload: WebhookResendPayload };
   /** Start a paused webhook subscription again, with its next slot. Safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused. Costs no credits. */ webhook_resume: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; }; payload: WebhookResumePayload };
   /** Replace the signing secret of a webhook subscription. For 24 hours deliveries carry signatures of both secrets: Standard Webhooks in one header, ours in X-Service-Signature (new) and X-Service-Signature-Previous. Costs no credits. */ webhook_rotate_secret: { arguments: { /** The id of a subscription, from webhook_subscribe or webhook_list */ id: string; }; payload: WebhookRotateSecretPayload };
   /** Have a premium payload delivered to a URL of yours about every five minutes, or when a condition comes true. Subscribing is free, with at least 1 credit; each delivered fire costs 1 credit, and one that your server does not take costs nothing. Costs no credits. */ webhook_subscribe: { arguments: { /** Short name of a premium endpoint; credit-alerts: notices of token_update's alerts, free */ endpoint: string; /** A public https address, port 443 or 8443, that takes POST requests */ webhook_url: string; /** Query parameters of the endpoint */ params?: Record<string, unknown> | null; /** Deliver only when this happens, instead of every five minutes */ when?: WebhookSubscribeWhen | null; /** Headers to add to every delivery; kept encrypted */ headers?: Record<string, string> | null; /** A note of yours */ description?: string | null; }; payload: WebhookSubscribePayload };

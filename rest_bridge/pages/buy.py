@@ -17,7 +17,18 @@ from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.money.purchases.credit_sales import CreditSales
 from toolserver.money.purchases.demo import pay_by_demo_wallet
 from toolserver.registry.registry import Registry
-from toolserver.registry.site_facts import ACCOUNT, BUY, DEMO_PAY, PAYMENTS, QR, RECEIPTS, WATCH, Document, SiteFacts
+from toolserver.registry.site_facts import (
+    ACCOUNT,
+    BUY,
+    DEMO_PAY,
+    PAYMENTS,
+    QR,
+    RECEIPTS,
+    WATCH,
+    Document,
+    SiteFacts,
+    price,
+)
 
 
 def buy_page(registry: Registry, facts: SiteFacts) -> Document:
@@ -33,6 +44,7 @@ def buy_page(registry: Registry, facts: SiteFacts) -> Document:
         "watch": WATCH if facts.sales is not None and facts.sales.sees_payments else None,
         "quote_s": terms.quote_minutes * 60 if terms else None,
         "qr": QR,
+        "first": {"path": first.path, "title": first.title, "price": price(first)} if first else None,
         "first_call": facts.url(first.path) if first else facts.url("/api/payment/balance"),
     }
     return render_page(

@@ -24,8 +24,6 @@ def make_consent_page(facts: SiteFacts) -> DrawConsent:
             title=_choose_title(view),
             script=facts.href(static_path("js/consent.js")),
             work_script=facts.href(static_path("js/consent_work.js")),
-            icon=facts.href(static_path("favicon.svg")),
-            stylesheet=facts.href(static_path("css/consent.css")),
             credits_per_usd=CREDITS_PER_USD,
             qr=draw_qr(view.payment.uri) if view.step == "pay" and view.payment else "",
             documentation=PAYMENTS,

@@ -16,7 +16,7 @@ from rest_bridge.pages.day_strip import draw_strip, write_share
 from rest_bridge.pages.render import render_text
 from rest_bridge.pages.status import STATE_CLASSES, STATE_WORDS, every_few_seconds, write_span, write_uptime
 from rest_bridge.routes import Handler
-from rest_bridge.static_files import PREFIX, static_handler, static_path
+from rest_bridge.static_files import PREFIX, static_handler
 from toolserver.clock import Clock
 from toolserver.errors import NotFound
 from toolserver.registry.site_facts import HTML, SOURCES_PAGE, STATUS, Document, SiteFacts, duration
@@ -59,8 +59,6 @@ def operators_page(facts: SiteFacts, report: dict[str, Any]) -> Document:
         write_share=write_share,
         write_span=write_span,
         write_usd=write_usd,
-        stylesheet=static_path("css/style.css"),
-        icon=static_path("favicon.svg"),
         status_url=facts.url(STATUS),
         sources_url=facts.url(SOURCES_PAGE),
         shown_uptime=write_uptime(report["service"]["uptime_s"]),

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from rest_bridge.pages.highlight import highlight, highlight_block
-from rest_bridge.static_files import static_path
+from rest_bridge.static_files import read_static_files, static_path
 from toolserver import API_VERSION, __version__
 from toolserver.registry.registry import Operation, Registry
 from toolserver.registry.site_facts import (
@@ -43,6 +43,7 @@ def render_page(
     title: str,
     about: str = "",
     markdown_path: str | None = None,
+    card: str | None = None,
     scripts: Sequence[str] = (),
     structured: Mapping[str, Any] | None = None,
     **values: Any,
@@ -50,8 +51,9 @@ def render_page(
     """Return a whole page.
 
     `path` is the page's path, marked in the navigation. `about` describes the page in a sentence for search engines and
-    link previews. `markdown_path` is the path of its Markdown. `scripts` names modules in `static/js` to load beside
-    `page.js`. `structured` is its schema.org description.
+    link previews. `markdown_path` is the path of its Markdown. `card` is the path of the picture in link previews; None
+    stands for that of the site. `scripts` names modules in `static/js` to load beside `page.js`. `structured` is its
+    schema.org description.
     """
     body = (
         _make_environment()
@@ -63,6 +65,7 @@ def render_page(
             title=title,
             about=about,
             markdown_path=markdown_path,
+            card=card,
             scripts=["page.js", *scripts],
             structured=structured,
             navigation=[page for page in pages(registry) if page.label],
@@ -126,6 +129,7 @@ def _make_environment() -> "Environment":
         "is_easy": is_easy,
     }
     environment.globals |= {"tool_path": tool_path, "static_path": static_path, "is_above": _is_above}
+    environment.globals["mark"] = Markup(read_static_files()["mark.svg"].body.decode())  # nosec B704 # our own file
     environment.filters |= {"prose": prose_to_html, "highlight": highlight}
     return environment
 

@@ -18,6 +18,7 @@ from rest_bridge.asgi import ParsedRequest, Scope
 from rest_bridge.json_post import json_post
 from rest_bridge.pages.highlight import read_languages
 from rest_bridge.pages.render import is_easy, render_page
+from rest_bridge.pages.social_card import card_path
 from rest_bridge.pages.tool_form import form_fields
 from rest_bridge.routes import Mounted
 from toolserver.calls.arguments import example_call
@@ -67,6 +68,7 @@ def tool_page(
         path=tool_path(operation),
         title=operation.title,
         about=operation.description.replace("`", ""),
+        card=card_path(operation),
         scripts=["tool.js"],
         structured=_describe(operation, facts),
         operation=operation,

@@ -27,11 +27,12 @@ SCHEME = "ui://toolserver/"
 _ENTRY = "view.js"
 _INSTEAD = {"series.js": "lines.js"}  # the chart library of pages is larger than a view may be
 _DRAWN_BY: Mapping[PictureKind, str] = {"series": "lines.js", "text": "prompt.js"}  # others are named for the kind
-_SECTIONS = ("One style", "text", "controls", "tables", "cards", "pictures", "the page of a tool")
+_SECTIONS = ("Every page", "text", "controls", "tables", "cards", "pictures", "the page of a tool")
 _IMPORT = re.compile(r'^import \{ (?P<names>[^}]+) \} from "\./(?P<module>[\w.]+)";\n', re.MULTILINE)
 _LATER = re.compile(r'\(await import\("\./([\w.]+)"\)\)')
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 _COMMENT = re.compile(r"^ *(?://.*|/\*\*?(?s:.*?)\*/)\n", re.MULTILINE)
+_REMARK = re.compile(r" */\*.*?\*/\n?")  # of a style sheet, also at the end of a line
 _INDENT = re.compile(r"^ +", re.MULTILINE)
 _LONG_TEXT = re.compile(r'"([^"]{1000,})"')
 _SPACE = re.compile(r"\s*([:;])\s+")
@@ -131,7 +132,8 @@ def _link(drawers: tuple[str, ...]) -> tuple[str, str]:
     words = frozenset(_NAME.findall(" ".join(" ".join(found) for found in _TEXT.findall(_PAGE + script))))
     sections = re.split(r"^/\*", _read("css/style.css"), flags=re.MULTILINE)
     chosen = "".join(section.partition("*/")[2] for section in sections if section.strip().startswith(_SECTIONS))
-    rules = chosen + _COMMENT.sub("", _read("css/view.css"))
+    tokens = _REMARK.sub("", _read("css/tokens.css"))
+    rules = tokens + chosen + _COMMENT.sub("", _read("css/view.css"))
     return script, "".join(_select_rules(rules, words))
 
 

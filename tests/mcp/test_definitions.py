@@ -202,6 +202,7 @@ def test_hosts_ask_before_a_call_that_spends_and_not_before_a_quote_a_balance_or
     assert asks == {operation.name for operation in registry if operation.credits} | {
         *("payment_confirm", "payment_topup", "allowance_create", "allowance_update", "allowance_revoke"),
         *("webhook_subscribe", "webhook_unsubscribe", "webhook_resume", "webhook_test", "webhook_rotate_secret"),
+        "webhook_resend",
         *("reissue_cancel", "token_update"),
     }
     choice = ToolChoices(registry).choose_by_request(b"toolset=all&hints=read")

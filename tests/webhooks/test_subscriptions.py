@@ -3,7 +3,7 @@ from datetime import UTC, datetime
 
 import pytest
 
-from tests.calls.parts import RICH
+from tests.calls.parts import POOR, RICH
 from tests.requirements import proves
 from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import open_room
@@ -73,6 +73,49 @@ async def test_a_test_reaches_a_paused_subscription_too(room):
         assert (await room.subscription(subscription.id)).state == "paused"
         receiver.answer = status(204)
         assert (await room.hooks.subscriptions.test(RICH, subscription.id, None, None)).state == "free"
+
+
+async def test_a_delivery_is_sent_again_with_the_same_id_and_bytes_for_nothing(room):
+    async with receiving() as receiver:
+        subscription = await room.subscribe(receiver.url())
+        await room.pass_slots()
+        (fire,) = await room.fires(subscription.id)
+        room.values(7)
+        attempt = await room.hooks.subscriptions.resend(RICH, subscription.id, fire.id)
+        assert (attempt.delivered, attempt.status, await room.spent()) == (True, 204, 1)
+        first, again = receiver.requests
+        assert (again.headers["webhook-id"], again.body) == (first.headers["webhook-id"], first.body)
+        receiver.answer = status(500)
+        assert (await room.hooks.subscriptions.resend(RICH, subscription.id, fire.id)).error == "http_500"
+        assert await room.fires(subscription.id) == [fire], "the log stays as it is"
+        test = await room.hooks.subscriptions.test(RICH, subscription.id, None, None)
+        with pytest.raises(SubscriptionConflict, match="accepted"):
+            await room.hooks.subscriptions.resend(RICH, subscription.id, test.id)
+        room.clock.advance(3600)
+        with pytest.raises(NotFound, match="an hour"):
+            await room.hooks.subscriptions.resend(RICH, subscription.id, fire.id)
+        assert (await room.spent(), await room.held()) == (1, 0)
+
+
+async def test_a_body_that_was_not_paid_for_or_is_of_another_is_not_sent_again(room):
+    async with receiving(status(500)) as receiver:
+        one, other = [await room.subscribe(receiver.url(path=path)) for path in ("/a", "/b")]
+        await room.pass_slots(2)
+        refused = [fire for fire in await room.fires(one.id) if fire.state == "released"]
+        before = len(receiver.requests)
+        for subscription, id, error in (
+            (one, refused[0].id, SubscriptionConflict),
+            (other, refused[0].id, NotFound),
+            (one, "call_" + "0" * 32, NotFound),
+        ):
+            with pytest.raises(error):
+                await room.hooks.subscriptions.resend(RICH, subscription.id, id)
+        with pytest.raises(NotFound):
+            await room.hooks.subscriptions.resend(POOR, one.id, refused[0].id)
+        await room.hooks.subscriptions.cancel(RICH, one.id)
+        with pytest.raises(SubscriptionConflict):
+            await room.hooks.subscriptions.resend(RICH, one.id, refused[0].id)
+        assert len(receiver.requests) == before
 
 
 async def test_a_no_data_test_has_no_new_value(room):

@@ -37,15 +37,15 @@ def btc_days(count: int) -> tuple[Fallback[tuple[Candle, ...]], ...]:
 
 
 def closes(candles: Sequence[Candle]) -> tuple[tuple[datetime, float], ...]:
-    """Return the closing prices of the newest 24 candles of an hour, oldest first; the last hour may still be open."""
-    return tuple((candle.start + HOUR, candle.close) for candle in sorted(candles)[-24:])
+    """Return the closing prices of the newest week of candles of an hour, oldest first; the last may still be open."""
+    return tuple((candle.start + HOUR, candle.close) for candle in sorted(candles)[-7 * 24 :])
 
 
 BTC_DAY = (
     DayLine(coinbase.CANDLES_PROOF, coinbase.CandleQuery(3600), closes),
     DayLine(kraken.OHLC_HOUR, kraken.OhlcQuery(60), closes),
 )
-"""Where the past day of bitcoin is kept, because the price needs it as proof."""
+"""Where the past day and week of bitcoin are kept, because the price needs it as proof."""
 
 
 def _fallback(

@@ -8,6 +8,7 @@ from toolserver.world.model import Ask, Reply, World, expects, serves
 
 VENUE = "coinbase"
 LENGTHS = {60, 300, 900, 3600, 21600, 86400}
+MOST = 300  # candles of one answer
 
 
 def quoted(price: float) -> str:
@@ -79,7 +80,7 @@ def candles(world: World, ask: Ask) -> Reply:
 
 
 def _rows(world: World, asset: str, length: int) -> list[list[Any]]:
-    candles = market.candles(world, asset, length, 60, VENUE)
+    candles = market.candles(world, asset, length, MOST, VENUE)
     rows = [
         [int(c.start), *(round(v, 2) for v in (c.low, c.high, c.open, c.close)), round(c.volume, 8)] for c in candles
     ]

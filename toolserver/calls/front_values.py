@@ -20,6 +20,8 @@ from toolserver.registry.registry import Operation
 from toolserver.upstream.cache import SourceCache
 
 DAY = timedelta(hours=25)  # the oldest point of a line that is called the past day
+WEEK = timedelta(days=7, hours=1)
+LONGER = 36  # points from which a line of a week says more than that of its day
 PLACES = 50  # of one tool on the map: the greatest, or the first where there is no figure
 NEWS, NEWS_OF_ONE = 14, 5  # rows of the list, and those of one tool
 
@@ -127,7 +129,8 @@ class FrontReader:
 
         The JSON has the current time, the answer (null while there is none) and `lines`, the past day of each figure
         of the tool: `points` are pairs of a time in seconds since 1970 and a value, oldest first, and `seen` says that
-        they are what this service has seen, as no source keeps a day.
+        they are what this service has seen, as no source keeps a day. `week` are those of the past week, empty where
+        the source keeps a day only.
         """
         viewed = self._live.view(name)
         if viewed is None:
@@ -137,6 +140,18 @@ class FrontReader:
         lines = await self._lines(operation, [(point.at, point.value) for point in seen], now)
         head = {"tool": name, "generated_at": iso(now), "lines": lines}
         return encode({**head, "answer": None if rendered is None else Raw(rendered.payload)})
+
+    async def read_card(self, name: str) -> dict[str, Any] | None:
+        """Return a tool's card of `/live.json` with `line`, the past day of its value, and record that someone is
+        viewing it. Return None for a tool without a card.
+        """
+        card = self._live.card(name)
+        if card is None:
+            return None
+        operation, fields = card
+        assert operation.headline is not None
+        line = await self._day(operation.headline.days, self._live.now())
+        return {**fields, "line": _values(line) or [value for _, value in fields["series"]]}
 
     async def _lines(
         self, operation: Operation, seen: Sequence[tuple[datetime, float]], now: datetime
@@ -153,8 +168,16 @@ class FrontReader:
             points = await self._day(days, now)
             shown = points or (seen if len(figures) == 1 else ())
             if len(shown) > 1:
-                pairs = [(int(at.timestamp()), value) for at, value in shown]
-                lines.append({"label": label or operation.title, "unit": unit, "points": pairs, "seen": not points})
+                week = await self._day(days, now, WEEK)
+                lines.append(
+                    {
+                        "label": label or operation.title,
+                        "unit": unit,
+                        "points": _pairs(shown),
+                        "week": _pairs(week) if len(week) >= LONGER else [],
+                        "seen": not points,
+                    }
+                )
         return lines
 
     def _payload(self, operation: Operation) -> Any:
@@ -167,12 +190,12 @@ class FrontReader:
             rendered.memo["front"] = body.get("data") if operation.enveloped else body
         return rendered.memo["front"]
 
-    async def _day(self, days: Sequence[DayLine], now: datetime) -> list[tuple[datetime, float]]:
-        """Return the past day of a value from the first source that keeps one, oldest first."""
+    async def _day(self, days: Sequence[DayLine], now: datetime, span: timedelta = DAY) -> list[tuple[datetime, float]]:
+        """Return the past day of a value, or another span, from the first source that keeps one, oldest first."""
         for day in days:
             kept = await self._cache.kept(day.source, day.query)
             points = day.read(kept.value) if kept is not None else ()
-            line = [(at, value) for at, value in points if now - at <= DAY]
+            line = [(at, value) for at, value in points if now - at <= span]
             if len(line) > 1:
                 return line
         return []
@@ -238,6 +261,10 @@ def _rows(payload: Any, picture: Picture) -> list[dict[str, Any]]:
 def _write_label(label: str, payload: Any) -> str:
     """Return the name of a figure, with its paths in braces filled from the payload."""
     return "".join(str(part) for part in fill_places(label, payload) if part is not None)
+
+
+def _pairs(points: Sequence[tuple[datetime, float]]) -> list[tuple[int, float]]:
+    return [(int(at.timestamp()), value) for at, value in points]
 
 
 def _values(points: Sequence[tuple[datetime, float]]) -> list[float]:

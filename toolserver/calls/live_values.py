@@ -66,6 +66,14 @@ class LiveValues:
         self._card(operation)
         return operation, rendered, self._series(operation)
 
+    def card(self, name: str) -> tuple[Operation, dict[str, Any]] | None:
+        """Return a tool and its card, and record that someone is viewing it. Return None for a tool without one."""
+        operation = self._kept_by_name.get(name)
+        if operation is None or operation.headline is None:
+            return None
+        self._asked_at[name] = self._answers.clock.monotonic()
+        return operation, self._card(operation)
+
     async def fill(self, *, within_s: float) -> int:
         """Compose every card that has no answer, all at once, and wait. Return the number that still have none."""
         self.read()

@@ -1950,6 +1950,14 @@ class WebhookListPayload(TypedDict):
     count: int
     _meta: NotRequired[dict[str, Any]]
 
+class WebhookResendPayload(TypedDict):
+    id: str
+    delivered: bool
+    status: int | None
+    error: str | None
+    duration_ms: int
+    _meta: NotRequired[dict[str, Any]]
+
 class WebhookResumePayload(TypedDict):
     id: str
     endpoint: str
@@ -2167,6 +2175,8 @@ class Tools:
         """The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Costs no credits."""
     def webhook_list(self) -> ToolAnswer[WebhookListPayload]:
         """The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them. Costs no credits."""
+    def webhook_resend(self, *, id: str, delivery_id: str) -> ToolAnswer[WebhookResendPayload]:
+        """Send a delivery of the past hour again that your server has accepted: the same id and bytes, signed anew, free. Costs no credits."""
     def webhook_resume(self, *, id: str) -> ToolAnswer[WebhookResumePayload]:
         """Start a paused webhook subscription again, with its next slot. Safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused. Costs no credits."""
     def webhook_rotate_secret(self, *, id: str) -> ToolAnswer[WebhookRotateSecretPayload]:
@@ -2299,6 +2309,8 @@ class AsyncTools:
         """The last deliveries of a webhook subscription, up to 50: when, how many attempts, how your server answered, what was charged and under which receipt. Costs no credits."""
     async def webhook_list(self) -> ToolAnswer[WebhookListPayload]:
         """The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them. Costs no credits."""
+    async def webhook_resend(self, *, id: str, delivery_id: str) -> ToolAnswer[WebhookResendPayload]:
+        """Send a delivery of the past hour again that your server has accepted: the same id and bytes, signed anew, free. Costs no credits."""
     async def webhook_resume(self, *, id: str) -> ToolAnswer[WebhookResumePayload]:
         """Start a paused webhook subscription again, with its next slot. Safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused. Costs no credits."""
     async def webhook_rotate_secret(self, *, id: str) -> ToolAnswer[WebhookRotateSecretPayload]:

@@ -21,8 +21,8 @@ _PLACE = re.compile(r"\{([^}]*)\}")
 
 @dataclass(frozen=True, slots=True)
 class DayLine:
-    """Where the past day of a value is kept: what a source answered to a query, which `read` turns into points: times
-    with a zone and figures, oldest first.
+    """Where the past day of a value or more is kept: what a source answered to a query, which `read` turns into points:
+    times with a zone and figures, oldest first.
 
     Pages draw what is kept and never query the source.
     """

@@ -117,6 +117,17 @@ class FireWorker:
             if ready is not None:
                 await self._send(ready)
 
+    async def resend(self, delivered: ClaimedFire) -> Attempt | None:
+        """Send a delivered fire once more, with the same id and the same bytes. Nothing is charged or recorded.
+
+        Returns None if its payload is no longer kept. Raises HostBusy if it is not this target's turn soon.
+        """
+        body = await self._body(*delivered)
+        if body is None:
+            return None
+        async with self._parts.sender.limits.turn(delivered.subscription.url, delivered.subscription.host):
+            return await self._attempt(WebhookMessage(*delivered, body))
+
     def _operation_of(self, subscription: WebhookSubscription) -> Operation:
         """Return the premium operation that a subscription is charged for. One to credit alerts is charged for none."""
         operation = self._parts.payloads.operation(subscription.endpoint)

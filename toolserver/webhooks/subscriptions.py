@@ -15,6 +15,7 @@ from toolserver.errors import (
     AllowanceConflict,
     InsufficientCredits,
     InvalidArguments,
+    NotFound,
     NotSupported,
     SubscriptionConflict,
 )
@@ -28,10 +29,12 @@ from toolserver.webhooks.conditions import (
     find_value,
 )
 from toolserver.webhooks.credit_alerts import CREDIT_ALERTS, EXAMPLE, compose_notice
+from toolserver.webhooks.delivery import HostBusy
 from toolserver.webhooks.egress import DnsLane, NameUnknown, TargetRefused
 from toolserver.webhooks.fire_operations import FIRE_CREDITS, AddFire, plan_fire
 from toolserver.webhooks.queue import LEASE_MS, FireParts, FireWorker
 from toolserver.webhooks.records import (
+    Attempt,
     ClaimedFire,
     SubscriptionRequest,
     TokenAccount,
@@ -40,6 +43,7 @@ from toolserver.webhooks.records import (
     next_slot,
 )
 from toolserver.webhooks.signing import SubscriptionSecrets, new_secret
+from toolserver.webhooks.store import PAYLOAD_KEPT_MS
 from toolserver.webhooks.subscription_operations import (
     AddSubscription,
     CancelSubscription,
@@ -99,6 +103,10 @@ def refuse(loc: str, message: str, kind: str) -> InvalidArguments:
 
 
 MOST_TEST_BYTES = 32 * 1024
+DELIVERED = (
+    "charged",
+    "free",
+)  # the states of fires whose receiver has had the body, and paid for it if it has a price
 
 
 class NewSubscription(NamedTuple):
@@ -254,6 +262,33 @@ class WebhookSubscriptions:
         await self._store.apply(AddFire(fire))
         await self._worker.work(ClaimedFire(fire, subscription))
         return await self._store.fire(fire.id) or fire
+
+    async def resend(self, token: str, id: str, fire_id: str) -> Attempt:
+        """Send a delivery again that the receiver has accepted: the same id and bytes, signed now, free of charge.
+
+        It is attempted once, and the log of deliveries stays as it is. Raises NotFound for a delivery that is not of
+        this subscription or whose payload is no longer kept, and SubscriptionConflict for one that was never
+        accepted, so that nobody gets a body that was not paid for, for a cancelled subscription, and while the
+        receiver's host is busy.
+        """
+        subscription = await self._own(token, id)
+        fire = await self._store.fire(fire_id)
+        if fire is None or fire.subscription != subscription.id:
+            raise NotFound("This subscription has no such delivery.")
+        if subscription.state == "cancelled":
+            raise SubscriptionConflict("The subscription is cancelled.")
+        if subscription.event is not None:
+            raise SubscriptionConflict("Receivers of MCP Events take no repetitions: their host has had the event.")
+        if fire.state not in DELIVERED:
+            raise SubscriptionConflict("Only a delivery that your server has accepted can be sent again.")
+        is_kept = self._now - (fire.sent_at or 0) < PAYLOAD_KEPT_MS
+        try:
+            attempt = await self._worker.resend(ClaimedFire(fire, subscription)) if is_kept else None
+        except HostBusy as busy:
+            raise SubscriptionConflict("Another delivery is on its way to this host. Try again shortly.") from busy
+        if attempt is None:
+            raise NotFound("The payload of this delivery is no longer kept; payloads are kept for an hour.")
+        return attempt
 
     def _check_alerts(self, request: SubscriptionRequest) -> None:
         """Refuse what a subscription to credit alerts cannot have. Raises InvalidArguments, NotSupported."""

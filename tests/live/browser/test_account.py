@@ -1,5 +1,6 @@
 """The page of a token, by clicking: balance and statement, allowances and webhooks made, tested, changed and ended."""
 
+import csv
 from collections.abc import Iterator
 
 import httpx
@@ -135,6 +136,29 @@ def make_webhook(page: Page, url: str) -> str:
     return section.locator(".secret .token").inner_text()
 
 
+def test_the_overview_sums_up_the_statement_and_gives_it_as_csv(visitor: Visitor, demo: Program) -> None:
+    token = bought(demo, demo.ready["world_url"], 4)
+    for path in ("/api/pro/macro", "/api/pro/macro", "/api/pro/briefing"):
+        assert called(demo, token, path).status_code == 200
+    page = opened(visitor, token)
+    totals = {name: page.locator(f"#overview-{name}").inner_text() for name in ("spent", "calls", "uncharged", "added")}
+    assert totals == {"spent": "5", "calls": "3", "uncharged": "0", "added": "200"}
+    rows = page.locator("#overview .bar-row").all_inner_texts()
+    assert [row.split() for row in rows] == [["/api/pro/macro", "4"], ["/api/pro/briefing", "1"]]
+    balance = page.locator("#overview .chart")
+    expect(balance).to_have_attribute("data-points", "9")  # before and after each of four entries, and now
+    with page.expect_download() as saved:
+        page.get_by_role("button", name="Download as CSV").click()
+    with open(saved.value.path(), newline="", encoding="utf-8") as file:
+        lines = list(csv.DictReader(file))
+    assert [(line["kind"], line["credits"]) for line in lines[:3]] == [("call", "-1"), ("call", "-2"), ("call", "-2")]
+    assert sum(int(line["credits"]) for line in lines) == 195
+    assert all(line["receipt_id"].startswith("rcpt_") for line in lines[:3])
+    assert token not in page.url
+    assert not any(token in line.values() for line in lines)
+    visitor.check()
+
+
 def test_an_allowance_is_made_spent_from_changed_and_ended(visitor: Visitor, demo: Program, token: str) -> None:
     page = opened(visitor, token)
     allowance = make_allowance(page, "by clicking")
@@ -174,15 +198,21 @@ def test_a_webhook_is_made_tested_looked_into_and_ended(
     item = page.locator("#webhooks .item")
     item.get_by_role("button", name="Send a test").click()
     expect(item.get_by_role("status").first).to_contain_text("Your server accepted the test: HTTP 204")
+    expect(item.get_by_role("status").first).to_contain_text("a recorded example")
     (headers, body), *_ = inbox.wait(1)
     assert b'"test":true' in body.replace(b" ", b"")
     assert headers["x-service-signature"].startswith("sha256=")
     twice(item, "New secret", "Replace the secret?")
     expect(page.locator("#webhooks .secret")).not_to_contain_text(secret)
-    item.get_by_role("button", name="Deliveries").click()
+    item.get_by_role("button", name="All deliveries").click()
     row = item.locator("tr[data-kind=test]")
     expect(row).to_have_attribute("data-state", "free")
     expect(row).to_contain_text("HTTP 204")
+    expect(row).to_contain_text("test (an example)")
+    row.get_by_role("button", name="Send again").click()
+    expect(item.get_by_role("status").first).to_contain_text("the same id and bytes. It cost nothing.")
+    first, again = inbox.wait(2)
+    assert (again[0]["webhook-id"], again[1]) == (headers["webhook-id"], body) == (first[0]["webhook-id"], first[1])
     twice(item, "End", "End it permanently?")
     expect(page.locator("#webhooks .list")).to_have_text("None yet.")
     visitor.check()

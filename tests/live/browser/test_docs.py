@@ -71,6 +71,24 @@ def test_a_document_lists_what_is_on_it_leads_on_and_is_copied_as_markdown(brows
         window.check_accessibility()
 
 
+def test_an_example_in_several_languages_has_tabs_and_without_a_script_all_of_them(
+    browser: Browser, demo: Program
+) -> None:
+    with visiting(browser, demo.url) as window:
+        page = window.open("/docs/connecting")
+        tabs = page.get_by_role("tablist", name="The example in")
+        assert tabs.first.get_by_role("tab").all_inner_texts() == ["curl", "Python", "JavaScript"]
+        tabs.first.get_by_role("tab", name="Python").click()
+        expect(page.get_by_text("import httpx")).to_be_visible()
+        expect(page.get_by_text("await fetch")).to_be_hidden()
+        window.check()
+        window.check_accessibility()
+    with visiting(browser, demo.url, scripts=False) as window:
+        page = window.open("/docs/connecting")
+        expect(page.get_by_text("import httpx")).to_be_visible()
+        expect(page.get_by_text("await fetch")).to_be_visible()
+
+
 def test_the_side_list_marks_the_page_and_leads_to_the_next(visitor: Visitor) -> None:
     page = visitor.open("/docs/webhooks")
     side = page.get_by_role("navigation", name="Documents")

@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(400)]
 LOOKS: list[tuple[int, Theme]] = [(PHONE, "light"), (DESK, "dark"), (PHONE, "dark"), (DESK, "light")]
 KINDS = (
     *("/", "/docs", "/docs/webhooks", "/docs/payments", "/changelog", "/buy", "/account", "/receipts", "/no-charge"),
-    *("/problems", "/problems/not_found", "/status", "/sources"),
+    *("/problems", "/problems/not_found", "/status", "/sources", "/design"),
     *("/t/earthquakes", "/t/premium_correlation_matrix", "/t/webhook_subscribe"),
 )
 MISSING, FAILED = "/no-such-page", "/failed"

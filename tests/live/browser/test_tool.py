@@ -103,7 +103,11 @@ def test_the_figure_says_how_it_changed_and_its_past_day_is_drawn_from_what_a_so
     expect(headline).to_contain_text("in 24 h at coinbase")
     day = page.locator("#as-picture .chart")
     assert int(day.first.get_attribute("data-points") or 0) > 20, "a day of candles, on a server that has just begun"
-    expect(page.locator("#as-picture figcaption").first).to_have_text("Bitcoin: the past day")
+    page.get_by_role("tab", name="Week").click()
+    week = page.locator("#as-picture .days .chart:visible")
+    assert int(week.first.get_attribute("data-points") or 0) > 5 * 24
+    expect(week.first.locator("canvas")).to_be_visible()
+    expect(page.locator("#as-picture figcaption").first).to_have_text("Bitcoin")
     visitor.check()
 
 
@@ -137,6 +141,13 @@ def test_a_place_is_chosen_on_a_map_and_stands_in_the_call(visitor: Visitor) -> 
     expect(code).to_contain_text("langchain_mcp_adapters")
     expect(code).to_contain_text(f'ainvoke({{"lat": {lat:g}, "lon": {lon:g}}})')
     visitor.check()
+
+
+def test_a_board_names_its_figures_as_people_write_them(visitor: Visitor) -> None:
+    page = visitor.open("/t/premium_macro", settled=False)
+    filled(page)
+    names = page.locator("#as-picture ul.figures h3").all_inner_texts()
+    assert {"GDP growth", "CPI", "Oil", "Natural gas", "VIX", "Fed rate"} <= set(names)
 
 
 @pytest.mark.parametrize(

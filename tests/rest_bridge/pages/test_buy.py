@@ -80,6 +80,7 @@ def test_the_script_knows_every_price_and_a_first_call():
         "watch": "/buy/payment",
         "quote_s": 1800,
         "qr": "/buy/qr.svg",
+        "first": {"path": "/api/pro/report", "title": "A report", "price": "2 credits"},
         "first_call": "https://data.example/api/pro/report",
     }
     assert told(None)["quote_s"] is None
@@ -90,4 +91,5 @@ def test_where_every_paid_tool_needs_an_argument_the_first_call_asks_for_the_bal
     needy = replace(TINY["sights"], name="premium_sights", path="/api/pro/sights", tier=Tier.PREMIUM, credits=3)
     body = buy_page(Registry([needy]), replace(FACTS, sales=OWN)).body.decode()
     shop = json.loads(re.search(r'id="shop">(.*?)</script>', body, re.DOTALL)[1])
+    assert shop["first"] is None
     assert (shop["first_call"], shop["prices"]) == ("https://data.example/api/payment/balance", [3])

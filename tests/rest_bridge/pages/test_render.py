@@ -136,9 +136,8 @@ def test_the_navigation_leads_to_the_pages_that_have_a_name_there():
     top = Page(body.partition('<nav aria-label="Main">')[2].partition("</nav>")[0].encode())
     bottom = Page(body.partition('<nav aria-label="More">')[2].partition("</nav>")[0].encode())
     assert top.links == ["/docs", "/docs/payments", "/buy", "/account", "/receipts", "/changelog", "/status"]
-    assert bottom.links == [
-        *("/no-charge", "/openapi.json", "/llms.txt", "/api/meta", "/problems", "/sources", "/docs#licence")
-    ]
+    aside = ("/no-charge", "/openapi.json", "/llms.txt", "/api/meta", "/problems", "/sources", "/design")
+    assert bottom.links == [*aside, "/docs#licence"]
 
 
 def test_only_web_addresses_are_web_addresses():

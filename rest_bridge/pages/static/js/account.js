@@ -7,6 +7,7 @@ import { formatNumber } from "./format.js";
 import { fetchJson, Problem, showProblem } from "./http.js";
 import { startLimits } from "./limits.js";
 import { checkReceipt, readReceipt, tellReceipt } from "./receipt_check.js";
+import { startStatement } from "./statement.js";
 import { bindTokenInput, getToken, looksLikeToken, setToken } from "./token.js";
 import { drawChecks } from "./verdict.js";
 import { startVisitor } from "./visitor.js";
@@ -19,7 +20,9 @@ const KINDS = {
 const STATES = { open: "still running", voided: "not charged", reversed: "returned later" };
 const PAGE = 20;
 const trouble = find("#trouble");
-const parts = [startLimits(ask), startAllowances(ask), startWebhooks(ask, refreshMoney)];
+const allowances = startAllowances(ask);
+const overview = startStatement(ask, allowances.isAllowance);
+const parts = [allowances, overview, startLimits(ask), startWebhooks(ask, refreshMoney)];
 let cursor = null;
 let keys = null;
 
@@ -75,6 +78,7 @@ function forget() {
 
 async function refreshMoney() {
   await readBalance();
+  await overview.load();
   await readStatement(null);
 }
 

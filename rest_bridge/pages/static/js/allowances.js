@@ -10,10 +10,11 @@ import { askTwice, hideSecret, showSecret } from "./secret.js";
 const PATH = "/api/payment/allowances";
 const WITHOUT = { allowance_conflict: "This token is itself an allowance, so it cannot create allowances.", not_supported: "This service keeps no allowances.", not_found: "This service keeps no allowances." };
 
-/** Return {load, clear} of the section. `ask` sends a request with the token. */
+/** Return {load, clear, isAllowance} of the section. `ask` sends a request with the token. */
 export function startAllowances(ask) {
   const section = find("#allowances");
   const [list, secret, form] = [find(".list", section), find(".secret", section), find("#new-allowance")];
+  let isAllowance = false; // whether the token is itself one
 
   form.addEventListener("submit", (event) => {
     event.preventDefault();
@@ -21,12 +22,14 @@ export function startAllowances(ask) {
   });
 
   async function load() {
+    isAllowance = false;
     try {
       const { allowances } = await ask(PATH);
       draw(allowances);
       find("details", section).hidden = false;
     } catch (error) {
       if (!(error instanceof Problem) || !WITHOUT[error.code]) throw error;
+      isAllowance = error.code === "allowance_conflict";
       find("details", section).hidden = true;
       list.replaceChildren(element("p", { class: "soft" }, WITHOUT[error.code]));
     }
@@ -108,5 +111,5 @@ export function startAllowances(ask) {
     await load();
   }
 
-  return { load, clear };
+  return { load, clear, isAllowance: () => isAllowance };
 }

@@ -17,7 +17,7 @@ export function drawBoard({ values, label, time, unit }, rows) {
     return element(
       "li",
       { class: "card" },
-      element("h3", {}, name.length < 4 ? name.toUpperCase() : plainName(name)),
+      element("h3", {}, plainName(name)),
       element("p", { class: "value" }, formatNumber(value, { unit: percent })),
       change === null ? null : element("p", {}, changeMark(change)),
       element("p", { class: "soft small" }, about.filter(Boolean).join(" · ")),

@@ -3,6 +3,7 @@
 import { waitForToken } from "./confirm.js";
 import { copyButton } from "./copy.js";
 import { find, findAll, readData } from "./dom.js";
+import { startFirstCall } from "./first_call.js";
 import { formatNumber } from "./format.js";
 import { fetchJson, href, Problem, showProblem } from "./http.js";
 import { findWallet, payByWallet, signByWallet } from "./wallet.js";
@@ -18,6 +19,7 @@ const tried = new Set(); // transactions that were already confirmed or refused
 let ends = 0; // when the offer ends, in milliseconds of `performance.now()`
 let at = 0;
 let looking = false;
+const firstCall = shop.first ? startFirstCall(find("#spend"), find("#first-answer"), shop.first.path, () => find("#token").textContent) : null;
 
 find("#steps").hidden = find("#resume").hidden = false;
 for (const place of findAll("[data-copy]")) place.append(copyButton(() => find(`#${place.dataset.copy}`).textContent));
@@ -231,6 +233,7 @@ function goBack() {
 
 function hide() {
   find("#token").textContent = find("#first-call").textContent = "";
+  firstCall?.clear();
   show(0, { quietly: true });
   find("#done").hidden = false;
 }

@@ -33,9 +33,12 @@ export function formatDuration(seconds) {
   return `${Math.floor(whole / 86400)} d`;
 }
 
-/** Return the name of a member as words: `space_launch` as "Space launch". */
+const WORDS = { nat: "natural" };
+const INITIALS = new Set(["cpi", "dia", "gdp", "qqq", "spy", "usd", "vix"]);
+
+/** Return the name of a member as words: `space_launch` as "Space launch", `gdp_growth` as "GDP growth". */
 export function plainName(name) {
-  const words = name.replaceAll("_", " ");
+  const words = name.split("_").map((word) => (INITIALS.has(word) ? word.toUpperCase() : (WORDS[word] ?? word))).join(" ");
   return words.charAt(0).toUpperCase() + words.slice(1);
 }
 

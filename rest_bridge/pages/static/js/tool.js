@@ -23,6 +23,7 @@ const answerTabs = makeTabs([["Picture", panels.picture], ["Table", panels.table
 const meaning = readMeanings();
 const codePanels = ["curl", "Python", "TypeScript", "MCP", "LangChain"].map((name) => [name, element("div", {}, element("pre", {}, element("code")))]);
 let shownAnswer = null;
+let span = 0; // 0: the past day is shown, 1: the past week
 let ran = false; // after the reader has run the tool, the page no longer shows the newest answer that the service keeps
 
 find("#code").replaceChildren(...codePanels.map(([, panel]) => panel));
@@ -142,13 +143,19 @@ function showHeadline(payload) {
   if (drawn.length) place.hidden = false;
 }
 
-/** Draw the past day of each figure of the tool, before the pictures of the answer. */
+/** Draw the past day of each figure of the tool, and its week where a source keeps one, before the answer's pictures. */
 async function drawDays(place, lines) {
   if (!lines.length || !globalThis.uPlot) return false;
   const { drawLines } = await import("./series.js");
-  const figures = lines.map(({ label, unit, points, seen }) => {
-    const chart = drawLines(points.map(([at]) => at), [points.map(([, value]) => value)], [label], unit);
-    return element("figure", {}, element("figcaption", {}, `${label}: ${seen ? "seen here in the past day" : "the past day"}`), chart);
+  const figures = lines.map(({ label, unit, points, week, seen }) => {
+    const draw = (pairs) => drawLines(pairs.map(([at]) => at), [pairs.map(([, value]) => value)], [label], unit);
+    const words = week.length ? label : `${label}: ${seen ? "seen here in the past day" : "the past day"}`;
+    const figure = element("figure", {}, element("figcaption", {}, words));
+    const panels = [["Day", points], ["Week", week]].filter(([, pairs]) => pairs.length).map(([name, pairs]) => [name, element("div", {}, draw(pairs))]);
+    figure.append(...panels.map(([, panel]) => panel));
+    if (panels.length > 1) makeTabs(panels, `${label}, the past`).show(span);
+    panels.forEach(([, panel], index) => panel.addEventListener("shown", () => (span = index)));
+    return figure;
   });
   const days = element("div", { class: figures.length > 1 ? "days beside" : "days" }, ...figures);
   place.prepend(days);

@@ -2,13 +2,15 @@
 
 import { ageOf } from "./age.js";
 import { attempt } from "./attempt.js";
-import { element, find } from "./dom.js";
+import { element, find, findAll } from "./dom.js";
 import { formatNumber } from "./format.js";
 import { Problem } from "./http.js";
 import { actButton, askTwice, hideSecret, showSecret } from "./secret.js";
 
 const PATH = "/api/pro/subscribe";
 const ALERTS = "credit-alerts";
+const LAST = 3; // deliveries that are shown before anybody asks
+const DELIVERED = ["charged", "free"]; // the states of deliveries that can be sent again
 
 /** Return {load, clear} of the section. `ask` sends a request with the token; `spent` is called after an action that may cost credits. */
 export function startWebhooks(ask, spent) {
@@ -91,6 +93,7 @@ export function startWebhooks(ask, spent) {
       buttons(one, item),
       element("div", { class: "log" }),
     );
+    attempt(item, null, () => showLog(one, item, LAST));
     return item;
   }
 
@@ -100,7 +103,7 @@ export function startWebhooks(ask, spent) {
       "p",
       { class: "row" },
       actButton("Send a test", act(() => test(one, item))),
-      actButton("Deliveries", act(() => showLog(one, item))),
+      actButton("All deliveries", act(() => showLog(one, item))),
       one.state === "paused" ? actButton("Resume", act(() => change(one, "/resume"))) : null,
       askTwice("New secret", "Replace the secret?", act(() => rotate(one))),
       askTwice("End", "End it permanently?", act(() => finish(one))),
@@ -109,15 +112,23 @@ export function startWebhooks(ask, spent) {
 
   async function test(one, item) {
     const sent = await ask(`${PATH}/${one.id}/test`, { method: "POST" });
-    const words = sent.delivered ? `Your server accepted the test: HTTP ${sent.status} after ${formatNumber(sent.duration_ms)} ms.` : `Your server did not accept the test: ${sent.error ?? `HTTP ${sent.status}`}.`;
+    const words = sent.delivered ? `Your server accepted the test: HTTP ${sent.status} after ${formatNumber(sent.duration_ms)} ms. It carried a recorded example, not what is so now.` : `Your server did not accept the test: ${sent.error ?? `HTTP ${sent.status}`}.`;
     await showLog(one, item);
     find(".log", item).prepend(element("p", { class: sent.delivered ? "good" : "bad", role: "status" }, words));
   }
 
-  async function showLog(one, item) {
-    const { deliveries } = await ask(`${PATH}/${one.id}/deliveries`);
-    find(".log", item).replaceChildren(deliveries.length ? drawLog(deliveries) : element("p", { class: "soft" }, "Nothing has been delivered yet."));
-    await spent();
+  async function showLog(one, item, limit = null) {
+    const { deliveries } = await ask(`${PATH}/${one.id}/deliveries`, { query: { limit } });
+    const again = (delivery) => actButton("Send again", (button) => attempt(item, button, () => resend(one, delivery, item)));
+    find(".log", item).replaceChildren(deliveries.length ? drawLog(deliveries, again) : element("p", { class: "soft" }, "Nothing has been delivered yet."));
+    if (!limit) await spent();
+  }
+
+  async function resend(one, delivery, item) {
+    const sent = await ask(`${PATH}/${one.id}/deliveries/${delivery.id}/resend`, { method: "POST" });
+    const words = sent.delivered ? `Your server accepted it again: HTTP ${sent.status}, the same id and bytes. It cost nothing.` : `Your server did not accept it this time: ${sent.error ?? `HTTP ${sent.status}`}.`;
+    for (const old of findAll(".log > [role=status]", item)) old.remove();
+    find(".log", item).prepend(element("p", { class: sent.delivered ? "good" : "bad", role: "status" }, words));
   }
 
   async function change(one, step) {
@@ -146,12 +157,14 @@ function tellCondition(when) {
   return `when ${when.path} ${when.changed ? "changes" : "has a new entry"}`;
 }
 
-function drawLog(deliveries) {
-  const names = ["When", "Kind", "Outcome", "Attempts", "Answer", "Credits"];
-  const head = names.map((name) => element("th", { scope: "col" }, name));
+/** Return a table of deliveries. `again` makes the button that sends one again. */
+function drawLog(deliveries, again) {
+  const names = ["When", "Kind", "Outcome", "Attempts", "Answer", "Credits", ""];
+  const head = names.map((name) => (name ? element("th", { scope: "col" }, name) : element("td")));
   const rows = deliveries.map((one) => {
     const answer = one.status ? `HTTP ${one.status}${one.duration_ms === null ? "" : `, ${formatNumber(one.duration_ms)} ms`}` : (one.error ?? "–");
-    const cells = [one.kind, one.reason ? `${one.state}: ${one.reason}` : one.state, formatNumber(one.attempts), answer, formatNumber(one.credits)];
+    const button = DELIVERED.includes(one.state) ? again(one) : "";
+    const cells = [one.kind === "test" ? "test (an example)" : one.kind, one.reason ? `${one.state}: ${one.reason}` : one.state, formatNumber(one.attempts), answer, formatNumber(one.credits), button];
     const [when, ...rest] = [ageOf(one.created_at), ...cells].map((cell, index) => element("td", { "data-label": names[index] }, cell));
     return element("tr", { "data-kind": one.kind, "data-state": one.state }, when, ...rest);
   });

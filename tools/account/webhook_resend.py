@@ -1,0 +1,47 @@
+"""POST /api/pro/subscribe/{id}/deliveries/{delivery_id}/resend."""
+
+from typing import Annotated
+
+from pydantic import Field
+
+from tools.shared.webhooks import SubscriptionId, webhooks_of
+from toolserver import Tier, ToolContext, TopLevel, tool
+
+
+class ResentDelivery(TopLevel):
+    id: str = Field(description="The webhook-id header: the same as before")
+    delivered: bool = Field(description="Your server answered 2xx")
+    status: int | None = Field(description="HTTP status of the answer; null: there was none")
+    error: str | None = Field(description="One word for how it failed; null: it did not")
+    duration_ms: int = Field(ge=0, description="How long it took, milliseconds")
+
+
+@tool(
+    path="/api/pro/subscribe/{id}/deliveries/{delivery_id}/resend",
+    method="POST",
+    title="Resend a delivery",
+    search_hint="replay repeat webhook delivery again",
+    tier=Tier.ACCOUNT,
+    quotas=((5, 60), (60, 3600)),
+    deadline_s=30,
+)
+async def webhook_resend(
+    ctx: ToolContext,
+    id: SubscriptionId,
+    delivery_id: Annotated[
+        str, Field(pattern="^msg_[0-9a-f]{32}$", description="The id of a delivery, from webhook_deliveries")
+    ],
+) -> ResentDelivery:
+    """Send a delivery of the past hour again that your server has accepted: the same id and bytes, signed anew, free.
+
+    Errors: not_found, subscription_conflict for one that was not accepted, rate_limited beyond 5 a minute.
+    """
+    fire_id = "call_" + delivery_id.removeprefix("msg_")
+    attempt = await webhooks_of(ctx).resend(ctx.token, id, fire_id)
+    return ResentDelivery(
+        id=delivery_id,
+        delivered=attempt.delivered,
+        status=attempt.status,
+        error=attempt.error,
+        duration_ms=attempt.duration_ms,
+    )
