@@ -27,7 +27,7 @@ function shorten(words) {
  * Return rows of [name, value] as bars from a common zero, with the figure beside each. Negative values go to the left.
  * `format` formats a figure.
  */
-function bars(rows, { format = formatNumber } = {}) {
+export function bars(rows, { format = formatNumber } = {}) {
   const most = Math.max(...rows.map(([, value]) => Math.abs(value ?? 0)), Number.MIN_VALUE);
   const negative = rows.some(([, value]) => value < 0);
   const lines = rows.map(([name, value]) => {

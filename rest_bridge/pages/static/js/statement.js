@@ -1,6 +1,6 @@
 // Reads a token's statement and sums it up: the balance over time, what each tool cost, and the entries as CSV.
 
-import { bars } from "./chart.js";
+import { bars } from "./bars.js";
 import { element, find, findAll } from "./dom.js";
 import { formatNumber } from "./format.js";
 import { drawLines } from "./series.js";
