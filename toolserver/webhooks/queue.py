@@ -118,10 +118,7 @@ class FireWorker:
                 await self._send(ready)
 
     async def resend(self, delivered: ClaimedFire) -> Attempt | None:
-        """Send a delivered fire once more, with the same id and the same bytes. Nothing is charged or recorded.
-
-        Returns None if its payload is no longer kept. Raises HostBusy if it is not this target's turn soon.
-        """
+        """Send a delivered fire again, free of charge. Raises HostBusy. None: its payload is no longer kept."""
         body = await self._body(*delivered)
         if body is None:
             return None
