@@ -120,10 +120,8 @@ class FireWorker:
     async def resend(self, delivered: ClaimedFire) -> Attempt | None:
         """Send a delivered fire again, free of charge. Raises HostBusy. None: its payload is no longer kept."""
         body = await self._body(*delivered)
-        if body is None:
-            return None
         async with self._parts.sender.limits.turn(delivered.subscription.url, delivered.subscription.host):
-            return await self._attempt(WebhookMessage(*delivered, body))
+            return None if body is None else await self._attempt(WebhookMessage(*delivered, body))
 
     def _operation_of(self, subscription: WebhookSubscription) -> Operation:
         """Return the premium operation that a subscription is charged for. One to credit alerts is charged for none."""
