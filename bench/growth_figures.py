@@ -73,7 +73,8 @@ def write_growth(growth: dict[str, Any]) -> Iterator[str]:
     yield "### While the data grow\n"
     yield (
         "`python -m bench.growth --long`: the same cached call, free and paid, on services in one process that are"
-        " measured in turn, with 16 callers. Both scales are logarithmic.\n"
+        " measured in turn, with 16 callers. Both scales are logarithmic. The waits include the disk's commits and what"
+        " else the machine does.\n"
     )
     for name, axis in growth.items():
         yield f"![A call with more and more {axis['what']}](performance/growth-{name}.svg)\n"
