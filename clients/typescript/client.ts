@@ -103,7 +103,7 @@ export class ToolClient {
     const response = await this.send(...this.write(route, given, key));
     const body = await readText(response), credits = response.headers.get("x-credits-remaining");
     return {
-      payload: readObject(body, response.status) as Tools[Name]["payload"],
+      payload: readObject(body, response.status) as unknown as Tools[Name]["payload"],
       body,
       headers: response.headers,
       receipt: response.headers.get("x-service-receipt"),

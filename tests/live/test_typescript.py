@@ -67,6 +67,19 @@ def package(tmp_path: Path) -> Path:
     return Path(shutil.copytree(ROOT / "clients" / "typescript", tmp_path / "package"))
 
 
+HOSTILE = """
+import { ToolClient } from "./client.js";
+const seen = [], route = { method: "GET", path: ".evil.example/x", auth: "bearer", arguments: {} };
+const answers = ["{}", "[]", "<p>", "[".repeat(100000), JSON.stringify({ routes: { gas: route } })];
+for (const text of answers) {
+  const fetch = async (url) => (seen.push(new URL(url).hostname), new Response(text));
+  const client = new ToolClient("https://data.example", { token: "t", retries: 0, fetch });
+  await client.call("gas").catch((error) => console.log(error.name));
+}
+console.log([...new Set(seen)].join());
+"""
+
+
 def compile_package(package: Path, *files: str) -> list[str]:
     """Compile the client and more files. Returns the complaints."""
     config = package / "tsconfig.json"
@@ -102,6 +115,8 @@ def test_what_is_compiled_calls_a_server(package: Path, program: Program) -> Non
     assert found["credits"] == program.ready["credits"] - 1
     assert found["refused"] == [True, "invalid_arguments", 400]
     assert "https" in found["insecure"]
+    (package / "dist" / "hostile.js").write_text(HOSTILE)
+    assert run("hostile.js").splitlines() == [*["NotFromService"] * 5, "data.example"]
     lines = run("example.js").splitlines()
     assert lines[1:] == [f"{program.ready['credits'] - 2} true", "not_found 404"]
 
