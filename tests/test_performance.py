@@ -19,7 +19,7 @@ import pytest
 from bench import figures, mcp_peers
 from bench import judge as judging
 from bench.__main__ import main, read_rows, versions
-from bench.figures import BEGIN, END, FOLDER, KEPT, PAGE, SOAK, draw, pictures, read, shown, write_page, write_rows
+from bench.figures import BEGIN, END, FOLDER, GROWTH, KEPT, PAGE, SOAK, draw, pictures, read, shown, write_page, write_rows
 from bench.growth_figures import draw_growth, write_growth
 from bench.judge import PARTS, ROWS, Bar, Effort, Line, NotHere, Table, Verdict, as_json, from_json, judge_rows
 from bench.load import run
@@ -34,14 +34,14 @@ TABLE = Table(
 
 
 def test_the_page_and_its_pictures_are_made_of_the_kept_figures():
-    kept, day, page = read(KEPT), read(SOAK), PAGE.read_text(encoding="utf-8")
+    kept, day, growth, page = read(KEPT), read(SOAK), read(GROWTH), PAGE.read_text(encoding="utf-8")
     drawn = {path.name: path.read_text(encoding="utf-8") for path in FOLDER.glob("*.svg")}
     if kept is None:  # nothing was measured on a quiet machine yet: then nothing is shown either
         assert drawn == {}
         assert f"{BEGIN}\n{END}" in page
         return
-    assert write_page(page, kept, day) == page, f"the page is not made of the kept figures: {MEND}"
-    assert pictures(kept, day) == drawn, MEND
+    assert write_page(page, kept, day, growth) == page, f"the page is not made of the kept figures: {MEND}"
+    assert pictures(kept, day, growth) == drawn, MEND
     assert all(len(text.encode()) < 50_000 and f"performance/{name}" in page for name, text in drawn.items())
     measured = {bar["row"] for bar in kept["bars"]}
     assert measured | {int(row) for row in kept["left_out"]} == ROWS.keys()
