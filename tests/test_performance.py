@@ -19,7 +19,21 @@ import pytest
 from bench import figures, mcp_peers
 from bench import judge as judging
 from bench.__main__ import main, read_rows, versions
-from bench.figures import BEGIN, END, FOLDER, GROWTH, KEPT, PAGE, SOAK, draw, pictures, read, shown, write_page, write_rows
+from bench.figures import (
+    BEGIN,
+    END,
+    FOLDER,
+    GROWTH,
+    KEPT,
+    PAGE,
+    SOAK,
+    draw,
+    pictures,
+    read,
+    shown,
+    write_page,
+    write_rows,
+)
 from bench.growth_figures import draw_growth, write_growth
 from bench.judge import PARTS, ROWS, Bar, Effort, Line, NotHere, Table, Verdict, as_json, from_json, judge_rows
 from bench.load import run
