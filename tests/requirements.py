@@ -529,6 +529,9 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "apps.drawn": "Ten tools are drawn in the official bridge, light and dark, 320 and 800 px, by valid messages.",
         "apps.hostile": "Texts of third parties stay text in a view, and links only ask the host.",
         "resources.read": "Resources are listed and read in both eras; unknown ones are refused by the era's code.",
+        "resources.answers": "Free answers are resources within the limits of their tools; nothing is sold so.",
+        "resources.receipts": "A receipt is a resource of the token that paid alone.",
+        "resources.skills": "Skills are listed with digests of the exact bytes that are read.",
         "webhook.sixth": "The sixth active subscription is 409.",
         "webhook.pause-reasons": "A subscription pauses with a reason that its owner sees: credits, revoked token,"
         " failing or gone endpoint.",
@@ -586,6 +589,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "discovery.meta-pro": "/api/meta/pro has path, credits, params, free sibling and SLA of what is sold.",
         "discovery.premium-pages": "Each premium payload has a page with a real example and what to draw of it.",
         "discovery.catalog": "/.well-known/api-catalog is a link set (RFC 9727).",
+        "discovery.card": "/.well-known/ai-catalog.json leads to the server card, and the card to the endpoint.",
         "discovery.robots": "/robots.txt asks crawlers to leave the API alone.",
         "discovery.licence": "The licence stands in the description, meta, the reference, llms.txt and a Link header.",
         "discovery.pricing": "X-Service-Pricing and signup point at base_url/docs/payments.",

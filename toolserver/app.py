@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import anyio
 from anyio.abc import TaskGroup
 
-from catalog import hosts, llms_txt
+from catalog import hosts, llms_txt, server_card
 from catalog.llm_tools import answer_query
 from rest_bridge.discovery import as_json
 from rest_bridge.documents import documents
@@ -71,9 +71,11 @@ from toolserver.core.public_address import is_address
 from toolserver.core.shared_memory import SharedMemory
 from toolserver.mcp.endpoint import McpEndpoint
 from toolserver.mcp.events import McpEvents
+from toolserver.mcp.messages import LEGACY, MODERN
 from toolserver.mcp.oauth.service import OAuthOff, OAuthService, find_reason_against, open_oauth
 from toolserver.mcp.resources import McpResources
 from toolserver.mcp.sdk import McpExtension
+from toolserver.mcp.skills import BUY_CREDITS, VERIFY_A_RECEIPT, WATCH_SOMETHING, read_skills
 from toolserver.money.purchases.credit_sales import ChainServers
 from toolserver.money.x402.service import exact_of, topups_of
 from toolserver.money.x402.wire import TOPUP_PATH
@@ -89,7 +91,7 @@ from toolserver.serving.instance_watch import MEASURE_EVERY_S, InstanceWatch
 from toolserver.serving.known_sources import KnownSources
 from toolserver.serving.money import MoneyParts, memory_money, open_money
 from toolserver.serving.operator_report import OperatorReport
-from toolserver.serving.packaged_texts import read_examples, read_licence_table, read_texts
+from toolserver.serving.packaged_texts import read_examples, read_guide, read_licence_table, read_texts
 from toolserver.serving.public_facts import read_public_facts, read_rights, read_sales
 from toolserver.serving.readiness import Readiness
 from toolserver.serving.service_status import ServiceStatus
@@ -365,7 +367,20 @@ class Service:
         return McpEvents(self.webhooks.events, self.registry, self.pipeline, self.facts, dialect)
 
     def _mcp_resources(self) -> McpResources:
-        return McpResources(self.registry, Views(self.registry, self.facts))
+        """Return the resources of MCP, with the skills that this service can serve."""
+        skills = {
+            BUY_CREDITS: self.facts.sales is not None,
+            VERIFY_A_RECEIPT: self.money.evidence is not None,
+            WATCH_SOMETHING: self._mcp_events() is not None,
+        }
+        return McpResources(
+            self.registry,
+            self.pipeline,
+            views=Views(self.registry, self.facts),
+            read_document=read_guide,
+            skills=read_skills([name for name, is_served in skills.items() if is_served]),
+            evidence=self.money.evidence,
+        )
 
     def web_app(self, extension: McpExtension | None = None) -> Face:
         """Return REST, MCP over HTTP and the pages as one ASGI callable."""
@@ -665,6 +680,7 @@ def write_site_documents(registry: Registry, facts: SiteFacts) -> Mapping[str, D
     """Return every document that depends only on the registry and the facts, by path. Cached, since it is slow."""
     snippets = hosts.snippets(facts, token=sells(registry))
     site = documents(registry, facts, snippets=snippets, **read_texts())
+    site |= server_card.documents(registry, facts, [*LEGACY, MODERN])
     return site | llms_txt.documents(registry, facts)
 
 

@@ -1,12 +1,19 @@
 """Resources as clients see them: what is offered, listed and read in both eras, and who is told the views of tools."""
 
+import json
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+import yaml
 
-from tests.mcp.service import Word, asked, headers_for, running
+from tests.calls.parts import POOR, RICH
+from tests.calls.shop import shop
+from tests.mcp.service import TOKEN, Word, asked, headers_for, running
 from tests.requirements import proves
+from tests.webhooks.served_hooks import hooked
 from toolserver.context.context import ToolContext
 from toolserver.mcp import messages
 from toolserver.registry.display import CardValue
@@ -115,3 +122,86 @@ async def test_a_uri_in_base64_is_the_same_in_the_header() -> None:
         for name, status in (("=?base64?dWk6Ly90b29sc2VydmVyL2RyYXduLjAuaHRtbA==?=", 200), ("=?base64?!?=", 400)):
             answer = await client.post("/api/mcp", json=message, headers=headers | {"mcp-name": name})
             assert answer.status_code == status
+
+
+async def read(client: httpx.AsyncClient, uri: str, *, modern: bool = True, token: str = "") -> Any:
+    """The answer to `resources/read`: its one content, or the error."""
+    message = asked("resources/read", {"uri": uri}, modern=modern)
+    headers = headers_for(message, messages.MODERN if modern else None) | {"mcp-name": uri}
+    if token:
+        headers["authorization"] = f"Bearer {token}"
+    answer = (await client.post("/api/mcp", json=message, headers=headers)).json()
+    if "error" in answer:
+        return answer["error"]
+    (content,) = answer["result"]["contents"]
+    return content | {"scope": answer["result"].get("cacheScope")}
+
+
+@proves("resources.answers")
+async def test_answers_of_free_tools_are_read_within_the_limits_of_the_tool_and_nothing_is_sold() -> None:
+    async with running(limited=True) as service, service.client() as client:
+        content = await read(client, "toolserver://answers/echo?text=a&times=2")
+        assert json.loads(content["text"])["data"] == {"text": "a", "times": 2}
+        assert (content["mimeType"], content["scope"]) == ("application/json", "private")
+        call = asked("tools/call", {"name": "echo", "arguments": {"text": "b"}})
+        called = (await client.post("/api/mcp", json=call, headers=headers_for(call))).json()["result"]
+        assert json.loads(called["content"][0]["text"])["error"] == "rate_limited"
+        limited = await read(client, "toolserver://answers/echo?text=c")
+        assert (limited["code"], limited["data"]["retry_after_seconds"]) == (messages.INVALID_REQUEST, 30)
+        wrong = await read(client, "toolserver://answers/word?nonsense=1")
+        assert (wrong["code"], wrong["data"]["error"]) == (-32602, "invalid_arguments")
+        for name in ("oracle", "none", "", "../word", "word/"):
+            assert (await read(client, f"toolserver://answers/{name}", token=TOKEN))["code"] == -32602
+        assert await service.ledger.balance(TOKEN) == 100
+
+
+@proves("resources.receipts")
+async def test_a_receipt_is_read_only_by_the_token_that_paid(tmp_path: Path) -> None:
+    async with shop(tmp_path) as s:
+        meta = (await s.tell("premium_report"))["_meta"]
+        uri = f"toolserver://receipts/{meta['receipt_id']}"
+        content = await read(s.mcp, uri, token=RICH)
+        assert json.loads(content["text"])["jws"] == meta["receipt"]
+        assert content["scope"] == "private"
+        for other in (POOR, "", "svc_live_" + "0" * 64, "no token"):
+            assert (await read(s.mcp, uri, token=other))["code"] == -32602
+        assert (await read(s.mcp, "toolserver://receipts/rcpt_0", token=RICH))["code"] == -32602
+        listed = (await post(s.mcp, "skills/list", modern=True)).json()["result"]["skills"]
+        assert [one["frontmatter"]["name"] for one in listed] == ["verify-a-receipt"]
+
+
+async def test_documents_are_read_and_nothing_outside_their_folder() -> None:
+    async with running() as service, service.client() as client:
+        content = await read(client, "toolserver://docs/receipts")
+        assert content["text"].startswith("# Receipts")
+        assert (content["mimeType"], content["scope"]) == ("text/markdown", "public")
+        for name in ("../CHANGELOG", "none", "", "tools/weather", "receipts.md", "a" * 300):
+            assert (await read(client, f"toolserver://docs/{name}"))["code"] == -32602
+
+
+@proves("resources.skills")
+async def test_skills_are_listed_with_digests_of_what_is_read() -> None:
+    async with hooked() as served:
+        offered = await post(served.client, "server/discover", modern=True)
+        assert messages.SKILLS_KEY in offered.json()["result"]["capabilities"]["extensions"]
+        listed = (await post(served.client, "skills/list", modern=True)).json()["result"]
+        assert [one["frontmatter"]["name"] for one in listed["skills"]] == ["watch-something"]
+        resources = (await post(served.client, "resources/list", modern=True)).json()["result"]["resources"]
+        for skill in listed["skills"]:
+            (file,) = skill["resources"]
+            content = await read(served.client, file["uri"])
+            written = content["text"].encode()
+            assert (file["digest"], file["size"]) == (f"sha256:{sha256(written).hexdigest()}", len(written))
+            assert yaml.safe_load(content["text"].split("---\n")[1]) == skill["frontmatter"]
+            assert skill["uri"] == file["uri"] == f"skill://{skill['frontmatter']['name']}/SKILL.md"
+            assert any(one["uri"] == file["uri"] and one["name"] in file["uri"] for one in resources)
+            one = (await post(served.client, "skills/get", modern=True, uri=skill["uri"])).json()["result"]
+            assert one["skill"] == skill
+        unknown = await post(served.client, "skills/get", modern=True, uri="skill://none/SKILL.md")
+        assert unknown.json()["error"]["code"] == -32602
+
+
+async def test_templates_say_what_can_be_read_by_parts() -> None:
+    async with running() as service, service.client() as client:
+        listed = (await post(client, "resources/templates/list", modern=False)).json()["result"]
+        assert [one["name"] for one in listed["resourceTemplates"]] == ["answers", "receipts", "docs"]

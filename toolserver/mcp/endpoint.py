@@ -59,7 +59,6 @@ from toolserver.mcp.messages import (
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
-    RESOURCES_CAPABILITIES,
     UNSET,
     Introduction,
     Message,
@@ -129,7 +128,7 @@ class McpEndpoint:
         )
         self._events, self._resources = events, resources
         has_events = () if events is None else (EVENTS_CAPABILITIES,)
-        has_resources = () if resources is None else (RESOURCES_CAPABILITIES,)
+        has_resources = () if resources is None else (resources.capabilities,)
         self._fast = FastPath(pipeline, facts, Introduction(*has_events, *has_resources))
         self._answers = ResponseSender(facts)
         self._limits = pipeline.limits

@@ -54,8 +54,7 @@ EVENTS_CAPABILITIES: dict[str, Any] = {"events": {}, "extensions": {EVENTS_KEY: 
 other. Clients declare nothing."""
 VIEWS_KEY = "io.modelcontextprotocol/ui"
 VIEW_TYPE = "text/html;profile=mcp-app"
-RESOURCES_CAPABILITIES: dict[str, Any] = {"resources": {}, "extensions": {VIEWS_KEY: {}}}
-"""What a server with resources and views (MCP Apps) also says of itself. A client that shows views says so, too."""
+SKILLS_KEY = "io.modelcontextprotocol/skills"
 
 encode = msgspec.json.encode
 Raw = msgspec.Raw

@@ -143,6 +143,7 @@ TOOL_FORMATS = ("both", "raw", "openai", "anthropic", "openai-responses", "gemin
 TOOL_TIERS = (Tier.FREE.value, Tier.PREMIUM.value)  # the values of `tier` of /api/llm-tools
 PAYMENTS = "/docs/payments"
 API_CATALOG = "/.well-known/api-catalog"
+SERVER_CARD, AI_CATALOG = "/api/mcp/server-card", "/.well-known/ai-catalog.json"
 RECEIPT_KEYS = "/.well-known/service-receipt-keys.json"
 RECEIPT_KEY = "/.well-known/service-receipt-key.json"
 PAYMENTS_MARKDOWN = f"{PAYMENTS}.md"

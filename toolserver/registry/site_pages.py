@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import (
     ACCOUNT,
+    AI_CATALOG,
     API_CATALOG,
     BUY,
     CODE_HISTORY,
@@ -20,6 +21,7 @@ from toolserver.registry.site_facts import (
     PREMIUM_FACTS,
     READYZ,
     RECEIPTS,
+    SERVER_CARD,
     SOURCES,
     SOURCES_PAGE,
     STATUS,
@@ -271,6 +273,22 @@ PAGES = (
     SitePage(READYZ, "Readiness", "Whether this instance takes calls", JSON, "status", fixed=False),
     SitePage(LEDGER_HEALTH, "Ledger", "Whether this instance answers paid calls", JSON, fixed=False, listed=False),
     SitePage(LIVEZ, "Liveness", "Whether this process runs", JSON, fixed=False, listed=False),
+    SitePage(
+        SERVER_CARD,
+        "Server card",
+        "What an MCP client needs to connect",
+        "application/mcp-server-card+json",
+        described=False,
+        listed=False,
+    ),
+    SitePage(
+        AI_CATALOG,
+        "AI catalogue",
+        "The MCP server of this host, for clients that look for one",
+        "application/ai-catalog+json",
+        described=False,
+        listed=False,
+    ),
     SitePage(API_CATALOG, "API catalogue", "Where everything is (RFC 9727)", "application/linkset+json"),
     SitePage("/robots.txt", "robots.txt", "What crawlers should skip", "text/plain", described=False, listed=False),
     SitePage("/sitemap.xml", "Site map", "Every page, for crawlers", "application/xml", described=False, listed=False),

@@ -1,6 +1,7 @@
 """Read the texts in the package: the changelog, the guides, the example answers, licences and facts about sources."""
 
 import json
+import re
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
@@ -17,11 +18,25 @@ def read_changelog() -> str:
 
 
 def read_guides() -> dict[str, str]:
-    """Read the documents in docs/ by name, beside the package if installed, without the pages of tools."""
-    here = Path(__file__).resolve().parent.parent
-    folder = next((place for place in (here / "docs", here.parent / "docs") if place.is_dir()), None)
+    """Read the documents in docs/ by name, without the pages of tools."""
+    folder = _find_docs()
     guides = sorted(folder.glob("*.md")) if folder else []
     return {path.stem: path.read_text(encoding="utf-8") for path in guides}
+
+
+def read_guide(name: str) -> str | None:
+    """Read one of these documents; None if there is none of this name."""
+    folder = _find_docs()
+    if folder is None or not re.fullmatch(r"[\w-]{1,64}", name, re.ASCII):
+        return None
+    path = folder / f"{name}.md"
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
+def _find_docs() -> Path | None:
+    """Return the folder docs/, beside the package if installed, at the project's root in a checkout."""
+    here = Path(__file__).resolve().parent.parent
+    return next((place for place in (here / "docs", here.parent / "docs") if place.is_dir()), None)
 
 
 def read_examples() -> dict[str, Any]:
