@@ -7,7 +7,7 @@ from rest_bridge.documents import documents
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.markup import Page
 from toolserver.registry.registry import Registry
-from toolserver.registry.site_facts import NO_CHARGE, RECEIPT_KEYS
+from toolserver.registry.site_facts import AI_CATALOG, NO_CHARGE, RECEIPT_KEYS, SERVER_CARD
 
 PROJECT = Registry.load("tools")
 CHANGES = """\
@@ -28,6 +28,8 @@ BY_OTHERS = {
     "/livez",
     "/healthz/ledger",
     "/live.json",
+    SERVER_CARD,
+    AI_CATALOG,
     "/front.html",
     RECEIPT_KEYS,
     NO_CHARGE,

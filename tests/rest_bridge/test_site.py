@@ -12,7 +12,7 @@ from rest_bridge.site import document_paths, site_handlers
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.made import made
 from toolserver.errors import NotFound
-from toolserver.registry.site_facts import FRONT, Document
+from toolserver.registry.site_facts import AI_CATALOG, FRONT, SERVER_CARD, Document
 from toolserver.registry.site_pages import pages
 
 LIVE = SimpleNamespace(read=dict)
@@ -122,6 +122,8 @@ def test_every_listed_page_has_a_handler_and_every_document_a_path(registry):
     found |= status_handlers(registry, FACTS, None, None)
     assert {page.path for page in pages(registry)} - found.keys() - {"/no-charge", FRONT} == {"/api/mcp"}
     assert made(registry, FACTS).keys() | {"/llms.txt", "/llms-full.txt"} == found.keys() - {
+        SERVER_CARD,
+        AI_CATALOG,
         "/api/llm-tools",
         "/readyz",
         "/healthz/ledger",

@@ -278,7 +278,6 @@ PAGES = (
         "Server card",
         "What an MCP client needs to connect",
         "application/mcp-server-card+json",
-        described=False,
         listed=False,
     ),
     SitePage(
@@ -286,7 +285,6 @@ PAGES = (
         "AI catalogue",
         "The MCP server of this host, for clients that look for one",
         "application/ai-catalog+json",
-        described=False,
         listed=False,
     ),
     SitePage(API_CATALOG, "API catalogue", "Where everything is (RFC 9727)", "application/linkset+json"),

@@ -17,6 +17,7 @@ def test_pages_for_programs_are_described_and_pages_for_people_and_crawlers_are_
         "/api/sources",
         *("/live.json", "/status.json", "/status.atom"),
         *("/changelog", "/readyz", "/livez", "/healthz/ledger", "/.well-known/api-catalog", "/problems/{code}"),
+        *("/.well-known/ai-catalog.json", "/api/mcp/server-card"),
     }
 
 
