@@ -60,14 +60,14 @@ def test_each_path_names_every_status_that_it_can_answer():
     assert statuses == {
         "/.well-known/service-receipt-keys.json": "200 500",
         "/.well-known/service-receipt-key.json": "200 500",
-        "receipt/{id}": "200 400 402 404 429 500",
+        "receipt/{id}": "200 400 402 404 410 429 500",
         f"{log}/checkpoint": "200 500",
         f"{log}/inclusion": "200 400 404 500",
         f"{log}/consistency": "200 400 404 500",
         f"{log}/bucket": "200 400 404 429 500",
         f"{log}/tile/{{level}}/{{index}}": "200 400 404 500",
     }
-    assert " ".join(describe_stored_verdict()["get"]["responses"]) == "200 400 404 429 500"
+    assert " ".join(describe_stored_verdict()["get"]["responses"]) == "200 400 404 410 429 500"
 
 
 def test_arguments_stand_where_they_are_taken_from_and_must_be_given():
