@@ -29,7 +29,12 @@ async def webhook_resend(
     ctx: ToolContext,
     id: SubscriptionId,
     delivery_id: Annotated[
-        str, Field(pattern="^msg_[0-9a-f]{32}$", description="The id of a delivery, from webhook_deliveries")
+        str,
+        Field(
+            pattern="^msg_[0-9a-f]{32}$",
+            description="The id of a delivery, from webhook_deliveries",
+            examples=["msg_0123456789abcdef0123456789abcdef"],
+        ),
     ],
 ) -> ResentDelivery:
     """Send a delivery of the past hour again that your server has accepted: the same id and bytes, signed anew, free.
