@@ -177,7 +177,7 @@ def test_what_is_described_as_secured_is_refused_without_a_valid_token(
     kind = next((kind for start, kind in IDS.items() if path.startswith(start)), "wh_0000000000000000")
     answer = httpx.request(
         method,
-        demo.url + path.replace("{id}", kind),
+        demo.url + path.replace("{id}", kind).replace("{delivery_id}", "msg_" + "0" * 32),
         headers={"Authorization": token} if token else {},
         json=BODIES.get((path, method)),
     )
