@@ -1,4 +1,4 @@
-"""`python -m bench.figures [FILE.json] [--soak FILE.json] [--growth FILE.json]`: write the page of performance.
+"""`python -m bench.figures [FILE.json] [--soak FILE.json] [--growth FILE.json]`: write the pages of performance.
 
 The figures of `python -m bench --save` become docs/performance/figures.json, those of `python -m bench.soak --save`
 docs/performance/soak.json, those of `python -m bench.growth --save` docs/performance/growth.json. Without a new file,
@@ -19,7 +19,7 @@ from bench.judge import ROWS, Bar, Line, Table, from_json
 from bench.soak_figures import draw_day, write_day
 
 DOCS = Path(__file__).resolve().parents[1] / "docs"
-PAGE, FOLDER = DOCS / "performance.md", DOCS / "performance"
+PAGE, GROWTH_PAGE, FOLDER = DOCS / "performance.md", DOCS / "growth.md", DOCS / "performance"
 KEPT, SOAK, GROWTH = FOLDER / "figures.json", FOLDER / "soak.json", FOLDER / "growth.json"
 BEGIN, END = "<!-- figures: written by python -m bench.figures -->", "<!-- end of figures -->"
 WIDTH, LEFT, RIGHT, ROW, TOP = 800, 290, 96, 24, 52
@@ -138,7 +138,7 @@ def write_remainder(tables: Iterable[Table]) -> Iterator[str]:
 Figures = dict[str, Any]
 
 
-def write_section(kept: Figures, day: Figures | None = None, growth: Figures | None = None) -> str:
+def write_section(kept: Figures, day: Figures | None = None) -> str:
     """Write the section of the page that is made of figures."""
     verdict = from_json(kept)
     versions = ", ".join(f"{name} {number}" for name, number in kept["versions"].items())
@@ -147,17 +147,16 @@ def write_section(kept: Figures, day: Figures | None = None, growth: Figures | N
     for table in verdict.tables:
         lines += write_table(table)
     lines += write_remainder(verdict.tables)
-    lines += [] if growth is None else write_growth(growth)
     return "\n".join([*lines, *(() if day is None else write_day(day)), END])
 
 
-def write_page(page: str, kept: Figures, day: Figures | None = None, growth: Figures | None = None) -> str:
+def write_page(page: str, kept: Figures, day: Figures | None = None) -> str:
     """Replace the figures of the page. Raises ValueError for a page without the marker."""
     before, begin, rest = page.partition(BEGIN)
     _, end, after = rest.partition(END)
     if not (begin and end):
         raise ValueError("the page has no place for figures")
-    return before + write_section(kept, day, growth) + after
+    return before + write_section(kept, day) + after
 
 
 def pictures(kept: Figures, day: Figures | None = None, growth: Figures | None = None) -> dict[str, str]:
@@ -190,7 +189,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
         old.unlink()
     for name, text in pictures(kept, day, growth).items():
         FOLDER.joinpath(name).write_text(text, encoding="utf-8")
-    PAGE.write_text(write_page(PAGE.read_text(encoding="utf-8"), kept, day, growth), encoding="utf-8")
+    PAGE.write_text(write_page(PAGE.read_text(encoding="utf-8"), kept, day), encoding="utf-8")
+    if growth is not None:
+        GROWTH_PAGE.write_text("\n".join(write_growth(growth)), encoding="utf-8")
 
 
 if __name__ == "__main__":

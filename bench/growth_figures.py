@@ -69,8 +69,9 @@ def _power(number: int) -> str:
 
 
 def write_growth(growth: dict[str, Any]) -> Iterator[str]:
-    """Write the section about growth."""
-    yield "### While the data grow\n"
+    """Write the page about growth."""
+    yield "# While the data grow\n"
+    yield "Whether a call costs more as the service keeps more. [Performance](performance.md) has what it costs.\n"
     yield (
         "`python -m bench.growth --long`: the same cached call, free and paid, on services in one process that are"
         " measured in turn, with 16 callers. Both scales are logarithmic. The waits include the disk's commits and what"

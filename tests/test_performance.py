@@ -24,6 +24,7 @@ from bench.figures import (
     END,
     FOLDER,
     GROWTH,
+    GROWTH_PAGE,
     KEPT,
     PAGE,
     SOAK,
@@ -54,9 +55,14 @@ def test_the_page_and_its_pictures_are_made_of_the_kept_figures():
         assert drawn == {}
         assert f"{BEGIN}\n{END}" in page
         return
-    assert write_page(page, kept, day, growth) == page, f"the page is not made of the kept figures: {MEND}"
+    assert write_page(page, kept, day) == page, f"the page is not made of the kept figures: {MEND}"
+    assert growth is not None
+    about_growth = GROWTH_PAGE.read_text(encoding="utf-8")
+    assert about_growth == "\n".join(write_growth(growth)), MEND
     assert pictures(kept, day, growth) == drawn, MEND
-    assert all(len(text.encode()) < 50_000 and f"performance/{name}" in page for name, text in drawn.items())
+    assert all(
+        len(text.encode()) < 50_000 and f"performance/{name}" in page + about_growth for name, text in drawn.items()
+    )
     measured = {bar["row"] for bar in kept["bars"]}
     assert measured | {int(row) for row in kept["left_out"]} == ROWS.keys()
 

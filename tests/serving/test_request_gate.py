@@ -3,6 +3,7 @@
 import asyncio
 import json
 from contextlib import suppress
+from types import SimpleNamespace
 
 import pytest
 
@@ -321,11 +322,13 @@ async def test_a_request_whose_client_has_left_is_not_begun_and_one_too_many_of_
     async def app(scope, receive, send):
         begun.append(scope)
 
-    gate, left, refused = RequestGate(app, FACTS), connected(), connected()
+    gate, left, refused, closed = RequestGate(app, FACTS), connected(), connected(), []
+    left.transport = SimpleNamespace(close=lambda: closed.append("left"))
     left.leave()
     refused.is_refused = True
 
     assert await passed(gate, left) == []
+    assert closed == ["left"], "or the server would answer 500 to a client that ended only its own side"
     start, body = await passed(gate, refused)
     assert (start["status"], json.loads(body["body"])["error"]) == (503, "overloaded")
     assert begun == []

@@ -218,6 +218,11 @@ class Connection:
         if self.request is not None:
             self.request.abandon()
 
+    def hang_up(self) -> None:
+        """Close it without an answer to the last request, for which a server would otherwise answer 500."""
+        if self.transport is not None:
+            self.transport.close()
+
     def end(self) -> None:
         """Note that the connection is closed."""
         self._all.forget(self)

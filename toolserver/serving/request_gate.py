@@ -112,7 +112,7 @@ class RequestGate:
         if scope["type"] == "lifespan":
             await self._live(scope, receive, send)
         elif (connection := scope.get("state", {}).get(CONNECTION)) is not None and connection.is_left:
-            return
+            connection.hang_up()
         elif connection is not None and connection.is_refused:
             await self._refuse(scope, send, self._refusals.full)
         elif self._stopping and scope["type"] == "http" and scope["path"] not in HEALTH:
@@ -162,6 +162,8 @@ class RequestGate:
                 await self._refuse(scope, send, self._refusals.stopping)
             elif not request.is_left():
                 raise
+            elif connection is not None:
+                connection.hang_up()
         finally:
             self._in_progress.discard(request)
             if connection is not None:
