@@ -29,11 +29,16 @@ _TYPES = {
 }
 
 
+TOKENS = "css/tokens.css"
+_STYLED = ("css/style.css", "css/consent.css")  # served behind the tokens: a page waits for one sheet, not for two
+
+
 @functools.cache
 def read_static_files() -> Mapping[str, Document]:
-    """Return every file by its path below the folder `pages/static`."""
-    entries = _walk(files("rest_bridge.pages").joinpath("static"), "")
-    return {name: Document(file.read_bytes(), _TYPES[name.rsplit(".", 1)[-1]]) for name, file in sorted(entries)}
+    """Return every file by its path below the folder `pages/static`, as it is served."""
+    read = {name: file.read_bytes() for name, file in sorted(_walk(files("rest_bridge.pages").joinpath("static"), ""))}
+    served = read | {name: read[TOKENS] + read[name] for name in _STYLED}
+    return {name: Document(body, _TYPES[name.rsplit(".", 1)[-1]]) for name, body in served.items()}
 
 
 @functools.cache

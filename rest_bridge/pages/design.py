@@ -8,11 +8,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from rest_bridge.pages.render import render_page
-from rest_bridge.static_files import read_static_files, static_path
+from rest_bridge.static_files import TOKENS, read_static_files, static_path
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import DESIGN, Document, SiteFacts
 
-TOKENS = "css/tokens.css"
 SPACES = (0.125, 0.25, 0.5, 0.75, 1, 1.5, 2, 3, 4)  # in rem: within chips, then between ever larger parts
 TEXT_ROLES = ("ink", "soft", "accent", "good", "warn", "bad")  # colours that words have
 _GROUP = re.compile(r"  /\* (?P<group>[^*]+) \*/")

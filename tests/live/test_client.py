@@ -58,7 +58,10 @@ def test_every_tool_is_a_method_that_answers(program: Program, inbox: Inbox) -> 
                 client.confirm(sim.paid(quote["wallet"], 2), quote["memo"])
                 sim.put("clock", {"speed": 1})
                 continue
-            answer = getattr(client, operation.name)(**model.choose_arguments(operation.input_schema))
+            arguments = model.choose_arguments(operation.input_schema)
+            if operation.name == "webhook_resend":  # only a delivery that was accepted
+                arguments["delivery_id"] = client.webhook_test(id=arguments["id"]).payload["id"]
+            answer = getattr(client, operation.name)(**arguments)
             model.hear(answer.receipt or "", answer.payload)
             assert isinstance(answer.payload, dict), operation.name
             if operation.credits:

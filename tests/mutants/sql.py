@@ -90,8 +90,9 @@ SQL: tuple[Mutant, ...] = (
     fault(
         "toolserver/sql/postgres_group_commit.py",
         "a room is not held",
-        "    if group[0].room:\n",
-        "    if not group:\n",
+        "    room = group[0].room\n",
+        '    room = ""\n',
+        "tests/sql/test_postgres_rooms.py",
     ),
     fault(
         "toolserver/sql/postgres_group_commit.py",

@@ -27,5 +27,6 @@ def status_of(registry, *, states=None, changes=(), **more):
     service |= {"calls_from_cache": 12000, "timed_calls": 345, "p50_within_s": 0.005, "p95_within_s": 2.0}
     told = {"generated_at": "2027-01-15T08:00:00Z", "status": "ok", "checks": {"running": True}, "service": service}
     told |= {"ledger": {"mode": "own", "up": True}, "chain": {"servers": 2, "usable": 1}, "counts": counts}
+    told |= {"degraded": [], "unsold": None}
     told |= {"quarter_s": 900, "day_from": "2027-01-14T08:15:00Z", "sources": sources, "changes": list(changes)}
     return told | more

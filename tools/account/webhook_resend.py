@@ -20,7 +20,7 @@ class ResentDelivery(TopLevel):
     path="/api/pro/subscribe/{id}/deliveries/{delivery_id}/resend",
     method="POST",
     title="Resend a delivery",
-    search_hint="replay repeat webhook delivery again",
+    search_hint="replay delivery again",
     tier=Tier.ACCOUNT,
     quotas=((5, 60), (60, 3600)),
     deadline_s=30,
@@ -37,9 +37,9 @@ async def webhook_resend(
         ),
     ],
 ) -> ResentDelivery:
-    """Send a delivery of the past hour again that your server has accepted: the same id and bytes, signed anew, free.
+    """Send an accepted delivery of the past hour again, for free: the same id and bytes, signed anew.
 
-    Errors: not_found, subscription_conflict for one that was not accepted, rate_limited beyond 5 a minute.
+    Errors: not_found, subscription_conflict if it was not accepted.
     """
     fire_id = "call_" + delivery_id.removeprefix("msg_")
     attempt = await webhooks_of(ctx).resend(ctx.token, id, fire_id)

@@ -2176,7 +2176,7 @@ class Tools:
     def webhook_list(self) -> ToolAnswer[WebhookListPayload]:
         """The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them. Costs no credits."""
     def webhook_resend(self, *, id: str, delivery_id: str) -> ToolAnswer[WebhookResendPayload]:
-        """Send a delivery of the past hour again that your server has accepted: the same id and bytes, signed anew, free. Costs no credits."""
+        """Send an accepted delivery of the past hour again, for free: the same id and bytes, signed anew. Costs no credits."""
     def webhook_resume(self, *, id: str) -> ToolAnswer[WebhookResumePayload]:
         """Start a paused webhook subscription again, with its next slot. Safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused. Costs no credits."""
     def webhook_rotate_secret(self, *, id: str) -> ToolAnswer[WebhookRotateSecretPayload]:
@@ -2310,7 +2310,7 @@ class AsyncTools:
     async def webhook_list(self) -> ToolAnswer[WebhookListPayload]:
         """The webhook subscriptions of this token: their state, when they fire next, and how the last delivery went. Free of charge. Use webhook_deliveries for the log of one of them. Costs no credits."""
     async def webhook_resend(self, *, id: str, delivery_id: str) -> ToolAnswer[WebhookResendPayload]:
-        """Send a delivery of the past hour again that your server has accepted: the same id and bytes, signed anew, free. Costs no credits."""
+        """Send an accepted delivery of the past hour again, for free: the same id and bytes, signed anew. Costs no credits."""
     async def webhook_resume(self, *, id: str) -> ToolAnswer[WebhookResumePayload]:
         """Start a paused webhook subscription again, with its next slot. Safe to repeat; the token must hold at least 1 credit. An endpoint that failed for a day can be resumed five minutes after it was paused. Costs no credits."""
     async def webhook_rotate_secret(self, *, id: str) -> ToolAnswer[WebhookRotateSecretPayload]:

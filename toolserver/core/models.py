@@ -65,7 +65,7 @@ Timestamp = Annotated[
 class Payload(BaseModel):
     """Base of every model in an answer. NaN and infinity do not validate; fields may be added at any time."""
 
-    model_config = ConfigDict(allow_inf_nan=False, frozen=True)
+    model_config = ConfigDict(allow_inf_nan=False, frozen=True, defer_build=True)  # most answers are never asked for
 
 
 class TopLevel(Payload):

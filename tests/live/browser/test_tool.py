@@ -75,7 +75,7 @@ def test_a_picture_that_is_late_does_not_stand_below_the_words_of_a_later_call(v
     def give_a_line(route: Route) -> None:
         kept = route.fetch().json()
         points = [[1_767_225_600, 1.0], [1_767_229_200, 2.0]]
-        kept["lines"] = [{"label": "Earthquakes", "unit": "M", "points": points, "seen": True}]
+        kept["lines"] = [{"label": "Earthquakes", "unit": "M", "points": points, "week": [], "seen": True}]
         route.fulfill(json=kept)
 
     visitor.page.route("**/t/earthquakes.json", give_a_line)

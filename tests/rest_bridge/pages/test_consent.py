@@ -95,7 +95,7 @@ def test_a_qr_code_is_dark_on_white_without_the_text():
 
 def test_the_style_is_one_of_the_files_by_version():
     links = re.findall(r'href="(/static/[^"]+[.]css)"', drawn("choose"))
-    assert links == [static_path("css/tokens.css"), static_path("css/consent.css")]
+    assert links == [static_path("css/consent.css")]
 
 
 def test_a_page_is_titled_by_its_client_and_a_closed_one_by_how_it_ended():
