@@ -137,3 +137,23 @@ async def test_an_answer_after_the_end_of_the_body_leaves_the_connection_open():
     assert b"connection: close" not in wire.sent
     assert wire.ends == []
     assert phases.told == ["begin", *["await_head", "await_body", "work", "await_request"] * 2, "end"]
+
+
+async def test_an_app_that_ends_with_its_client_is_no_fault_even_if_another_request_came_behind_it(caplog):
+    ended = asyncio.Event()
+
+    async def app(scope, receive, send):
+        await ended.wait()
+
+    config = uvicorn.Config(app, ws="none", lifespan="off", log_config=None)
+    config.load()
+    protocol = uvicorn_server.StrictHttpToolsProtocol(config, uvicorn_server.UvicornServer(config).server_state, {})
+    wire, protocol.ours = Wire(), Phases()
+    protocol.connection_made(wire)
+    protocol.data_received(b"GET /x HTTP/1.1\r\nHost: a\r\n\r\n" * 2)
+    await asyncio.sleep(0)
+    protocol.connection_lost(None)
+    ended.set()
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert (wire.sent, caplog.messages) == (b"", [])

@@ -13,7 +13,7 @@ from typing import cast
 
 import httptools
 import uvicorn
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from toolserver.serving.admission import HEAD_BYTES, Connection, Connections
 from toolserver.serving.connections import Listener, StopTimes, stop_accepting
@@ -62,11 +62,14 @@ class StrictHttpToolsProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         self._outlet = _Outlet(transport, self._is_answered_early)
+        self._open_cycles: list[RequestResponseCycle] = []
         self.transport = cast("asyncio.Transport", self._outlet)
         self.ours.begin(transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
+        for cycle in self._open_cycles:  # uvicorn marks only the newest, and logs a fault if an earlier app ends now
+            cycle.disconnected = True
         self._unset_keepalive_if_required()  # uvicorn forgets it after a reset: the timer would keep all of this alive
         self.ours.end()
 
@@ -99,6 +102,7 @@ class StrictHttpToolsProtocol(HttpToolsProtocol):
             self._refuse(b"400 Bad Request")
         self.ours.await_body(self.headers)
         super().on_headers_complete()
+        self._open_cycles = [*(cycle for cycle in self._open_cycles if not cycle.response_complete), self.cycle]
         self._can_stay = self.cycle.keep_alive
         self.cycle.keep_alive = False  # an answer before the end of the body is the last one on its connection
 

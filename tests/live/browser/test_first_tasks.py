@@ -55,7 +55,7 @@ def newcomer(browser: Browser, demo: Program) -> Iterator[Newcomer]:
 
 def test_someone_finds_the_price_of_ether(newcomer: Newcomer) -> None:
     newcomer.click(newcomer.read("Bitcoin price"))
-    newcomer.click(newcomer.page.get_by_label("coin"))
+    newcomer.click(newcomer.page.get_by_label("coin", exact=True))
     newcomer.page.keyboard.type("ETH")
     newcomer.click(newcomer.read("Run"))
     expect(newcomer.page.locator("#headline")).to_contain_text("Ethereum", timeout=SETTLED_MS)
