@@ -119,4 +119,4 @@ def test_the_core_tools_are_listed_in_30_kilobytes_and_in_13_without_output_sche
             for on in (True, False)
         )
         assert len(everything) < 97_000
-        assert len(bare) < 42_000
+        assert len(bare) < 41_400

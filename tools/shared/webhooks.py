@@ -11,7 +11,7 @@ SubscriptionId = Annotated[
     str,
     Field(
         pattern="^wh_[0-9a-f]{16}$",
-        description="The id of a subscription, from webhook_subscribe or webhook_list",
+        description="The id of a subscription, from webhook_list",
         examples=["wh_0123456789abcdef"],
     ),
 ]

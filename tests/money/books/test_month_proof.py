@@ -211,12 +211,15 @@ def test_a_month_of_any_size_is_proved_in_the_same_memory(tmp_path, closed, monk
     peaks = []
     for calls in (2_000, 8_000):
         make_large_archive(tmp_path / "large", ring, calls)
-        tracemalloc.start()
-        facts = prove_month(tmp_path / "large", ring.find)
-        peaks.append(tracemalloc.get_traced_memory()[1])
-        tracemalloc.stop()
-        assert (facts.problems, facts.signed.statement.tables["reservation"].rows) == ([], calls)
-    assert peaks[1] < 1.5 * peaks[0], "four times the calls"
+        looks = []
+        for _ in range(3):  # other threads of the process allocate too: the least is that of the proof
+            tracemalloc.start()
+            facts = prove_month(tmp_path / "large", ring.find)
+            looks.append(tracemalloc.get_traced_memory()[1])
+            tracemalloc.stop()
+            assert (facts.problems, facts.signed.statement.tables["reservation"].rows) == ([], calls)
+        peaks.append(min(looks))
+    assert peaks[1] < 1.1 * peaks[0]
 
 
 async def test_rows_that_do_not_agree_are_not_closed(tmp_path, anyio_backend):
