@@ -63,7 +63,7 @@ def decode(_call_id, kept):
 
 
 async def once(store, work, key="k", request="r", scope="s"):
-    return await store.once(scope, key, request, work, pack=keep, unpack=decode)
+    return (await store.once(scope, key, request, work, pack=keep, unpack=decode)).result
 
 
 async def test_the_second_call_gets_the_first_ones_result(store, work):
@@ -242,7 +242,7 @@ async def test_a_twin_gets_the_very_result_and_nothing_is_read_back_for_it(store
     work.gate, results = anyio.Event(), []
 
     async def one():
-        results.append(await store.once("s", "k", "r", work, pack=keep, unpack=lambda *kept: "read back"))
+        results.append((await store.once("s", "k", "r", work, pack=keep, unpack=lambda *kept: "read back")).result)
 
     async with anyio.create_task_group() as tasks:
         for _ in range(3):
@@ -250,7 +250,8 @@ async def test_a_twin_gets_the_very_result_and_nothing_is_read_back_for_it(store
         await anyio.wait_all_tasks_blocked()
         work.gate.set()
     assert results == ["result 1"] * 3
-    assert await store.once("s", "k", "r", work, pack=keep, unpack=lambda *kept: kept) == (work.calls[0], b"result 1")
+    again = await store.once("s", "k", "r", work, pack=keep, unpack=lambda *kept: kept)
+    assert again == ((work.calls[0], b"result 1"), True)
 
 
 async def test_what_is_done_at_once_is_the_result_and_nothing_else_is_begun(store, work):
@@ -260,7 +261,7 @@ async def test_what_is_done_at_once_is_the_result_and_nothing_else_is_begun(stor
         claims.append((call_id, claim))
         return "at once"
 
-    assert await store.once("s", "k", "r", work, pack=keep, unpack=decode, at_once=at_once) == "at once"
+    assert await store.once("s", "k", "r", work, pack=keep, unpack=decode, at_once=at_once) == ("at once", False)
     assert work.calls == []
     assert [claim for _, claim in claims] == [KeyClaim(("s", "k"), "r")]
     assert await once(store, work) == "result 1"
@@ -276,7 +277,7 @@ async def test_a_key_that_was_taken_meanwhile_brings_what_its_call_kept_or_that_
         with pytest.raises(IdempotencyConflict, match="already used with other arguments"):
             await asked
     else:
-        assert await asked == (("call_1", b"kept") if kept else "result 1")
+        assert await asked == ((("call_1", b"kept"), True) if kept else ("result 1", False))
     assert work.calls == ([] if kept else ["call_1"])
 
 

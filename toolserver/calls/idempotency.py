@@ -9,7 +9,7 @@ import zlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 import anyio
 
@@ -123,6 +123,13 @@ def check_key(key: str) -> str:
     return key
 
 
+class Keyed(NamedTuple, Generic[T]):
+    """The result for a key, and whether it is that of an earlier call."""
+
+    result: T
+    is_repeated: bool
+
+
 @dataclass(slots=True)
 class _RunningWork:
     """Work in progress in this process, for calls that wait for the same result. The first waiter creates `done`."""
@@ -182,7 +189,7 @@ class Idempotency:
         pack: Callable[[T], KeptResult],
         unpack: Unpack[T],
         at_once: AtOnce[T] | None = None,
-    ) -> T:
+    ) -> Keyed[T]:
         """Return the result of the first call with this key in this scope. A simultaneous call waits for it.
 
         `work` gets the call_id under which it may charge. `pack` turns its result into bytes;
@@ -200,12 +207,12 @@ class Idempotency:
             _check_same_request(running.request, request)
             await running.wait()
             if running.succeeded:
-                return running.result  # type: ignore[no-any-return]
+                return Keyed(running.result, is_repeated=True)
         running = self._running[name] = _RunningWork(request)
         try:
-            result = await self._find_or_do(KeyClaim(name, request), work, pack, unpack, at_once)
-            running.result, running.succeeded = result, True
-            return result
+            keyed = await self._find_or_do(KeyClaim(name, request), work, pack, unpack, at_once)
+            running.result, running.succeeded = keyed.result, True
+            return keyed
         finally:
             del self._running[name]
             if running.done is not None:
@@ -222,23 +229,23 @@ class Idempotency:
         pack: Callable[[T], KeptResult],
         unpack: Unpack[T],
         at_once: AtOnce[T] | None,
-    ) -> T:
+    ) -> Keyed[T]:
         call_id, keyed = new_call_id(), None
         if at_once is not None:
             try:
                 if (done := await at_once(call_id, claim)) is not None:
-                    return done
+                    return Keyed(done, is_repeated=False)
             except KeyTaken as taken:
                 keyed = taken.earlier
         keyed = keyed or await self._store.begin(claim.name, claim.request, call_id)
         _check_same_request(keyed.request, claim.request)
         if keyed.result is not None:
-            return unpack(keyed.call_id, keyed.result)
+            return Keyed(unpack(keyed.call_id, keyed.result), is_repeated=True)
         return await self._do(claim.name, keyed, work, pack, unpack)
 
     async def _do(
         self, name: KeyName, keyed: KeyedCall, work: Work[T], pack: Callable[[T], KeptResult], unpack: Unpack[T]
-    ) -> T:
+    ) -> Keyed[T]:
         """Do the work of a call that is stored without a result, and store the result.
 
         If another instance did the same work and stored its result first, that result counts for both.
@@ -251,7 +258,9 @@ class Idempotency:
             raise
         own = pack(result)
         stored = await _log_failure(self._store.keep(name, own))
-        return result if stored is None or stored == own.whole else unpack(keyed.call_id, stored)
+        if stored is None or stored == own.whole:
+            return Keyed(result, is_repeated=False)
+        return Keyed(unpack(keyed.call_id, stored), is_repeated=True)
 
 
 async def _log_failure(write: Awaitable[T]) -> T | None:

@@ -8,7 +8,7 @@ Paid calls keep their answers with the charge (`toolserver.calls.paid_call`), an
 from collections.abc import Awaitable, Callable
 
 from toolserver.calls.arguments import Call
-from toolserver.calls.idempotency import Idempotency, KeptResult, check_key, fingerprint
+from toolserver.calls.idempotency import Idempotency, KeptResult, Keyed, check_key, fingerprint
 from toolserver.calls.response import RenderedResponse, pack_rendered, unpack_rendered
 from toolserver.errors import IdempotencyConflict, InvalidArguments
 from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token, sealing_key
@@ -28,8 +28,8 @@ class KeyedActions:
     def __init__(self, idempotency: Idempotency) -> None:
         self._idempotency = idempotency
 
-    async def once(self, call: Call, act: Callable[[], Awaitable[RenderedResponse]]) -> tuple[RenderedResponse, bool]:
-        """Return the answer of the first action with the caller's key, and whether it is a repeated one.
+    async def once(self, call: Call, act: Callable[[], Awaitable[RenderedResponse]]) -> Keyed[RenderedResponse]:
+        """Return the answer of the first action with the caller's key.
 
         A refused action leaves nothing: the next one with its key is a new one.
 
@@ -45,11 +45,8 @@ class KeyedActions:
             raise InvalidArguments(f"Without a token an Idempotency-Key must have {long_enough}.", errors=[])
         name = (f"address {caller.client}", fingerprint(key)) if token is None else (fingerprint(token), key)
         box = sealing_key(token or key, fingerprint(f"action {key}").encode())
-        is_first = False
 
         async def work(call_id: str) -> RenderedResponse:
-            nonlocal is_first
-            is_first = True
             return await act()
 
         def pack(rendered: RenderedResponse) -> KeptResult:
@@ -62,5 +59,4 @@ class KeyedActions:
             return unpack_rendered(opened.encode())
 
         request = fingerprint(f"{call.operation.name} {call.arguments.model_dump_json()}")
-        rendered = await self._idempotency.once(*name, request, work, pack=pack, unpack=unpack)
-        return rendered, not is_first
+        return await self._idempotency.once(*name, request, work, pack=pack, unpack=unpack)

@@ -24,6 +24,7 @@ from toolserver.calls.idempotency import (
     Idempotency,
     KeptResult,
     KeyClaim,
+    Keyed,
     KeyedCharge,
     KeyTaken,
     SharedBytes,
@@ -161,10 +162,8 @@ class PaidCallRunner:
         self._ledger, self._idempotency = money.ledger, money.idempotency
         self._receipts, self.charges = money.receipts, money.receipted_charges
 
-    async def sell(
-        self, call: Call, token: str, rendered: RenderedResponse | None = None
-    ) -> tuple[PaidCallResult, bool]:
-        """Sell the answer to a call, or the one that was sold before for its Idempotency-Key. Say whether it was.
+    async def sell(self, call: Call, token: str, rendered: RenderedResponse | None = None) -> Keyed[PaidCallResult]:
+        """Sell the answer to a call, or the one that was sold before for its Idempotency-Key.
 
         `rendered` is the cached answer, if a look at the cache has found one that may be sold.
 
@@ -178,25 +177,19 @@ class PaidCallRunner:
         """
         key = call.caller.idempotency_key
         if key is None:
-            return await self.run(PaidCall(call, token, new_call_id()), rendered), False
-        is_first = False
+            return Keyed(await self.run(PaidCall(call, token, new_call_id()), rendered), is_repeated=False)
 
         async def work(call_id: str) -> PaidCallResult:
-            nonlocal is_first
-            is_first = True
             return await self.run(PaidCall(call, token, call_id))
 
         async def work_at_once(call_id: str, claim: KeyClaim) -> PaidCallResult | None:
-            nonlocal is_first
-            sold = await self._sell_at_once(PaidCall(call, token, call_id), claim)
-            is_first = sold is not None
-            return sold
+            return await self._sell_at_once(PaidCall(call, token, call_id), claim)
 
         def send_again(call_id: str, stored: bytes) -> PaidCallResult:
             """Send the kept result now, in case another instance sold it and died before it was sent."""
             return self._hand_over(PaidCall(call, token, call_id), unpack_sale(stored))
 
-        sold = await self._idempotency.once(
+        return await self._idempotency.once(
             fingerprint(token),
             check_key(key),
             fingerprint(f"{call.operation.name} {call.arguments.model_dump_json()}"),
@@ -205,7 +198,6 @@ class PaidCallRunner:
             unpack=send_again,
             at_once=None if self.charges is None else work_at_once,
         )
-        return sold, not is_first
 
     async def run(self, paid: PaidCall, rendered: RenderedResponse | None = None) -> PaidCallResult:
         """Sell a cached answer in one step if there is one, otherwise a new one. A call_id is charged for once."""

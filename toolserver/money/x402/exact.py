@@ -130,9 +130,10 @@ class ExactScheme:
             return sale
 
         try:
-            sale: PaymentSale = await self._idempotency.once(
+            keyed = await self._idempotency.once(
                 SCOPE, payment.id.hex(), request, work, pack=_packed, unpack=_unpacked(payment)
             )
+            sale: PaymentSale = keyed.result
             if sale.settlement is not None and (stored is None or stored.answered_at is None):
                 await self._settling.record_answered(payment)
             return sale
