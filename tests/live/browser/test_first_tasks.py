@@ -55,6 +55,7 @@ def newcomer(browser: Browser, demo: Program) -> Iterator[Newcomer]:
 
 def test_someone_finds_the_price_of_ether(newcomer: Newcomer) -> None:
     newcomer.click(newcomer.read("Bitcoin price"))
+    newcomer.page.wait_for_selector("#answer[data-filled]", timeout=SETTLED_MS)  # a person reads bitcoin's price first
     newcomer.click(newcomer.page.get_by_label("coin", exact=True))
     newcomer.page.keyboard.type("ETH")
     newcomer.click(newcomer.read("Run"))

@@ -1,5 +1,7 @@
 // Formats numbers, times and ages for the reader's language.
 
+import { findAll } from "./dom.js";
+
 const language = navigator.languages?.length ? [...navigator.languages] : undefined;
 
 /** Format a number with its significant digits: 12,345.67 · 0.00012 · 1.2345. Amounts of money have cents: $95,743.40. Null becomes a dash. */
@@ -49,4 +51,11 @@ function isMoney(unit) {
 function withUnit(written, unit) {
   if (isMoney(unit)) return written.startsWith("-") ? `-${unit}${written.slice(1)}` : unit + written;
   return unit === "%" ? `${written} %` : `${written} ${unit}`;
+}
+
+/** Format every `<data value="12345.6" data-unit="$">` that the server wrote into the page. */
+export function writeNumbers() {
+  for (const number of findAll("data[value]")) {
+    number.textContent = formatNumber(Number(number.value), { unit: number.dataset.unit ?? "" });
+  }
 }

@@ -4,9 +4,8 @@
 
 import { setClock, tick } from "./age.js";
 import { element, find, findAll } from "./dom.js";
-import { formatNumber } from "./format.js";
+import { formatNumber, writeNumbers } from "./format.js";
 import { fetchJson, href, showProblem } from "./http.js";
-import { writeNumbers } from "./numbers.js";
 
 const EVERY_MS = 10_000;
 const WAITING_MS = 700; // while a tile has no value yet

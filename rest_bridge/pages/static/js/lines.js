@@ -3,13 +3,13 @@
 import { tracePath } from "./chart.js";
 import { element, shape } from "./dom.js";
 import { formatNumber, formatTime } from "./format.js";
-import { readPath } from "./paths.js";
+import { readMoment, readPath } from "./paths.js";
 
 const [WIDE, HIGH] = [600, 200]; // the units of the drawing, which is stretched to its place
 
 /** Return an element that shows rows with a time and one or more figures as lines, or null for fewer than two moments. */
 export function drawSeries({ values, time, unit, title }, rows) {
-  const moments = rows.map((row) => seconds(readPath(row, time)));
+  const moments = rows.map((row) => readMoment(row, time));
   const known = rows.flatMap((row) => values.map((value) => readPath(row, value))).filter((value) => value !== null);
   if (moments.length < 2 || known.length < 2) return null;
   const [first, last] = [moments[0], moments.at(-1)];
@@ -27,10 +27,4 @@ export function drawSeries({ values, time, unit, title }, rows) {
   const scale = element("p", { class: "soft small scale" }, ...[high, (high + low) / 2, low].map((value) => element("span", {}, words(value))));
   const times = element("p", { class: "soft small times" }, element("span", {}, begin), element("span", {}, end));
   return element("div", { class: "lines", "data-points": known.length }, shape("svg", about, ...lines), scale, times);
-}
-
-/** Return a moment, an ISO time or a number of seconds or milliseconds, as seconds since the epoch. */
-export function seconds(moment) {
-  if (typeof moment === "number") return moment > 1e11 ? moment / 1000 : moment;
-  return new Date(moment).getTime() / 1000;
 }

@@ -4,7 +4,7 @@
 import { setClock, startTicking } from "./age.js";
 import { addCopyButtons } from "./copy.js";
 import { find, findAll } from "./dom.js";
-import { writeNumbers } from "./numbers.js";
+import { writeNumbers } from "./format.js";
 
 addCopyButtons();
 const written = document.querySelector("time#written");

@@ -23,3 +23,10 @@ export function readPaths(payload, path) {
   const members = readPath(payload, before.replace(/\.$/, "")) ?? {};
   return Object.entries(members).map(([name, member]) => [name, readPath(member, after.replace(/^\./, ""))]);
 }
+
+/** Return the moment at a path, an ISO time or a number of seconds or milliseconds, as seconds since the epoch. */
+export function readMoment(payload, path) {
+  const moment = readPath(payload, path);
+  if (typeof moment === "number") return moment > 1e11 ? moment / 1000 : moment;
+  return new Date(moment).getTime() / 1000;
+}

@@ -2,12 +2,11 @@
 
 import { element } from "./dom.js";
 import { formatNumber } from "./format.js";
-import { seconds } from "./lines.js";
-import { readPath } from "./paths.js";
+import { readMoment, readPath } from "./paths.js";
 
 /** Return an element that shows rows with a time and one or more figures as lines. It is drawn when it is in the page. */
 export function drawSeries({ values, time, unit, title }, rows) {
-  const moments = rows.map((row) => seconds(readPath(row, time)));
+  const moments = rows.map((row) => readMoment(row, time));
   const lines = values.map((value) => rows.map((row) => readPath(row, value)));
   return drawLines(moments, lines, values.length > 1 ? values : [title], unit);
 }

@@ -124,7 +124,7 @@ function foot(answer, meta) {
 function price({ credits_charged: charged, credits_remaining: left, receipt_id: receipt }) {
   const words = charged ? `Charged ${plural(charged)}` : tool.credits ? "Not charged" : "Free";
   const parts = [left === undefined ? words : `${words}, ${formatNumber(left)} left`];
-  if (receipt) parts.push(" · ", element("a", { href: `${tool.receipts}?id=${encodeURIComponent(receipt)}` }, `Receipt ${receipt}`));
+  if (receipt) parts.push(" · ", element("a", { href: tool.receipts }, `Receipt ${receipt}`));
   return parts;
 }
 
