@@ -117,6 +117,7 @@ async def test_a_call_id_names_one_call(ledger, who, credits):
         await reserve(ledger, who=who, credits=credits)
     with pytest.raises(CallReused):
         await ledger.charge("c1", who, credits, endpoint="/api/pro/x")
+    assert (await ledger.settle("c1", no_charge=None)).charged == 2, "the refused ones change nothing of the first"
 
 
 async def test_what_was_never_reserved_cannot_be_settled(ledger):

@@ -5,7 +5,7 @@ from tests.money.ledger.ledgers import token
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger.client.ledger import KeptCalls
 from toolserver.money.ledger.client.messages import COMMIT, VALIDATE
-from toolserver.money.ledger.protocol import UnknownCall
+from toolserver.money.ledger.protocol import CallReused, UnknownCall
 
 
 async def reserve(kept, call_id="c1", who=RICH, credits=1):
@@ -33,6 +33,15 @@ async def test_a_charge_whose_answer_was_lost_is_charged_and_asked_for_again(tmp
         settled = await kept.settle("c1", no_charge=None)
         assert (settled.charged, settled.replayed) == (1, True)
         assert (await s.queue(), await s.owner.balance(RICH)) == ([], 9)
+
+
+async def test_a_refused_repetition_at_another_price_does_not_change_what_is_charged(tmp_path):
+    async with both(tmp_path) as s:
+        kept = KeptCalls(s.follower)
+        await reserve(kept)
+        with pytest.raises(CallReused):
+            await reserve(kept, credits=3)
+        assert (await kept.settle("c1", no_charge=None)).charged == 1
 
 
 async def test_a_charge_survives_the_death_of_the_process(tmp_path):

@@ -103,7 +103,7 @@ class HttpLedger:
         self.died: list[str] = []  # calls whose answers were not sent before the previous process ended
         self.service = service
         self._known: TTLCache[str, str] = TTLCache(KNOWN, KNOWN_S, timer=clock.monotonic)
-        self.prices: LRUCache[str, int] = LRUCache(KNOWN)  # of calls under way, by call_id
+        self.prices: LRUCache[str, int] = LRUCache(KNOWN)  # by call_id, of calls that the owner has reserved
 
     @property
     def health(self) -> OwnerHealth:
@@ -149,7 +149,6 @@ class HttpLedger:
         )
         if not self.owner.breaker.closed:
             raise self._unavailable("the circuit to the ledger is open")
-        self.prices[call_id] = credits
         with self._require_journal():
             return await self._reserve_at_owner(call_id, request)
 
@@ -231,6 +230,7 @@ class HttpLedger:
             if fresh:
                 await self._forget_call(call_id)
             raise denial(said, request.cost)
+        self.prices[call_id] = request.cost
         return reservation(call_id, request.cost, said)
 
     async def _charge_at_owner(self, call_id: str, *, undelivered: bool) -> Settlement:
@@ -429,13 +429,13 @@ class KeptCalls:
         Reserve(call_id, key_of(who), credits, endpoint)  # an amount that no ledger accepts is not sent
         service = service or self._ledger.service
         request = question(who, credits, call_id=call_id, endpoint=endpoint, ttl_s=ttl_s, service=service)
-        self._ledger.prices[call_id] = credits
         try:
             said = await self._ledger.owner.ask(VALIDATE, request, Validated)
         except Unanswered as failure:
             raise _unavailable() from failure
         if isinstance(said, OwnerRefusal):
             raise denial(said, credits)
+        self._ledger.prices[call_id] = credits
         return reservation(call_id, credits, said)
 
     async def settle(self, call_id: str, *, no_charge: str | None) -> Settlement:
