@@ -24,6 +24,7 @@ from multiprocessing.context import ForkProcess
 from typing import Any
 
 import pytest
+from _pytest._io import TerminalWriter
 from xdist.remote import serialize_warning_message
 from xdist.workermanage import unserialize_warning_message
 
@@ -227,10 +228,19 @@ def become_silent(config: pytest.Config) -> None:
     for plugin in config.pluginmanager.get_plugins():
         if type(plugin).__name__ in ("TerminalReporter", "LogXML"):
             config.pluginmanager.unregister(plugin)
+    config.pluginmanager.register(StacksOnly(), "terminalreporter")
     capture: Any = config.pluginmanager.get_plugin("capturemanager")
     capture.read_global_capture()
     capture.stop_global_capturing()
     capture.start_global_capturing()
+
+
+class StacksOnly:
+    """Where pytest-timeout writes what every thread does, when a test takes too long: into the test's own stderr."""
+
+    def __init__(self) -> None:
+        self.stats: dict[str, list[pytest.TestReport]] = {}
+        self._tw = TerminalWriter(open(2, "w", buffering=1, closefd=False))
 
 
 def run_until_told(session: pytest.Session, connection: Connection, teller: Teller) -> None:

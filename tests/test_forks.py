@@ -100,6 +100,17 @@ def test_a_run_that_ends_early_says_so_and_fails(tmp_path, words, content, statu
 
 
 @pytest.mark.slow("it starts pytest")
+def test_a_test_that_takes_too_long_says_what_its_threads_did(tmp_path):
+    slow = "@pytest.mark.timeout(1)\ndef test_1():\n threading.Thread(target=late).start()\n late()"
+    late = "import pytest, threading, time\ndef late(): time.sleep(3)"
+    done = run(tmp_path, "-p", "pytest_timeout", a=f"{late}\n{slow}")
+
+    assert done.returncode == 1, done.stdout + done.stderr
+    for said in ("Failed: Timeout", "Captured stderr", "Stack of Thread-1 (late)"):
+        assert said in done.stdout
+
+
+@pytest.mark.slow("it starts pytest")
 def test_xdist_runs_them_where_it_is_asked_for(tmp_path):
     done = run(tmp_path, "--dist", "load", a="def test_1(worker_id): assert worker_id.startswith('gw')")
 
