@@ -240,7 +240,7 @@ class StacksOnly:
 
     def __init__(self) -> None:
         self.stats: dict[str, list[pytest.TestReport]] = {}
-        self._tw = TerminalWriter(open(2, "w", buffering=1, closefd=False))
+        self._tw = TerminalWriter(sys.__stderr__)
 
 
 def run_until_told(session: pytest.Session, connection: Connection, teller: Teller) -> None:
