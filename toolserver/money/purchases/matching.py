@@ -60,6 +60,37 @@ class UsdcTransfer(NamedTuple):
     log_index: int
 
 
+class LoggedTransfer(NamedTuple):
+    """USDC that moved, with its place on the chain. `amount` is in 0.000001 USDC; `block_time` is in epoch seconds, or
+    None if the server does not say it with its logs.
+    """
+
+    tx_hash: bytes
+    payer: bytes
+    payee: bytes
+    amount: int
+    block_number: int
+    block_hash: bytes
+    log_index: int
+    block_time: int | None = None
+
+
+class BlockHead(NamedTuple):
+    """A block: its number, its hash, and its time in epoch seconds."""
+
+    number: int
+    hash: bytes
+    time: int
+
+
+class ChainHeads(NamedTuple):
+    """The newest block, and the heights up to which blocks are safe and finalized; 0 where a server cannot tell."""
+
+    latest: BlockHead
+    safe: int
+    finalized: int
+
+
 class AuthorizedTransfer(NamedTuple):
     """USDC that moved by an authorisation (EIP-3009), with the nonce that it used. `amount` is in 0.000001 USDC."""
 
@@ -94,6 +125,11 @@ def transfers(receipt: Receipt) -> list[UsdcTransfer]:
     if receipt.status != 1:
         return []
     return [_transfer(log) for log in receipt.logs if _is_transfer(log)]
+
+
+def read_transfer(log: Log) -> UsdcTransfer | None:
+    """Return the transfer of USDC that a log reports, or None if it reports none."""
+    return _transfer(log) if _is_transfer(log) else None
 
 
 def match_deposit(receipt: Receipt, address: bytes) -> MatchedPayment | None:

@@ -14,11 +14,21 @@ import msgspec
 from hexbytes import HexBytes
 
 from toolserver.core.import_guard import recursion_limit_kept
-from toolserver.core.json_rpc import JsonRpcClient, RpcUnusable
+from toolserver.core.json_rpc import JsonRpcClient, RpcRefused, RpcUnusable
 from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.chain.ethereum import checksum_address
-from toolserver.money.purchases.matching import TRANSFER, Log, ObservedTransaction, Receipt, Transaction
+from toolserver.money.purchases.matching import (
+    TRANSFER,
+    BlockHead,
+    ChainHeads,
+    Log,
+    LoggedTransfer,
+    ObservedTransaction,
+    Receipt,
+    Transaction,
+    read_transfer,
+)
 from toolserver.money.purchases.units import LEAST, USDC, USDC_TEXT
 
 with recursion_limit_kept():
@@ -29,11 +39,12 @@ with recursion_limit_kept():
 
 T = TypeVar("T")
 
-TIMEOUT_S = 2.5
+TIMEOUT_S, PATIENT_S = 2.5, 20.0
 MOST_BYTES = 4 * 1024 * 1024
 BLOCK_S, MARGIN = 2, 64  # the seconds between blocks, and how many more blocks are searched, because clocks differ
 SEARCHED = 2_000  # blocks in one search: an hour of Base, and as many as most servers allow
 _DECIMALS, _VALID = bytes.fromhex("313ce567"), bytes.fromhex("1626ba7e")
+_TOO_MUCH = ("the answer is too long", "HTTP 400", "HTTP 413")  # how servers refuse a range, other than by an error
 _UNUSABLE = (Web3Exception, TimeoutError, ValueError, TypeError, LookupError, AttributeError, RuntimeError)
 
 logging.getLogger("web3").setLevel(logging.WARNING)  # below this level web3 logs addresses, which may contain keys
@@ -117,13 +128,60 @@ class ChainNode:
 
         Raises NodeDown.
         """
-        data = balances_code() + b"".join(bytes(12) + address for address in addresses)
+        return await self._read_balances(addresses, "finalized")
 
-        async def ask(web3: AsyncWeb3[Any]) -> list[int]:
-            words = bytes(await web3.eth.call({"data": HexBytes(data)}, "finalized"))
-            if len(words) != 32 * len(addresses):
-                raise ValueError("not a balance for each address")
-            return [int.from_bytes(words[at : at + 32], "big") for at in range(0, len(words), 32)]
+    async def balances_at(self, addresses: Sequence[bytes], block: int) -> list[int]:
+        """Return the 0.000001 USDC that up to `BATCH` addresses held after a block, by one request. Raises NodeDown."""
+        return await self._read_balances(addresses, hex(block))
+
+    async def read_heads(self) -> ChainHeads:
+        """Return the newest block, and the heights up to which blocks are safe and finalized. Raises NodeDown."""
+
+        async def ask(web3: AsyncWeb3[Any]) -> ChainHeads:
+            latest = _head(await self._rpc.call("eth_getBlockByNumber", "latest", False))
+            return ChainHeads(latest, await _height(web3, "safe"), await _height(web3, "finalized"))
+
+        return await self._asked(ask)
+
+    async def read_block(self, number: int) -> BlockHead | None:
+        """Return a block, or None if the server has no block of that number yet. Raises NodeDown."""
+
+        async def ask(web3: AsyncWeb3[Any]) -> BlockHead | None:
+            block = await self._rpc.call("eth_getBlockByNumber", hex(number), False)
+            return None if block is None else _head(block)
+
+        return await self._asked(ask)
+
+    async def read_transfers(
+        self, addresses: Sequence[bytes], first: int, last: int, *, outward: bool
+    ) -> list[LoggedTransfer] | None:
+        """Return the transfers of USDC to these addresses, or (`outward`) from them, in a range of blocks.
+
+        Return None if the server refuses so many addresses, blocks or results in one request. Raises NodeDown.
+        """
+        words = [f"0x{_word(address).hex()}" for address in addresses]
+        wanted = {
+            "address": USDC_TEXT,
+            "topics": [f"0x{TRANSFER.hex()}", words] if outward else [f"0x{TRANSFER.hex()}", None, words],
+            "fromBlock": hex(first),
+            "toBlock": hex(last),
+        }
+
+        async def ask(web3: AsyncWeb3[Any]) -> list[LoggedTransfer] | None:
+            try:
+                entries = await self._rpc.call("eth_getLogs", wanted)
+            except RpcRefused:
+                return None
+            except RpcUnusable as error:
+                if str(error) in _TOO_MUCH:
+                    return None
+                raise
+            ours = set(addresses)
+            moved = [_logged(entry) for entry in entries if not entry.get("removed")]
+            for each in moved:
+                if not (first <= each.block_number <= last and (each.payer if outward else each.payee) in ours):
+                    raise ValueError("a log that was not requested")
+            return moved
 
         return await self._asked(ask)
 
@@ -162,6 +220,17 @@ class ChainNode:
         web3, self._web3 = self._web3, None
         if web3 is not None:
             await web3.provider.disconnect()
+
+    async def _read_balances(self, addresses: Sequence[bytes], at: str) -> list[int]:
+        call = {"data": f"0x{(balances_code() + b''.join(map(_word, addresses))).hex()}"}
+
+        async def ask(web3: AsyncWeb3[Any]) -> list[int]:
+            words = bytes.fromhex(str(await self._rpc.call("eth_call", call, at))[2:])
+            if len(words) != 32 * len(addresses):
+                raise ValueError("not a balance for each address")
+            return [int.from_bytes(words[at : at + 32], "big") for at in range(0, len(words), 32)]
+
+        return await self._asked(ask)
 
     async def _asked(self, ask: Callable[["AsyncWeb3[Any]"], Awaitable[T]]) -> T:
         """Return what `ask` returns, which may make several requests, all within twice the time of one. Raises
@@ -242,6 +311,43 @@ def _receipt(said: Any, tx_hash: bytes) -> Receipt | None:
         return None
     logs = tuple(_log(each) for each in said["logs"] if not each.get("removed"))
     return Receipt(tx_hash, int(said["status"]), _count(said["blockNumber"]), _bytes(said["blockHash"], 32), logs)
+
+
+def _word(address: bytes) -> bytes:
+    """Return an address as a topic or an argument: 32 bytes."""
+    return bytes(12) + _bytes(address, 20)
+
+
+def _head(said: Any) -> BlockHead:
+    return BlockHead(_quantity(said["number"]), _raw(said["hash"], 32), _quantity(said["timestamp"]))
+
+
+def _logged(said: Any) -> LoggedTransfer:
+    """Return a log entry as it came over the wire as a transfer. Raises ValueError if it is none."""
+    topics = tuple(_raw(topic, 32) for topic in said["topics"])
+    log_index = _quantity(said["logIndex"])
+    moved = read_transfer(Log(_raw(said["address"], 20), topics, _raw(said["data"], 32), log_index))
+    if moved is None:
+        raise ValueError("not a transfer")
+    return LoggedTransfer(
+        _raw(said["transactionHash"], 32),
+        moved.payer,
+        moved.payee,
+        moved.amount,
+        _quantity(said["blockNumber"]),
+        _raw(said["blockHash"], 32),
+        log_index,
+        _quantity(said["blockTimestamp"]) if said.get("blockTimestamp") else None,
+    )
+
+
+def _raw(text: str, length: int) -> bytes:
+    """Return the bytes of hexadecimal digits as they come over the wire. Raises ValueError."""
+    return _bytes(bytes.fromhex(text[2:]), length)
+
+
+def _quantity(text: str) -> int:
+    return _count(int(text, 16))
 
 
 def _log(said: Any) -> Log:

@@ -18,7 +18,7 @@ from toolserver.clock import Clock
 from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.errors import ToolserverError
 from toolserver.money.purchases.credit_sales import ChainServers
-from toolserver.money.purchases.matching import ObservedTransaction
+from toolserver.money.purchases.matching import BlockHead, ChainHeads, LoggedTransfer, ObservedTransaction
 from toolserver.money.purchases.units import CHAIN_ID, DECIMALS
 from toolserver.settings import PaymentSettings
 
@@ -45,6 +45,12 @@ class RpcServer(Protocol):
     async def block_hash(self, number: int) -> bytes | None: ...
     async def balances(self, addresses: Sequence[bytes]) -> list[int]: ...
     async def find_transfer(self, address: bytes, since: int) -> bytes | None: ...
+    async def balances_at(self, addresses: Sequence[bytes], block: int) -> list[int]: ...
+    async def read_heads(self) -> ChainHeads: ...
+    async def read_block(self, number: int) -> BlockHead | None: ...
+    async def read_transfers(
+        self, addresses: Sequence[bytes], first: int, last: int, *, outward: bool
+    ) -> list[LoggedTransfer] | None: ...
     async def accepts(self, account: bytes, digest: bytes, signature: bytes) -> bool: ...
     async def aclose(self) -> None: ...
 
@@ -213,6 +219,27 @@ class RpcPool:
         """Return the 0.000001 USDC on each of up to `BATCH` addresses. Raises ChainDown."""
         return await self._first(lambda server: server.balances(addresses))
 
+    async def balances_at(self, addresses: Sequence[bytes], block: int) -> list[int]:
+        """Return the 0.000001 USDC that up to `BATCH` addresses held after a block. Raises ChainDown."""
+        return await self._first(lambda server: server.balances_at(addresses, block))
+
+    async def read_heads(self) -> ChainHeads:
+        """Return the newest block, and the heights up to which blocks are safe and finalized. Raises ChainDown."""
+        return await self._first(lambda server: server.read_heads())
+
+    async def read_block(self, number: int) -> BlockHead | None:
+        """Return a block, or None if the first server that answers has none of that number. Raises ChainDown."""
+        return await self._first(lambda server: server.read_block(number))
+
+    async def read_transfers(
+        self, addresses: Sequence[bytes], first: int, last: int, *, outward: bool
+    ) -> list[LoggedTransfer] | None:
+        """Return the transfers of USDC to these addresses, or (`outward`) from them, in a range of blocks.
+
+        Return None if the server refuses so many addresses, blocks or results in one request. Raises ChainDown.
+        """
+        return await self._first(lambda server: server.read_transfers(addresses, first, last, outward=outward))
+
     async def find_transfer(self, address: bytes, since: int) -> bytes | None:
         """Return the hash of the first transaction that paid USDC to an address since a time (epoch seconds), or None
         if none is seen. Raises ChainDown.
@@ -275,19 +302,24 @@ def _require_apart(said: Iterable[_Guarded], agreeing: int) -> None:
         raise ChainDown(f"{apart} of {agreeing} servers answered")
 
 
-def make_rpc_pool(settings: PaymentSettings, clock: Clock, proxies: Proxies = NO_PROXIES) -> RpcPool:
-    """Return the RPC servers of the settings, without a request to any of them."""
+def make_rpc_pool(
+    settings: PaymentSettings, clock: Clock, proxies: Proxies = NO_PROXIES, *, patient: bool = False
+) -> RpcPool:
+    """Return the RPC servers of the settings, without a request to any of them.
+
+    If `patient`, a request may take as long as the search of many blocks does; no buyer may wait for it.
+    """
     urls = [url.get_secret_value() for url in settings.rpc_urls]
     found = [proxies.find(url) for url in urls]
     return RpcPool(
-        [partial(_make_node, url, proxies) for url in urls],
+        [partial(_make_node, url, proxies, patient) for url in urls],
         monotonic=clock.monotonic,
         proxies=[None if proxy is None else proxy.place for proxy in found],
     )
 
 
-def _make_node(url: str, proxies: Proxies) -> RpcServer:
+def _make_node(url: str, proxies: Proxies, patient: bool) -> RpcServer:
     """Return a server. This imports web3, which takes long, so it is called only when the server is first used."""
-    from toolserver.money.purchases.chain.node import ChainNode
+    from toolserver.money.purchases.chain.node import PATIENT_S, TIMEOUT_S, ChainNode
 
-    return ChainNode(url, proxies=proxies)
+    return ChainNode(url, timeout_s=PATIENT_S if patient else TIMEOUT_S, proxies=proxies)

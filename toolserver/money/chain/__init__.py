@@ -1,0 +1,1 @@
+"""Keeps the book of the chain: every transfer of USDC to or from our addresses, with its state and its history."""
