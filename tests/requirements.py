@@ -390,6 +390,9 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "charge.cached": "A premium answer from the cache costs its credits.",
         "charge.remaining": "X-Credits-Remaining is what can be spent after this call.",
         "charge.delivery": "A call that died with its process is not charged.",
+        "charge.killed-holds": "What a process reserved that died is released at its next start.",
+        "charge.lease": "Where instances share a ledger, what a dead one left is released after a lease of 20 seconds,"
+        " and an answer that could not be sent is given back.",
         "charge.killed": "However often a service is killed, no call without its whole answer stays charged.",
         "idempotency.scope": "An Idempotency-Key belongs to its token and is kept for 24 hours.",
         "idempotency.mcp": "On MCP the key is _meta.idempotency_key.",

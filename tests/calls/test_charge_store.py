@@ -123,8 +123,11 @@ async def test_what_a_follower_lost_stands_in_its_log(tmp_path):
     call_id = new_call_id()
     async with open_stand(tmp_path) as stand:
         await stand.buy(call_id)
-        await record_died(stand.ledger.file, stand.evidence.log.buckets, [call_id, "call_unknown"], 5.0)
-        assert await _table(stand, "SELECT reason, credits, at FROM uncharged_call") == [("delivery_failed", 2, 5000)]
+        died, at = [call_id, "call_unknown"], 1000 * int(stand.clock.time())
+        for _ in range(2):  # the second time there is none
+            await record_died(stand.ledger.file, stand.evidence.log.buckets, died, stand.clock)
+            assert died == []
+        assert await _table(stand, "SELECT reason, credits, at FROM uncharged_call") == [("delivery_failed", 2, at)]
 
 
 async def test_a_charge_that_has_no_receipt_yet_is_booked_when_it_is_released(tmp_path):
@@ -147,8 +150,47 @@ async def test_where_instances_share_the_ledger_a_start_releases_only_what_nobod
         one.ledger.delivered(sent)
         async with open_stand(tmp_path, "postgres") as other:
             assert await other.store.release_undelivered() == 0
-            other.clock.advance(601)
+            other.clock.advance(21)
             assert await other.store.release_undelivered() == 1
             assert await other.store.release_undelivered() == 0
             assert await other.ledger.balance(RICH) == 98
             assert await other.ledger.check() == []
+
+
+@proves("charge.lease")
+async def test_a_lease_is_renewed_as_long_as_the_answer_is_on_its_way_and_ends_when_it_was_lost(stand):
+    ledger, calls = stand.ledger, [new_call_id() for _ in range(4)]
+    await stand.buy(calls[0])
+    await stand.buy(calls[1])
+    await ledger.reserve(calls[2], RICH, 2, endpoint="/x", ttl_s=300, undelivered=True)
+    await ledger.reserve(calls[3], RICH, 2, endpoint="/x", ttl_s=300)  # goes on without its process
+    for _ in range(10):
+        stand.clock.advance(5)
+        assert await stand.store.renew_and_release() == 0
+    assert await ledger.balance(RICH) == 92
+    ledger.delivered(calls[0])
+    ledger.lost(calls[1])
+    assert await stand.store.renew_and_release() == 1
+    assert await ledger.balance(RICH) == 94
+    stand.clock.advance(21)  # nobody renewed it meanwhile, as after a process that stood still
+    assert await stand.store.renew_and_release() == 0  # it is still alive
+    assert {hold.call_id for hold in await ledger.holds()} == {calls[2], calls[3]}
+
+
+@proves("charge.lease")
+@pytest.mark.live
+async def test_what_another_instance_left_is_released_after_its_lease_whatever_state_it_was_in(tmp_path):
+    async with open_stand(tmp_path, "postgres") as dead, open_stand(tmp_path, "postgres") as other:
+        held, charged = new_call_id(), new_call_id()
+        await dead.ledger.reserve(held, RICH, 2, endpoint="/x", ttl_s=300, undelivered=True)
+        await dead.buy(charged)
+        assert await other.store.renew_and_release() == 0
+        other.clock.advance(19)
+        assert await other.store.renew_and_release() == 0
+        other.clock.advance(1)
+        assert await other.store.renew_and_release() == 2
+        assert await other.ledger.balance(RICH) == 100
+        assert (await dead.ledger.settle(held, no_charge=None, undelivered=True)).charged == 0  # it only stood still
+        dead.ledger.delivered(charged)
+        assert await dead.store.renew_and_release() == 0
+        assert await dead.ledger.balance(RICH) == 100

@@ -10,22 +10,24 @@ from toolserver.calls.response import sending, when_sent
 def test_a_note_waits_until_the_answer_was_sent():
     noted = []
     with sending():
-        when_sent(lambda: noted.append("sent"))
+        when_sent(lambda: noted.append("sent"), lambda: noted.append("lost"))
         assert noted == []
     assert noted == ["sent"]
 
 
-def test_an_answer_that_could_not_be_sent_is_never_noted():
+@pytest.mark.parametrize("failure", [ConnectionError, asyncio.CancelledError])
+def test_an_answer_that_could_not_be_sent_is_noted_as_lost_and_never_as_sent(failure):
     noted = []
 
     def fail():
         with sending():
+            when_sent(lambda: noted.append("sent"), lambda: noted.append("lost"))
             when_sent(lambda: noted.append("sent"))
-            raise ConnectionError
+            raise failure
 
-    with pytest.raises(ConnectionError):
+    with pytest.raises(failure):
         fail()
-    assert noted == []
+    assert noted == ["lost"]
 
 
 def test_where_nobody_says_when_it_is_noted_at_once():

@@ -1,5 +1,6 @@
 """One file, one writer: groups in one transaction, none spoiling another, nothing acknowledged that is not there."""
 
+import asyncio
 import logging
 import os
 import sqlite3
@@ -296,16 +297,21 @@ async def test_what_rides_shares_the_next_commit_and_begins_none(file):
 
     file.ride(note, 1)
     file.ride(note, 2)
-    await anyio.sleep(0.05)
+    for _ in range(5):  # turns in which a group would have been formed
+        await anyio.lowlevel.checkpoint()
     assert groups == []
     await file.together(write, 3)
     assert groups == [("note", [1, 2]), ("write", [3])]
 
 
-async def test_what_rides_is_written_alone_when_nothing_else_is(file):
-    written = threading.Event()
+async def test_what_rides_is_written_alone_within_a_twentieth_of_a_second_when_nothing_else_is(file, monkeypatch):
+    written, waits, loop = threading.Event(), [], asyncio.get_running_loop()
+    call_later = loop.call_later
+    monkeypatch.setattr(loop, "call_later", lambda s, *rest: (waits.append(s), call_later(s, *rest))[1])
     file.ride(lambda db, given: [written.set() for _ in given], 1)
-    assert await anyio.to_thread.run_sync(written.wait, RIDE_S + 5)
+    assert waits == [RIDE_S]
+    assert RIDE_S < 0.05
+    assert await anyio.to_thread.run_sync(written.wait, 5)
 
 
 async def test_what_rides_is_written_before_the_file_is_closed(tmp_path):

@@ -5,6 +5,7 @@ The store is the ledger's database, where charges and receipts are both.
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import NamedTuple, Protocol
@@ -27,6 +28,8 @@ from toolserver.money.receipts.sql_store import delete_receipts, find_receipts, 
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import OutcomeUnknown, StorageFailed
 from toolserver.sql.group_commit import GroupCommit
+
+log = logging.getLogger(__name__)
 
 
 class ChargeWithReceipt(NamedTuple):
@@ -130,12 +133,28 @@ class SqlChargeStore:
         self._ledger.file.soon(self._withdraw_group, (call_id, key, name))
 
     async def release_undelivered(self) -> int:
-        """Release the charges whose answers the previous process did not send before it ended, and return their number.
+        """Release the calls whose answers the previous process did not send before it ended, and return their number.
 
         One transaction returns the credits, deletes the answers kept for their
         Idempotency-Keys, and adds events to the public log.
         """
-        return await self._ledger.file.alone(partial(_release_undelivered, self._buckets, self._ledger.now()))
+        return await self._release(only_due=False)
+
+    async def renew_and_release(self) -> int:
+        """Renew the leases of calls in progress, release the calls whose leases have ended, and return their number.
+
+        These are calls whose answers could not be sent, and where instances share the ledger, those of a dead process.
+        """
+        await self._ledger.renew_leases()
+        if not await self._ledger.has_due_calls():
+            return 0
+        if released := await self._release(only_due=True):
+            log.warning("calls whose answers were not sent were released", extra={"count": released})
+        return released
+
+    async def _release(self, *, only_due: bool) -> int:
+        now = self._ledger.now()
+        return await self._ledger.file.alone(lambda db: _release_undelivered(db, self._buckets, now, only_due=only_due))
 
     def _charge_group(self, db: SqlConnection, operations: Sequence[ChargeWithReceipt]) -> list[Charged | Exception]:
         """Return an outcome for each operation.
@@ -192,8 +211,8 @@ def _pack_results(
             yield NewKeyedCall(keyed.claim, operation.charge.call_id, keyed.pack(*outcome))
 
 
-def _release_undelivered(buckets: BucketNamer, now: int, db: SqlConnection) -> int:
-    released = release_undelivered(db, now)
+def _release_undelivered(db: SqlConnection, buckets: BucketNamer, now: int, *, only_due: bool) -> int:
+    released = release_undelivered(db, now, only_due=only_due)
     receipts = find_receipts(db, [receipt_id(hold.call_id) for hold in released])
     calls = []
     for hold in released:
@@ -204,12 +223,14 @@ def _release_undelivered(buckets: BucketNamer, now: int, db: SqlConnection) -> i
     return len(released)
 
 
-async def record_died(file: GroupCommit, buckets: BucketNamer, call_ids: Sequence[str], now: float) -> None:
+async def record_died(file: GroupCommit, buckets: BucketNamer, died: list[str], clock: Clock) -> None:
     """Record in the public log the calls of a follower that have a receipt and that their owner now releases.
 
-    `now` is in epoch seconds.
+    `died` are their call_ids, which are removed from the list once they are recorded.
     """
-    await file.alone(partial(_record_died, buckets, call_ids, now))
+    if call_ids := died.copy():
+        await file.alone(partial(_record_died, buckets, call_ids, clock.time()))
+        del died[: len(call_ids)]
 
 
 def _record_died(buckets: BucketNamer, call_ids: Sequence[str], now: float, db: SqlConnection) -> None:

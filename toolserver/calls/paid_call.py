@@ -251,7 +251,14 @@ class PaidCallRunner:
     async def _sell_new(self, paid: PaidCall) -> PaidCallResult:
         """Sell an answer that is made for this call and for other callers that wait for the same answer."""
         operation = paid.operation
-        hold = self._ledger.reserve(paid.call_id, paid.token, operation.credits, endpoint=operation.path, ttl_s=HOLD_S)
+        hold = self._ledger.reserve(
+            paid.call_id,
+            paid.token,
+            operation.credits,
+            endpoint=operation.path,
+            ttl_s=HOLD_S,
+            undelivered=True,
+        )
         await self._ask_ledger(paid, hold)
         rendered = show_answer(paid.call.caller, await self._make_answer(paid))
         reason = find_no_charge_reason(rendered)
@@ -406,9 +413,9 @@ class PaidCallRunner:
         return self._hand_over(paid, replace(result, receipt_id=receipt_id, receipt=receipt))
 
     def _hand_over(self, paid: PaidCall, result: PaidCallResult) -> PaidCallResult:
-        """Return the answer, to be sent now. When it has been sent, the ledger is notified and the charge is final."""
+        """Return the answer, to be sent now. Once it is sent, the charge is final. If it is not, it is given back."""
         if result.charged:
-            when_sent(partial(self._ledger.delivered, paid.call_id))
+            when_sent(partial(self._ledger.delivered, paid.call_id), partial(self._ledger.lost, paid.call_id))
         return result
 
     async def _add_receipt(

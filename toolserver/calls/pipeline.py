@@ -25,13 +25,14 @@ States of a sale for a token:
                     +------------+------------+---> released with a reason
 
     admitted     nothing is stored. A refusal, a cancelled task or a crash leaves nothing behind.
-    reserved     the price is held for HOLD_S. A crash leaves the hold, which expires: not charged.
+    reserved     the price is held for HOLD_S. A crash leaves the hold, which is released as a charge is: not charged.
     composed     exists in memory only, and is kept for all who ask the same. A caller who leaves cancels only its own
                  wait. Failed, stale and empty answers are released, each with its reason and, if it can be signed, a
                  receipt that says so.
     charged      the ledger has the charge as undelivered. A charge for which no receipt can be made is released.
-    delivered    final. Before that a caller who disconnects gets the credits back, and so does one whose process
-                 died: the next start releases what was not delivered, together with the results kept for its keys.
+    delivered    final. Before that a caller who disconnects gets the credits back, and so does one whose answer could
+                 not be sent or whose process died: the next start releases what was not delivered, and where instances
+                 share a ledger another one does, after a lease. The results kept for its keys go with it.
 
 Who may cancel what. The caller's connection is watched while an answer is made. Reserving and
 charging may be cancelled at any point, since what may have been charged is withdrawn.

@@ -31,7 +31,7 @@ _FASTEST_FIT = {"br": 5, "zstd": 3, "gzip": 6}
 T = TypeVar("T")
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 
-_when_sent: ContextVar[list[Callable[[], None]] | None] = ContextVar("when_sent", default=None)
+_when_sent: ContextVar[list["Sending"] | None] = ContextVar("when_sent", default=None)
 
 encode = msgspec.json.encode
 decode = msgspec.json.decode
@@ -212,36 +212,48 @@ def epoch(time: datetime | None) -> float | None:
     return None if time is None else time.timestamp()
 
 
-def when_sent(note: Callable[[], None]) -> None:
-    """Call `note` when the current answer has been sent, or at once outside a `sending()` block."""
+class Sending(NamedTuple):
+    """Who is told when an answer was sent, and who when it could not be sent."""
+
+    sent: Callable[[], None]
+    lost: Callable[[], None] | None = None
+
+
+def when_sent(note: Callable[[], None], lost: Callable[[], None] | None = None) -> None:
+    """Call `note` when the current answer has been sent, or at once outside a `sending()` block.
+
+    If the answer could not be sent, because its block ended with an exception, call `lost` instead.
+    """
     notes = _when_sent.get()
     if notes is None:
         note()
     else:
-        notes.append(note)
+        notes.append(Sending(note, lost))
 
 
 class sending:  # written like contextlib.suppress, and used like it
-    """A block in which one answer is made and sent. When it ends without an exception, it calls what `when_sent` got.
+    """A block in which one answer is made and sent. At its end it calls what `when_sent` got.
 
     It is a class because every request enters it, and a generator takes longer to create and to leave.
     """
 
     __slots__ = ("_before", "_notes")
 
-    _before: Token[list[Callable[[], None]] | None]
+    _before: Token[list[Sending] | None]
 
     def __init__(self) -> None:
-        self._notes: list[Callable[[], None]] = []
+        self._notes: list[Sending] = []
 
     def __enter__(self) -> None:
         self._before = _when_sent.set(self._notes)
 
     def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
         _when_sent.reset(self._before)
-        if kind is None:
-            for note in self._notes:
-                note()
+        for note in self._notes:
+            if kind is None:
+                note.sent()
+            elif note.lost is not None:
+                note.lost()
 
 
 class Disconnected(Exception):

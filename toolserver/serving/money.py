@@ -46,6 +46,7 @@ from toolserver.sql.schema_version import require_current
 log = logging.getLogger(__name__)
 
 SWEEP_S, CHECK_S, FORGET_S = 30.0, 60.0, 600.0
+RENEW_S = 5.0  # a lease lasts four times as long
 MARKER = "simulated-world"
 
 
@@ -173,7 +174,7 @@ async def open_own_money(
         idempotency = Idempotency(SqlIdempotencyStore(ledger.file, clock))
         charges = SqlChargeStore(ledger, evidence.log.buckets)
         if released := await charges.release_undelivered():
-            log.warning("charges for answers that were not sent were released", extra={"count": released})
+            log.warning("calls whose answers were not sent were released", extra={"count": released})
         async with (
             open_purchases(
                 settings.payments,
@@ -197,6 +198,7 @@ async def open_own_money(
         ):
             start_upkeep(upkeep, ledger.file, evidence, idempotency)
             upkeep.start_soon(repeat, "void expired reservations", ledger.sweep, SWEEP_S)
+            upkeep.start_soon(repeat, "release what was not delivered", charges.renew_and_release, RENEW_S)
             if settings.payments.enabled:
                 put_aside = partial(
                     put_old_quotes_aside, SqlPurchaseStore(ledger.file), clock, settings.payments.keep_unpaid_days
@@ -204,7 +206,6 @@ async def open_own_money(
                 upkeep.start_soon(repeat, "put old quotes aside", put_aside, FORGET_S)
             if ledger.file.shared:  # another instance may have crashed
                 upkeep.start_soon(repeat, "compare the clocks", compare, COMPARE_EVERY_S)
-                upkeep.start_soon(repeat, "release what was not delivered", charges.release_undelivered, SWEEP_S)
                 upkeep.start_soon(repeat, "agree on keys", agree_on_keys, AGREE_EVERY_S)
             yield MoneyParts(
                 own=ledger,
@@ -227,9 +228,11 @@ async def open_followed_money(
         await ledger.file.check_rows_at_start()
         evidence, _ = await open_receipts(settings, clock, ledger.file, base_url=base_url, service=service)
         idempotency = Idempotency(SqlIdempotencyStore(ledger.file, clock))
-        await record_died(ledger.file, evidence.log.buckets, ledger.died, clock.time())
+        record = partial(record_died, ledger.file, evidence.log.buckets, ledger.deliveries.died, clock)
+        await record()
         async with open_remote_sales(settings.ledger, ledger) as payments, open_tasks() as upkeep:
             start_upkeep(upkeep, ledger.file, evidence, idempotency)
+            upkeep.start_soon(repeat, "record what was not delivered", record, RENEW_S)
             yield MoneyParts(
                 followed=ledger,
                 idempotency=idempotency,

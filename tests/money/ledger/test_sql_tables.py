@@ -24,11 +24,14 @@ from toolserver.money.ledger.operations import (
 )
 from toolserver.money.ledger.sql_invariants import find_breaches
 from toolserver.money.ledger.sql_tables import (
+    LEASE_MS,
     SWEPT,
     apply_operation,
     apply_operations,
+    end_leases,
     find_cause,
     forget_undelivered,
+    has_due_calls,
     hash_of,
     list_allowances,
     load_state,
@@ -37,6 +40,7 @@ from toolserver.money.ledger.sql_tables import (
     read_account,
     read_standing,
     release_undelivered,
+    renew_leases,
     store_state,
     void_expired,
 )
@@ -162,11 +166,20 @@ def test_charges_whose_answers_are_on_their_way_are_noted_until_they_were_sent_o
         Reserve("c4", RICH, 4, "/x"),
         Settle("c4", None, undelivered=True),
         Settle("c2", "5xx", undelivered=True),
+        Reserve("c5", RICH, 4, "/x", undelivered=True),
+        Reserve("c6", RICH, 4, "/x", undelivered=True),
+        Settle("c6", "cancelled"),
+        Reserve("c7", RICH, 4, "/x", expires_at=NOW),  # of a sister, or a webhook's, which goes on after a crash
     ]
-    note_undelivered(db, operations, apply_operations(db, operations, NOW), NOW)
-    assert journal(db) == [("c1", "committed", NOW + 600_000), ("c4", "committed", NOW + 600_000)]
-    assert forget_undelivered(db, ["c4", "c9"]) == [None, None]
-    assert journal(db) == [("c1", "committed", NOW + 600_000)]
+    noted = note_undelivered(db, operations, apply_operations(db, operations, NOW), NOW)
+    assert noted == (["c1", "c4", "c5"], ["c2", "c6"])
+    until = NOW + LEASE_MS
+    assert journal(db) == [("c1", "committed", until), ("c4", "committed", until), ("c5", "reserving", until)]
+    later = [Settle("c5", None, undelivered=True), Reserve("c6", RICH, 4, "/x", undelivered=True)]  # voided already
+    note_undelivered(db, later, apply_operations(db, later, NOW + 5), NOW + 5)
+    assert journal(db)[2:] == [("c5", "committed", until + 5)]
+    assert forget_undelivered(db, ["c4", "c5", "c9"]) == [None, None, None]
+    assert journal(db) == [("c1", "committed", until)]
     release = [Settle("c1", "5xx")]
     note_undelivered(db, release, apply_operations(db, release, NOW), NOW)
     assert journal(db) == []
@@ -186,6 +199,29 @@ def test_charges_that_were_not_sent_before_the_process_ended_are_released_with_w
     assert (spendable(db, RICH), journal(db)) == (1000, [])
     assert db.execute("SELECT call_id FROM idempotency").fetchall() == [("c4",)]
     assert release_undelivered(db, NOW + 1) == []
+
+
+@proves("charge.killed-holds")
+def test_what_was_reserved_by_a_process_that_ended_is_released_and_what_goes_on_without_it_is_not(db):
+    operations = [Reserve("c1", RICH, 4, "/x", undelivered=True), Reserve("c2", RICH, 4, "/x", expires_at=NOW)]
+    note_undelivered(db, operations, apply_operations(db, operations, NOW), NOW)
+    assert [(hold.call_id, hold.state, hold.reason) for hold in release_undelivered(db, NOW + 1)] == [
+        ("c1", "voided", "delivery_failed")
+    ]
+    assert (spendable(db, RICH), journal(db)) == (996, [])
+
+
+def test_only_calls_whose_lease_has_ended_are_due(db):
+    charge_undelivered(db, "c1", "c2", "c3")
+    end = NOW + LEASE_MS
+    assert not has_due_calls(db, end - 1)
+    assert renew_leases(db, ["c2", "c9"], end + 10) == ["c2"]
+    assert end_leases(db, ["c3", "c8"]) == [None, None]
+    assert has_due_calls(db, NOW)
+    assert [hold.call_id for hold in release_undelivered(db, NOW, only_due=True)] == ["c3"]
+    assert not has_due_calls(db, NOW)
+    assert [hold.call_id for hold in release_undelivered(db, end, only_due=True)] == ["c1"]
+    assert journal(db) == [("c2", "committed", end + 10)]
 
 
 def test_a_cause_is_found_by_its_beginning(db):

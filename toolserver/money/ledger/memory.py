@@ -23,6 +23,7 @@ from toolserver.money.ledger.operations import (
 from toolserver.money.ledger.owner_limits import LimitChange, OwnerLimits
 from toolserver.money.ledger.protocol import FINGERPRINT, OpenHold, fingerprint_of, show_hold
 from toolserver.money.ledger.state import (
+    DIED,
     AccountStanding,
     Hold,
     LedgerState,
@@ -72,7 +73,15 @@ class MemoryLedger:
         return self.books.payer(key_of(token)).live if await self.knows(token) else None
 
     async def reserve(
-        self, call_id: str, who: Who, credits: int, *, endpoint: str, ttl_s: float, service: str = ""
+        self,
+        call_id: str,
+        who: Who,
+        credits: int,
+        *,
+        endpoint: str,
+        ttl_s: float,
+        service: str = "",
+        undelivered: bool = False,
     ) -> Reservation:
         expires_at = self._now() + int(ttl_s * 1000)
         return self._apply(Reserve(call_id, key_of(who), credits, endpoint, service, expires_at))
@@ -91,6 +100,9 @@ class MemoryLedger:
 
     def delivered(self, call_id: str) -> None:
         """Do nothing: a charge in memory needs no follow-up."""
+
+    def lost(self, call_id: str) -> None:
+        self._apply(Settle(call_id, DIED))
 
     async def mint(self, who: Who, credits: int, *, cause: str) -> Minted:
         return self._apply(Mint(key_of(who), credits, cause, new_ref()))

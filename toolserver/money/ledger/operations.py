@@ -204,6 +204,8 @@ class _Spending(LedgerOperation[R]):
 class Reserve(_Spending[Reservation]):
     """Reserve credits."""
 
+    undelivered: bool = False
+
     def on(self, books: LedgerState) -> Reservation:
         account, hold = self.find_hold(books)
         replayed = hold is not None

@@ -74,9 +74,19 @@ class Ledger(Protocol):
         ...
 
     async def reserve(
-        self, call_id: str, who: Who, credits: int, *, endpoint: str, ttl_s: float, service: str = ""
+        self,
+        call_id: str,
+        who: Who,
+        credits: int,
+        *,
+        endpoint: str,
+        ttl_s: float,
+        service: str = "",
+        undelivered: bool = False,
     ) -> Reservation:
         """Reserve credits. Repeating the call_id returns the same reservation, even after it was settled.
+
+        With `undelivered`, it ends with the process that made it, as a charge whose answer was not sent does.
 
         Raises:
             PaymentRequired: invalid_token, expired or insufficient_credits.
@@ -87,7 +97,8 @@ class Ledger(Protocol):
     async def settle(self, call_id: str, *, no_charge: str | None, undelivered: bool = False) -> Settlement:
         """Charge a reservation (`no_charge` is None) or release it for the given reason. Idempotent; a release wins.
 
-        With `undelivered`, the charge is released at the next start if the process dies before `delivered` is stored.
+        With `undelivered`, the charge is released if the process dies before `delivered` is stored: at its next start,
+        or where instances share the ledger, once the call's lease has ended.
 
         Raises:
             UnknownCall: no reservation was ever made under this call_id.
@@ -101,7 +112,17 @@ class Ledger(Protocol):
         ...
 
     def delivered(self, call_id: str) -> None:
-        """Note that the answer of a call charged as `undelivered` was sent to its caller. Returns without waiting."""
+        """Note that the answer of a call charged as `undelivered` was sent to its caller. Returns without waiting.
+
+        The note is on disk 50 ms later, or with the next commit. A charge without it is released once its process died.
+        """
+        ...
+
+    def lost(self, call_id: str) -> None:
+        """Note that the answer of a call charged as `undelivered` could not be sent. Returns without waiting.
+
+        The charge is released within seconds, or at the next start.
+        """
         ...
 
     async def balance(self, who: Who) -> int:

@@ -11,7 +11,7 @@ from dataclasses import fields
 from functools import cache
 from itertools import chain
 from operator import attrgetter
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from toolserver.core.caller import find_call_time, pack_call_name
 from toolserver.money.ledger.allowance import SHOWN_ENDED, Allowance
@@ -19,6 +19,7 @@ from toolserver.money.ledger.operations import (
     Charge,
     LedgerOperation,
     Needs,
+    Reserve,
     Settle,
     find_owner,
     outcome_of,
@@ -56,6 +57,8 @@ _CAUSES = "SELECT seq, kind, debit, credit, amount, resolves, cause, at FROM tra
 # Only rows that were loaded are changed. If another instance has made the row since, none is, and the group runs again.
 _SAME_TOKEN = "WHERE token.account=excluded.account"
 _SAME_HOLD = "WHERE reservation.transfer=excluded.transfer"
+_RENEWS = """ON CONFLICT(call_id) DO UPDATE SET state=excluded.state, next_at=excluded.next_at
+  WHERE journal.state<>'releasing'"""
 _SIZES = (64, 32, 16, 8, 4, 2, 1)
 _account_row = attrgetter("id", "credits", "debits", "pending")
 _allowance_row = attrgetter(*(field.name for field in fields(Allowance)))
@@ -66,7 +69,8 @@ _IS_LIVE = "revoked_at IS NULL AND (expires_at IS NULL OR expires_at>?)"
 _LIVE = f"parent=? AND {_IS_LIVE} ORDER BY created_at, id"
 SWEPT = 128  # holds voided in one transaction
 ARCHIVED_MS = 89 * 86_400_000  # calls that are younger have not been removed
-UNDELIVERED_MS = 600_000  # by then every answer was sent or its instance is gone; a server's upkeep looks for these
+LEASE_MS = 20_000  # for which a call is not released although its process may have died
+RENEWED_AFTER_MS = 4_000  # a lease that is older is renewed by its process, which looks every five seconds
 
 R = TypeVar("R")
 # An array is computed once. After a wait for a row, PostgreSQL evaluates the row again, and would drop it from a join
@@ -99,19 +103,55 @@ def apply_operation(db: SqlConnection, operation: LedgerOperation[R], now: int) 
     return outcome  # type: ignore[no-any-return]
 
 
+class NotedCalls(NamedTuple):
+    """The call_ids of calls that have a lease from now on, and of those that have none any more."""
+
+    begun: list[str]
+    ended: list[str]
+
+
 def note_undelivered(
     db: SqlConnection, operations: Sequence[LedgerOperation[Any]], outcomes: Sequence[Any], now: int
-) -> None:
-    """Record which of these charges must be released if their answers are never sent, and forget released calls."""
-    rows = [
-        (operation.call_id, "committed", now + UNDELIVERED_MS)
-        for operation, outcome in zip(operations, outcomes, strict=True)
-        if isinstance(operation, Charge | Settle) and operation.undelivered and getattr(outcome, "charged", False)
-    ]
-    insert(db, "INSERT INTO journal(call_id, state, next_at) VALUES", rows, "ON CONFLICT DO NOTHING")
-    released = [operation.call_id for operation in operations if isinstance(operation, Settle) and operation.no_charge]
-    if released:
-        forget_undelivered(db, released)
+) -> NotedCalls:
+    """Give each of these calls a lease if it must be released should its process die, and forget those that ended.
+
+    A call has one from its reservation until its answer was sent. An instance that goes on
+    with another's call, for the same Idempotency-Key, renews its lease.
+    """
+    begun: dict[str, str] = {}
+    ended: list[str] = []
+    for operation, outcome in zip(operations, outcomes, strict=True):
+        if not isinstance(operation, Charge | Reserve | Settle) or isinstance(outcome, Exception):
+            continue
+        is_held = outcome.state == ("open" if isinstance(operation, Reserve) else "posted")
+        if operation.undelivered and is_held:
+            begun[operation.call_id] = "reserving" if isinstance(operation, Reserve) else "committed"
+        elif isinstance(operation, Settle) and (operation.undelivered or operation.no_charge):
+            begun.pop(operation.call_id, None)
+            ended.append(operation.call_id)
+    rows = [(call_id, state, now + LEASE_MS) for call_id, state in begun.items()]
+    insert(db, "INSERT INTO journal(call_id, state, next_at) VALUES", rows, _RENEWS)
+    if ended:
+        forget_undelivered(db, ended)
+    return NotedCalls(list(begun), ended)
+
+
+def renew_leases(db: SqlConnection, call_ids: Sequence[str], until: int) -> list[str]:
+    """Let the leases of these calls end at `until`, in ms. Returns the call_ids of those that still have one."""
+    wanted, calls = among(db, "call_id", call_ids)
+    rows = db.execute(f"UPDATE journal SET next_at=? WHERE {wanted} RETURNING call_id", (until, calls))
+    return [call_id for (call_id,) in rows.fetchall()]
+
+
+def end_leases(db: SqlConnection, call_ids: Sequence[str]) -> list[None]:
+    """End the leases of calls whose answers could not be sent, within the caller's transaction."""
+    renew_leases(db, call_ids, 0)
+    return [None] * len(call_ids)
+
+
+def has_due_calls(db: SqlConnection, now: int) -> bool:
+    """Return True if `release_undelivered` would find calls whose lease has ended."""
+    return db.execute("SELECT 1 FROM journal WHERE next_at<=? LIMIT 1", (now,)).fetchone() is not None
 
 
 def forget_undelivered(db: SqlConnection, call_ids: Sequence[str]) -> list[None]:
@@ -121,20 +161,18 @@ def forget_undelivered(db: SqlConnection, call_ids: Sequence[str]) -> list[None]
     return [None] * len(call_ids)
 
 
-def release_undelivered(db: SqlConnection, now: int) -> list[Hold]:
-    """Release the charges whose answers were not sent before the previous process ended, and forget the answers that
+def release_undelivered(db: SqlConnection, now: int, *, only_due: bool = False) -> list[Hold]:
+    """Release the calls whose answers were not sent before the previous process ended, and forget the answers that
     are kept for their Idempotency-Keys, within the caller's transaction. Returns the reservations.
 
-    Where instances share the ledger, these are the charges that have been undelivered for longer than sending takes.
+    With `only_due`, and always where instances share the ledger, these are the calls whose lease has ended.
     """
-    due = "WHERE next_at<=? ORDER BY next_at, call_id LIMIT ?" if is_shared(db) else ""
+    due = "WHERE next_at<=? ORDER BY next_at, call_id LIMIT ?" if only_due or is_shared(db) else ""
     calls = db.execute(f"SELECT call_id FROM journal {due}", (now, SWEPT) if due else ())
     operations = [Settle(call, DIED) for (call,) in calls]
     books = load_state(db, operations, now)
     outcomes = [outcome_of(operation, books) for operation in operations]
-    released = [
-        outcome.call_id for outcome in outcomes if getattr(outcome, "state", "") == "reversed" and not outcome.replayed
-    ]
+    released = [outcome.call_id for outcome in outcomes if not isinstance(outcome, Exception) and not outcome.replayed]
     store_state(db, books)
     wanted, calls = among(db, "call_id", [operation.call_id for operation in operations])
     for table in ("idempotency", "journal"):

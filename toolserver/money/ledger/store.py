@@ -29,15 +29,20 @@ from toolserver.money.ledger.protocol import OpenHold, fingerprint_of, show_hold
 from toolserver.money.ledger.sql_invariants import Breach, LedgerTotals, find_breaches, read_totals
 from toolserver.money.ledger.sql_statements import read_statement
 from toolserver.money.ledger.sql_tables import (
+    LEASE_MS,
+    RENEWED_AFTER_MS,
     apply_operations,
+    end_leases,
     find_cause,
     forget_undelivered,
+    has_due_calls,
     hash_of,
     list_allowances,
     note_undelivered,
     open_holds,
     read_account,
     read_standing,
+    renew_leases,
     void_expired,
 )
 from toolserver.money.ledger.state import (
@@ -79,6 +84,7 @@ class SqlLedger:
     def __init__(self, file: GroupCommit, clock: Clock) -> None:
         self.file = file
         self.now = milliseconds(clock)
+        self._leases: dict[str, int] = {}  # call_ids of this process, and the ms of their ends: changed by the writer
         self._known: TTLCache[str, str] = TTLCache(
             KNOWN, KNOWN_SHARED_S if file.shared else KNOWN_S, timer=clock.monotonic
         )
@@ -100,10 +106,19 @@ class SqlLedger:
         return payer
 
     async def reserve(
-        self, call_id: str, who: Who, credits: int, *, endpoint: str, ttl_s: float, service: str = ""
+        self,
+        call_id: str,
+        who: Who,
+        credits: int,
+        *,
+        endpoint: str,
+        ttl_s: float,
+        service: str = "",
+        undelivered: bool = False,
     ) -> Reservation:
         expires_at = self.now() + int(ttl_s * 1000)
-        return await self._spend(Reserve(call_id, key_of(who), credits, endpoint, service, expires_at), call_id)
+        operation = Reserve(call_id, key_of(who), credits, endpoint, service, expires_at, undelivered=undelivered)
+        return await self._spend(operation, call_id)
 
     async def settle(self, call_id: str, *, no_charge: str | None, undelivered: bool = False) -> Settlement:
         return await self._spend(Settle(call_id, no_charge, undelivered), call_id, no_charge or "cancelled")
@@ -120,7 +135,20 @@ class SqlLedger:
         return books.find_spendable(books.valid(key)[1], key)
 
     def delivered(self, call_id: str) -> None:
-        self.file.ride(forget_undelivered, call_id)
+        self.file.ride(self._end_delivered, call_id)
+
+    def lost(self, call_id: str) -> None:
+        self.file.ride(self._end_lost, call_id)
+
+    async def renew_leases(self) -> None:
+        """Renew what this process still works on or sends, so that no other instance releases it."""
+        if self._leases:
+            await self.file.alone(self._renew_leases)
+
+    async def has_due_calls(self) -> bool:
+        """Return True if calls are to be released: they were lost, or their lease ended with their process."""
+        now = self.now()
+        return await self.file.read(lambda db: has_due_calls(db, now))
 
     async def mint(self, who: Who, credits: int, *, cause: str) -> Minted:
         return await self._write(Mint(key_of(who), credits, cause, new_ref()))
@@ -202,12 +230,33 @@ class SqlLedger:
         """Apply a group of operations within the writer's transaction, and return an outcome for each."""
         now = self.now()
         outcomes = apply_operations(db, operations, now)
-        note_undelivered(db, operations, outcomes, now)
+        begun, ended = note_undelivered(db, operations, outcomes, now)
+        self._leases.update(dict.fromkeys(begun, now + LEASE_MS))
+        self._forget_leases(ended)
         return outcomes
 
     async def totals(self) -> LedgerTotals:
         """Return the totals over all accounts and transfers, on one snapshot."""
         return await self.file.apart(read_totals)
+
+    def _end_delivered(self, db: SqlConnection, call_ids: Sequence[str]) -> list[None]:
+        self._forget_leases(call_ids)
+        return forget_undelivered(db, call_ids)
+
+    def _end_lost(self, db: SqlConnection, call_ids: Sequence[str]) -> list[None]:
+        self._forget_leases(call_ids)
+        return end_leases(db, call_ids)
+
+    def _renew_leases(self, db: SqlConnection) -> None:
+        now = self.now()
+        ending = [call_id for call_id, until in self._leases.items() if until - now < LEASE_MS - RENEWED_AFTER_MS]
+        renewed = renew_leases(db, ending, now + LEASE_MS)
+        self._forget_leases(ending)
+        self._leases.update(dict.fromkeys(renewed, now + LEASE_MS))
+
+    def _forget_leases(self, call_ids: Sequence[str]) -> None:
+        for call_id in call_ids:
+            self._leases.pop(call_id, None)
 
     async def _spend(self, operation: LedgerOperation[R], call_id: str, no_charge: str = "cancelled") -> R:
         """Apply the operation. If its caller cannot know whether it was applied, the call is released afterwards.

@@ -29,7 +29,7 @@ async def test_calls_that_died_with_the_process_before_are_releases_at_the_start
         await dying.journal.note("c1", "committed")
         await dying.owner.aclose()
     async with open_ledger_client(FOLLOWS, tmp_path / "b.sqlite3", clock, transport=AWAY) as ledger:
-        assert ledger.died == ["c1"]
+        assert ledger.deliveries.died == ["c1"]
         assert (await ledger.journal.waiting()).size == 1
     assert [record.count for record in caplog.records if "died" in record.message] == [1]
 
@@ -59,7 +59,7 @@ async def test_at_the_end_the_connection_is_closed_and_nothing_is_reported_if_no
             await aclose()
 
         ledger.owner.aclose = close
-    assert (closed, ledger.died, CLOSE_S) == ([True], [], 2.0)
+    assert (closed, ledger.deliveries.died, CLOSE_S) == ([True], [], 2.0)
     assert "died" not in caplog.text
 
 

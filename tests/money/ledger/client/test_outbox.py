@@ -8,7 +8,7 @@ from toolserver.clock import ManualClock
 from toolserver.core.circuit_breaker import CircuitBreaker
 from toolserver.money.ledger.client.http import OwnerRefusal, Unanswered
 from toolserver.money.ledger.client.journal_store import Journal
-from toolserver.money.ledger.client.ledger import AGAIN_S, LONGEST_S, Outbox
+from toolserver.money.ledger.client.ledger import AGAIN_S, LONGEST_S, Deliveries, Outbox
 from toolserver.money.ledger.client.messages import Committed
 from toolserver.money.ledger.protocol import CallReused
 from toolserver.sql.errors import StorageFailed
@@ -49,7 +49,7 @@ async def journal(clock, tmp_path):
 
 async def test_an_acknowledged_release_is_forgotten(owner, journal):
     await journal.release("c1", "5xx")
-    assert await Outbox(journal, owner).send("c1", "5xx") == DONE
+    assert await Outbox(journal, owner, Deliveries(journal)).send("c1", "5xx") == DONE
     assert owner.asked == [("c1", "release", "5xx")]
     assert await journal.due() == []
 
@@ -58,7 +58,7 @@ async def test_an_acknowledged_release_is_forgotten(owner, journal):
 async def test_a_release_that_the_owner_knows_nothing_of_is_forgotten_too(owner, journal, caplog, reason, logged):
     await journal.release("c1", "5xx")
     owner.answers = [OwnerRefusal(reason)]
-    assert await Outbox(journal, owner).send("c1", "5xx") is None
+    assert await Outbox(journal, owner, Deliveries(journal)).send("c1", "5xx") is None
     assert await journal.due() == []
     assert ("a release was refused" in caplog.text) is logged
 
@@ -67,7 +67,7 @@ async def test_a_release_without_an_answer_stays_in_the_journal(owner, journal):
     await journal.release("c1", "5xx")
     owner.answers = [Unanswered("away", perhaps=True)]
     with pytest.raises(Unanswered):
-        await Outbox(journal, owner).send("c1", "5xx")
+        await Outbox(journal, owner, Deliveries(journal)).send("c1", "5xx")
     assert [release.call_id for release in await journal.due()] == ["c1"]
 
 
@@ -77,17 +77,32 @@ async def test_a_round_sends_everything_due_and_postpones_what_fails(owner, jour
         await journal.release(f"c{number}", "5xx")
         clock.advance(0.1)
     owner.answers = [failure]
-    outbox = Outbox(journal, owner)
+    outbox = Outbox(journal, owner, Deliveries(journal))
     wait_s = await outbox.send_due()
     assert [call_id for call_id, *_ in owner.asked] == ["c0", "c1", "c2"]
     assert (outbox.size, wait_s) == (1, 1.0)
+
+
+async def test_an_answer_that_could_not_be_sent_is_released_in_the_next_round(owner, journal):
+    deliveries = Deliveries(journal)
+    for call_id in ("c1", "c2"):
+        await journal.note(call_id, "committed")
+        deliveries.begin(call_id)
+    for call_id in ("c1", "unknown"):
+        deliveries.lose(call_id)
+    outbox = Outbox(journal, owner, deliveries)
+    assert await outbox.send_due() == 60.0
+    assert owner.asked == [("c1", "release", "delivery_failed")]
+    assert (deliveries.under_way, deliveries.died) == ({"c2"}, ["c1"])
+    deliveries.finish("c1")  # too late
+    assert await journal.recover() == ["c2"]
 
 
 async def test_while_the_circuit_is_open_nothing_is_sent(owner, journal):
     await journal.release("c1", "5xx")
     while owner.breaker.closed:
         owner.breaker.record(good=False)
-    outbox = Outbox(journal, owner)
+    outbox = Outbox(journal, owner, Deliveries(journal))
     assert await outbox.send_due() == 60.0
     assert owner.asked == []
     assert outbox.size == 1
@@ -97,7 +112,7 @@ async def test_while_the_circuit_is_open_nothing_is_sent(owner, journal):
 async def test_the_next_round_is_when_a_release_is_due_and_within_a_minute(owner, journal, wait_s, next_s):
     if wait_s is not None:
         await journal.release("c1", "5xx", wait_s=wait_s)
-    outbox = Outbox(journal, owner)
+    outbox = Outbox(journal, owner, Deliveries(journal))
     assert await outbox.send_due() == next_s
     assert (outbox.size, owner.asked) == (0 if wait_s is None else 1, [])
     assert (LONGEST_S, AGAIN_S) == (60.0, 5.0)
@@ -114,12 +129,12 @@ async def test_a_circuit_that_opens_during_a_round_ends_it(owner, journal):
         return await ask(*given)
 
     owner.ask = ask_once
-    outbox = Outbox(journal, owner)
+    outbox = Outbox(journal, owner, Deliveries(journal))
     assert (await outbox.send_due(), outbox.size, len(owner.asked)) == (60.0, 2, 1)
 
 
 async def test_a_new_release_wakes_the_outbox(owner, journal):
-    outbox, sent = Outbox(journal, owner), anyio.Event()
+    outbox, sent = Outbox(journal, owner, Deliveries(journal)), anyio.Event()
     ask = owner.ask
 
     async def asked(*given):
@@ -159,7 +174,7 @@ async def test_an_outbox_that_cannot_be_read_is_tried_again(owner, clock, tmp_pa
     async with durable(tmp_path / "broken.sqlite3") as file, anyio.create_task_group() as tasks:
         journal = UnreadableJournal(file, clock)
         await journal.release("c1", "5xx")
-        tasks.start_soon(Outbox(journal, owner, again_s=0.01).run)
+        tasks.start_soon(Outbox(journal, owner, Deliveries(journal), again_s=0.01).run)
         with anyio.fail_after(10):
             await journal.emptied.wait()
         tasks.cancel_scope.cancel()

@@ -59,6 +59,11 @@ class Journal:
         due_at = self._now() + int(wait_s * 1000)
         await self._file.alone(lambda db: _release(db, call_id, reason, due_at))
 
+    async def give_back(self, call_id: str) -> None:
+        """Note that the call is to be released now, as its answer could not be sent, and forget its kept answer."""
+        now = self._now()
+        await self._file.alone(lambda db: _give_back(db, call_id, now))
+
     async def done(self, call_id: str) -> None:
         """Forget the call: its answer was sent, or its release acknowledged."""
         await self._file.alone(lambda db: _delete(db, call_id))
@@ -108,6 +113,11 @@ def _release(db: SqlConnection, call_id: str, reason: str, due_at: int) -> None:
       ON CONFLICT DO UPDATE SET state='releasing', reason=excluded.reason, next_at=excluded.next_at
       WHERE state<>'releasing'"""
     db.execute(sql, (call_id, reason, due_at))
+
+
+def _give_back(db: SqlConnection, call_id: str, due_at: int) -> None:
+    _release(db, call_id, DIED, due_at)
+    db.execute("DELETE FROM idempotency WHERE call_id=?", (call_id,))
 
 
 def _delete(db: SqlConnection, call_id: str) -> None:

@@ -98,9 +98,8 @@ class HttpLedger:
         self, owner: LedgerOwnerClient, journal: Journal, file: GroupCommit, *, service: str, clock: Clock
     ) -> None:
         self.owner, self.journal, self.file = owner, journal, file
-        self.outbox = Outbox(journal, owner)
         self.deliveries = Deliveries(journal)
-        self.died: list[str] = []  # calls whose answers were not sent before the previous process ended
+        self.outbox = Outbox(journal, owner, self.deliveries)
         self.service = service
         self._known: TTLCache[str, str] = TTLCache(KNOWN, KNOWN_S, timer=clock.monotonic)
         self.prices: LRUCache[str, int] = LRUCache(KNOWN)  # by call_id, of calls that the owner has reserved
@@ -141,8 +140,17 @@ class HttpLedger:
         return account(said)
 
     async def reserve(
-        self, call_id: str, who: Who, credits: int, *, endpoint: str, ttl_s: float, service: str = ""
+        self,
+        call_id: str,
+        who: Who,
+        credits: int,
+        *,
+        endpoint: str,
+        ttl_s: float,
+        service: str = "",
+        undelivered: bool = False,
     ) -> Reservation:
+        """Reserve at the owner. The journal notes every call, so that each ends with this process."""
         Reserve(call_id, key_of(who), credits, endpoint)  # an amount that no ledger accepts is not sent
         request = question(
             who, credits, call_id=call_id, endpoint=endpoint, ttl_s=ttl_s, service=service or self.service
@@ -205,6 +213,10 @@ class HttpLedger:
 
     def delivered(self, call_id: str) -> None:
         self.deliveries.finish(call_id)
+
+    def lost(self, call_id: str) -> None:
+        self.deliveries.lose(call_id)
+        self.outbox.wake()
 
     # --- one step each ---
 
@@ -330,8 +342,10 @@ class HttpLedger:
 class Outbox:
     """Sends the releases of the journal. Every acknowledgement ends one, even if the owner does not know the call."""
 
-    def __init__(self, journal: Journal, owner: LedgerOwnerClient, *, again_s: float = AGAIN_S) -> None:
-        self._journal, self._owner, self._again_s = journal, owner, again_s
+    def __init__(
+        self, journal: Journal, owner: LedgerOwnerClient, deliveries: "Deliveries", *, again_s: float = AGAIN_S
+    ) -> None:
+        self._journal, self._owner, self._deliveries, self._again_s = journal, owner, deliveries, again_s
         self._news = anyio.Event()
         self.size = 0  # the number of releases that were waiting at the last check
 
@@ -368,6 +382,7 @@ class Outbox:
 
     async def send_due(self) -> float:
         """Send all due releases and return the seconds until the next check."""
+        await self._deliveries.release_lost()
         for release in await self._journal.due():
             if not self._owner.breaker.closed:
                 break
@@ -390,6 +405,8 @@ class Deliveries:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self.under_way: set[str] = set()  # call_ids
+        self._lost: set[str] = set()  # call_ids that the journal is to release
+        self.died: list[str] = []  # calls that were given back, by the last start too, and are not in the log yet
 
     def begin(self, call_id: str) -> None:
         """Note that the call is charged and that its answer will be sent."""
@@ -404,6 +421,20 @@ class Deliveries:
     def cancel(self, call_id: str) -> None:
         """Note that the call is released instead."""
         self.under_way.discard(call_id)
+
+    def lose(self, call_id: str) -> None:
+        """Note that the answer could not be sent. A call that was not begun, or that is being released, is ignored."""
+        if call_id in self.under_way:
+            self.under_way.discard(call_id)
+            self._lost.add(call_id)
+
+    async def release_lost(self) -> None:
+        """Note in the journal that calls whose answers could not be sent are to be released. Raises StorageFailed."""
+        while self._lost:
+            call_id = next(iter(self._lost))
+            await self._journal.give_back(call_id)
+            self._lost.discard(call_id)
+            self.died.append(call_id)
 
     async def finish_all(self) -> None:
         """Remove all calls at an orderly shutdown, when every charged answer that is not released has been sent."""
@@ -491,9 +522,9 @@ async def run_ledger_client(
     """
     ledger = build_ledger_client(settings, file, clock, transport=transport, chance=chance)
     try:
-        ledger.died = await ledger.journal.recover()
-        if ledger.died:
-            log.warning("calls died with the process before; they are released", extra={"count": len(ledger.died)})
+        if died := await ledger.journal.recover():
+            log.warning("calls died with the process before; they are released", extra={"count": len(died)})
+            ledger.deliveries.died += died
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ledger.owner.look_after, ledger.outbox.wake)
             tasks.start_soon(ledger.outbox.run)
