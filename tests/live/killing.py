@@ -35,6 +35,7 @@ from toolserver.sql.ledger_place import read_place
 PATHS = ("/api/pro/briefing", "/api/pro/macro", "/api/pro/sentiment", "/api/pro/crypto-deep")
 CALLERS, TOKENS, USD = 16, 4, 1000
 CREDITS = 50 * USD
+LAST_S = 0.05  # by then the mark of a delivery is on disk
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
 
 
@@ -42,26 +43,28 @@ CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call"}
 class Tally:
     """What callers got: the call_ids of answers that arrived whole, and how many calls were made in all."""
 
-    whole: set[str] = field(default_factory=set)
+    whole: dict[str, float] = field(default_factory=dict)  # with the moments of their arrival
     tokens: list[str] = field(default_factory=list)
     made: int = 0
     cut: int = 0
     kills: int = 0
+    ages: dict[str, float] = field(default_factory=dict)  # of whole answers when the process was killed, in seconds
     released_whole: int = 0
+    released_late: int = 0  # of them, those that had arrived longer than LAST_S before the kill
     most_released_whole: int = 0
     reversed: int = 0
 
 
 class Caller:
-    """Makes one paid call after the other until the service is gone."""
+    """Makes one paid call after the other until the service is gone, or until `ends` is set."""
 
-    def __init__(self, at: Program, tally: Tally, rng: random.Random) -> None:
-        self._at, self._tally, self._rng = at, tally, rng
+    def __init__(self, at: Program, tally: Tally, rng: random.Random, ends: asyncio.Event | None = None) -> None:
+        self._at, self._tally, self._rng, self._ends = at, tally, rng, ends or asyncio.Event()
 
     async def run(self) -> None:
         who = {"authorization": f"Bearer {self._rng.choice(self._tally.tokens)}"}
         async with httpx.AsyncClient(base_url=self._at.url, headers=who, timeout=20, trust_env=False) as client:
-            while True:
+            while not self._ends.is_set():
                 self._tally.made += 1
                 try:
                     receipt = await (self._by_mcp(client) if self._rng.random() < 0.3 else self._by_rest(client))
@@ -69,7 +72,7 @@ class Caller:
                     self._tally.cut += 1
                     return
                 if receipt is not None:
-                    self._tally.whole.add("call_" + receipt.removeprefix("rcpt_"))
+                    self._tally.whole["call_" + receipt.removeprefix("rcpt_")] = time.monotonic()
 
     async def _by_rest(self, client: httpx.AsyncClient) -> str | None:
         headers = {"idempotency-key": f"{self._rng.getrandbits(64):x}"} if self._rng.random() < 0.4 else {}
@@ -125,12 +128,20 @@ class Audit:
             assert time.monotonic() < until, "releases are still waiting"
             time.sleep(0.1)
 
+    @staticmethod
+    def open_calls(states: dict[str, str]) -> set[str]:
+        """The calls for which credits are still held. Nobody calls when this is asked."""
+        return {call for call, state in states.items() if state == "open"}
+
     def check(self, tally: Tally) -> list[str]:
         """What is wrong: a charge without its answer, or sums that differ."""
         states = self.states()
         posted = {call for call, state in states.items() if state == "posted"}
-        found = [f"charged, and never answered: {call}" for call in sorted(posted - tally.whole)]
-        released = len(tally.whole - posted)
+        found = [f"charged, and never answered: {call}" for call in sorted(posted - tally.whole.keys())]
+        found += [f"reserved by a process that is dead: {call}" for call in sorted(self.open_calls(states))]
+        given_back = tally.whole.keys() - posted
+        tally.released_late = sum(tally.ages[call] > LAST_S for call in given_back)
+        released = len(given_back)
         tally.most_released_whole = max(tally.most_released_whole, released - tally.released_whole)
         tally.released_whole = released
         tally.reversed = sum(state == "reversed" for state in states.values())
@@ -244,9 +255,11 @@ async def _load_and_kill(program: Program, process: Process, tally: Tally, rng: 
         await asyncio.wait(callers, timeout=0.005)
     await asyncio.sleep(rng.uniform(0.0, 0.3))
     process.kill()
+    killed_at = time.monotonic()
     process.wait()
     tally.kills += 1
     await asyncio.gather(*callers)
+    tally.ages |= {call: killed_at - at for call, at in tally.whole.items() if call not in tally.ages}
 
 
 if __name__ == "__main__":
@@ -255,7 +268,8 @@ if __name__ == "__main__":
     print(
         f"{sys.argv[1]}: {counted.kills} kills, {counted.made} calls, {len(counted.whole)} whole answers,"
         f" {counted.cut} cut off, {counted.reversed} reversed; delivered and released all the same:"
-        f" {counted.released_whole} in all, {counted.most_released_whole} at most in one kill"
+        f" {counted.released_whole} in all, {counted.most_released_whole} at most in one kill,"
+        f" {counted.released_late} of them longer than {LAST_S * 1000:.0f} ms before it"
     )
     print("\n".join(faults) or "nothing is charged that was not answered")
     sys.exit(bool(faults))
