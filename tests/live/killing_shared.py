@@ -1,8 +1,9 @@
 """`python -m tests.live.killing_shared worker|instance KILLS`: kills one of two under load.
 
-`worker` kills one of the two workers of a service, `instance` one of two services, which is then started again. All are
-on one PostgreSQL and one Redis. What the dead one held or charged without having sent the answer must be given back once the leases of its calls have ended,
-by those that live. Every call that is charged in the end must be one whose answer arrived whole.
+`worker` kills one of the two workers of a service, `instance` one of two services, which is then
+started again. All are on one PostgreSQL and one Redis. What the dead one held or charged without
+having sent the answer must be given back once the leases of its calls have ended, by those that
+live. Every call that is charged in the end must be one whose answer arrived whole.
 """
 
 import asyncio
@@ -167,8 +168,8 @@ async def _load_and_kill(team: Team, tally: Tally, rng: random.Random) -> None:
     while len(tally.whole) < enough and time.monotonic() < until:
         await asyncio.wait(callers, timeout=0.005)
     await asyncio.sleep(rng.uniform(0.0, 0.3))
-    team.kill_one(rng)
     killed_at = time.monotonic()
+    team.kill_one(rng)
     tally.kills += 1
     await asyncio.sleep(0.1)
     ends.set()
