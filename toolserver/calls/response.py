@@ -213,7 +213,7 @@ def epoch(time: datetime | None) -> float | None:
 
 
 class Sending(NamedTuple):
-    """Who is told when an answer was sent, and who when it could not be sent."""
+    """What to call once an answer was sent, and what to call if it could not be sent."""
 
     sent: Callable[[], None]
     lost: Callable[[], None] | None = None
