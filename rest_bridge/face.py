@@ -200,6 +200,7 @@ class Face:
             await send(send_, 204, [*self._book.preflight, methods, (b"allow", methods[1])], b"")
             return
         if method not in allowed:
+            await self._invite(scope, receive, request, path, request_id)
             raise MethodNotAllowed(f"{path} answers {', '.join(allowed)}.", headers={"Allow": ", ".join(allowed)})
         if method in ("GET", "HEAD") and (page := self._routes.page(path)) is not None:
             await self._send_page(scope, send_, await page(scope, request), request_id)
@@ -214,6 +215,16 @@ class Face:
             await self._send_check(send_, operation, arguments, caller)
         else:
             await self._send_call(scope, receive, send_, request, operation, arguments, caller)
+
+    async def _invite(self, scope: Scope, receive: Receive, request: ParsedRequest, path: str, request_id: str) -> None:
+        """Raise UnpaidCall, with an offer, for an empty unpaid POST to a path that sells answers by x402: so those who
+        list what is sold find out whether it is.
+        """
+        if scope["method"] != "POST" or (endpoint := self._routes.gets.get(path)) is None:
+            return
+        if not await body_of(receive, request, self._body_limit):
+            caller = self._caller(scope, request, request_id, short_meta=False)
+            self._pipeline.invite(endpoint.operation, caller)
 
     async def _send_check(
         self, send_: Send, operation: Operation, arguments: Mapping[str, Any], caller: Caller

@@ -241,7 +241,7 @@ class Service:
                 payments=money.payments,
                 statements=money.statements,
                 blocks=settings.onchain.blocks,
-                x402=topups_of(money.stored.x402, money.ledger),
+                x402=topups_of(money.stored.x402, money.ledger, registry.get("payment_topup")),
                 allowances=Allowances(money.ledger, registry, clock),
                 limits=TokenLimits(money.own, clock),
             )

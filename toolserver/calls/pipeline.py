@@ -390,14 +390,23 @@ class Pipeline:
         return await count(call.operation, call.caller, self._answer(call, rendered))
 
     async def check(self, operation: Operation, sent: Mapping[str, Any], caller: Caller) -> int:
-        """Check a paid call without running or charging it, and return the credits left. Raise what `call` raises."""
-        try:
-            validate_arguments(operation, sent)
-            token = await self._admit_buyer(operation, caller)
-            return await self.tokens.check_funds(operation, token, caller)
-        except CallRejected as rejected:
-            self._add_payment_offer(operation, rejected)
-            raise
+        """Check a paid call without running or charging it, and return the credits left. Raise what `call` raises, but
+        never an offer: a client that accepts one would pay for a response without a body.
+        """
+        validate_arguments(operation, sent)
+        token = await self._admit_buyer(operation, caller)
+        return await self.tokens.check_funds(operation, token, caller)
+
+    def invite(self, operation: Operation, caller: Caller) -> None:
+        """Raise UnpaidCall with an offer for a paid call of a caller who sent neither a token nor a payment.
+
+        Return if this operation is not sold by x402, or if the caller can pay.
+        """
+        if self._x402 is None or not operation.credits or caller.token is not None or caller.payment is not None:
+            return
+        rejected = UnpaidCall(f"{operation.name} is called with {operation.method}. Pay for it as `accepts` says.")
+        self._x402.add_offer(operation, rejected)
+        raise rejected
 
     async def admit_cached(
         self, operation: Operation, key: Hashable, client: str | None, agent: str, now: float, *, unchanged: bool

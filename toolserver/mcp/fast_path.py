@@ -212,7 +212,8 @@ def render_failure(rejected: CallRejected, facts: SiteFacts, request_id: str) ->
     if RESPONSE in headers:
         meta[META_RESPONSE] = unheader(headers[RESPONSE])
     if REQUIRED in headers:
-        written = encode(unheader(headers[REQUIRED]) | body)
+        offer = unheader(headers[REQUIRED]) | {"extensions": {}}  # `tools/list` describes the tool already
+        written = encode(offer | body)
         return ToolResult(_content(encode(written.decode()), written, b',"isError":true'), meta, True)
     text = encode(encode(body).decode())
     return ToolResult(b'{"content":[{"type":"text","text":' + text + b'}],"isError":true', meta, True)

@@ -165,6 +165,9 @@ class Chain:
     async def __call__(self, payment: wire.Payment, since: Handover, /) -> AuthorisationState | None:
         return self.seen
 
+    async def is_spent(self, payment: wire.Payment, /) -> bool | None:
+        return None if self.seen is None else self.seen.state != "unused"
+
     async def find_height(self) -> int | None:
         return self.height
 

@@ -5,9 +5,10 @@ import httpx
 import pytest
 
 from tests.calls.toy import FIRST, SECOND
-from tests.money.x402.parts import NOW, PAYER_TEXT, REGISTRY, desk, payload, response_of, signed
+from tests.money.x402.parts import NOW, PAYER_TEXT, REGISTRY, Chain, desk, failed, payload, response_of, signed
 from tests.requirements import proves
 from toolserver.errors import (
+    ChainUnavailable,
     IdempotencyConflict,
     InternalError,
     InvalidArguments,
@@ -20,6 +21,7 @@ from toolserver.errors import (
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.x402 import wire
 from toolserver.money.x402.exact import name_request
+from toolserver.money.x402.settlement import AuthorisationState
 
 DOWN = httpx.Response(500)
 TX = bytes([9]) * 32
@@ -191,9 +193,59 @@ async def test_an_authorisation_under_two_signatures_is_one_payment(tmp_path):
     async with desk(tmp_path) as d:
         await d.buy(wire.header(whole))
         whole["payload"]["signature"] = f"0x{'1' * 130}"
-        with pytest.raises(PaymentRequired, match="nonce_already_used"):
-            await d.buy(wire.header(whole), history="30d")
-        assert d.script.settlements == 1
+        for arguments in ({}, {"history": "30d"}):
+            with pytest.raises(PaymentUsed, match="another signature") as caught:
+                await d.buy(wire.header(whole), **arguments)
+            assert wire.REQUIRED not in caught.value.headers
+        assert (d.script.asked, d.script.settlements) == (["verify", "settle"], 1)
+
+
+@pytest.mark.parametrize(
+    "changed", [{}, {"validBefore": "1"}, {"value": "1"}, {"network": "eip155:1"}, {"to": "0x" + "11" * 20}]
+)
+async def test_an_authorisation_that_the_chain_has_spent_is_never_answered_with_an_offer(tmp_path, changed):
+    """Whatever else is wrong with the payment, and whatever the facilitator says of it."""
+    chain = Chain(AuthorisationState("void"))
+    async with desk(tmp_path, chain=chain) as d:
+        d.script.verifies = lambda said: httpx.Response(200, json={"isValid": False, "invalidReason": "insufficient_x"})
+        with pytest.raises(PaymentUsed) as caught:
+            await d.buy(signed(**changed))
+        assert wire.REQUIRED not in caught.value.headers
+        with pytest.raises(PaymentUsed) as caught:
+            await d.topup(signed(2_000_000, **changed))
+        assert wire.REQUIRED not in caught.value.headers
+
+        chain.seen = AuthorisationState("unused")
+        with pytest.raises(PaymentRequired) as unused:
+            await d.buy(signed(**changed))
+        assert wire.REQUIRED in unused.value.headers
+        assert await d.states() == []
+
+
+async def test_while_the_chain_is_silent_a_payment_that_does_not_fit_gets_no_offer(tmp_path):
+    async with desk(tmp_path, chain=Chain(None)) as d:
+        with pytest.raises(ChainUnavailable) as caught:
+            await d.buy(signed(validBefore="1"))
+        assert wire.REQUIRED not in caught.value.headers
+
+
+async def test_a_settlement_that_failed_is_looked_up_before_anything_is_offered(tmp_path):
+    """Another account may have submitted the payment, and the facilitator see only that its own attempt failed."""
+    chain = Chain(AuthorisationState("paid", bytes([9]) * 32))
+    async with desk(tmp_path, chain=chain) as d:
+        d.script.settles = lambda said: failed("insufficient_funds")
+        assert (await d.buy(signed())).settlement["transaction"] == f"0x{'09' * 32}"
+        chain.seen = AuthorisationState("void")
+        with pytest.raises(PaymentUsed):
+            await d.buy(signed())
+        chain.seen = None
+        with pytest.raises(SettlementPending):
+            await d.buy(signed())
+        chain.seen = AuthorisationState("unused")
+        with pytest.raises(PaymentRequired) as caught:
+            await d.buy(signed())
+        assert wire.REQUIRED in caught.value.headers
+        assert await d.states() == ["settled", "settling"]
 
 
 async def test_two_calls_racing_for_one_authorisation(tmp_path):
@@ -206,7 +258,7 @@ async def test_two_calls_racing_for_one_authorisation(tmp_path):
         async def buy(whole, **arguments) -> None:
             try:
                 outcomes.append(await d.buy(wire.header(whole), **arguments))
-            except PaymentRequired as refusal:
+            except PaymentUsed as refusal:
                 outcomes.append(refusal)
 
         async with anyio.create_task_group() as tasks:
@@ -214,7 +266,7 @@ async def test_two_calls_racing_for_one_authorisation(tmp_path):
             tasks.start_soon(lambda: buy(other, history="30d"))
 
         assert d.script.settlements == 1
-        assert sum(isinstance(outcome, PaymentRequired) for outcome in outcomes) == 1
+        assert sum(isinstance(outcome, PaymentUsed) for outcome in outcomes) == 1
 
 
 # --- never settled for what is not owed ---

@@ -9,19 +9,25 @@ import httpx
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from x402.extensions.bazaar import validate_and_extract
+from x402.extensions.bazaar.v1.facilitator import extract_discovery_info_v1
 from x402.http.utils import decode_payment_required_header, decode_payment_response_header
 from x402.schemas import PaymentRequired
 from x402.schemas.v1 import PaymentRequiredV1
 
 from tests.calls.toy import FIRST, SECOND
-from tests.money.x402.parts import NOW, payload, signed
+from tests.money.x402.parts import NOW, REGISTRY, TERMS, payload, signed
 from tests.money.x402.service import doors
 from tests.requirements import proves
 from tests.size import sized
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.x402 import wire
+from toolserver.money.x402.offers import offer_call, offer_topup
+from toolserver.registry.listed_schema import listed_schema
+from toolserver.registry.registry import Registry
 
 TWO = 2 * ATOMIC
+EVERYTHING = Registry.load("tools")
 UNKNOWN = f"Bearer svc_live_{'0' * 64}"
 DOWN = httpx.Response(500)
 
@@ -85,6 +91,79 @@ async def test_a_client_of_version_1_reads_the_offer_in_the_body_and_pays(tmp_pa
         assert (bought.status_code, bought.json()["credits"]) == (200, 100)
         both = {"x-payment": wire.header(first), "payment-signature": signed()}
         assert (await d.rest.get("/api/pro/report", headers=both)).status_code == 400
+
+
+# --- what is offered, and where ---
+
+
+async def test_head_never_offers(tmp_path):
+    """A client that accepts an offer pays for a response without a body."""
+    async with doors(tmp_path) as d:
+        for headers in ({}, {"authorization": UNKNOWN}, {"payment-signature": signed(20_000)}):
+            answer = await d.rest.head("/api/pro/report", headers=headers)
+            assert (answer.status_code, "payment-required" in answer.headers) == (402, False)
+        assert d.desk.script.asked == []
+
+
+async def test_an_empty_unpaid_post_of_a_paid_path_finds_out_what_is_sold(tmp_path):
+    async with doors(tmp_path) as d:
+        empty = await d.rest.post("/api/pro/report")
+        assert (empty.status_code, empty.json()["error"]) == (402, "payment_required")
+        offer = decode_payment_required_header(empty.headers["payment-required"])
+        assert offer.accepts[0].amount == "40000"
+        assert offer.extensions is not None
+        assert offer.extensions["bazaar"]["info"]["input"]["method"] == "GET"
+        assert PaymentRequiredV1.model_validate(empty.json()).accepts[0].max_amount_required == "40000"
+        others = [
+            await d.rest.post("/api/pro/report", headers={"authorization": UNKNOWN}),
+            await d.rest.post("/api/pro/report", headers={"payment-signature": signed()}),
+            await d.rest.post("/api/pro/report", json={}),
+            await d.rest.post("/api/number"),
+            await d.rest.put("/api/pro/report"),
+        ]
+        assert [(one.status_code, "payment-required" in one.headers) for one in others] == [(405, False)] * 5
+        assert d.desk.script.asked == []
+    async with doors(tmp_path, on=False) as d:
+        assert (await d.rest.post("/api/pro/report")).status_code == 405
+
+
+@pytest.mark.parametrize("name", [one.name for one in EVERYTHING if one.credits] + ["payment_topup"])
+def test_official_code_lists_every_tool_that_is_sold(name):
+    """Official code checks the description against its own schema, and finds method, arguments and answer in it."""
+    operation = EVERYTHING[name]
+    make = offer_topup(TERMS, ATOMIC, operation) if name == "payment_topup" else offer_call(TERMS, operation)
+    header = wire.header(make.required("payment_required"))
+    listed = validate_and_extract(wire.unheader(header)["extensions"]["bazaar"])
+
+    assert (listed.valid, listed.errors) == (True, [])
+    info, schema = make.extensions["bazaar"]["info"], make.extensions["bazaar"]["schema"]
+    assert info["input"]["method"] == operation.method
+    sent = schema["properties"]["input"]["properties"]["body" if operation.takes_body else "queryParams"]
+    assert set(sent["properties"]) == set(operation.input_schema["properties"])
+    answer = schema["properties"]["output"]["properties"]["example"]
+    assert set(listed_schema(operation)["properties"]) == set(answer["properties"])
+    assert len(header) < 3_500  # a proxy holds the head of a response in a buffer of 4 or 8 KB
+    one = wire.offer_version_1(make.required("x"))["accepts"][0]
+    found = extract_discovery_info_v1(one)
+    assert found is not None
+    assert found.input.method == operation.method
+
+
+async def test_the_description_is_passed_on_as_we_wrote_it_and_stays_away_from_models(tmp_path):
+    """A facilitator lists what it is told at the settlement, so the payer does not decide what is listed."""
+    async with doors(tmp_path) as d:
+        seen: list[Any] = []
+
+        def note(said: dict[str, Any]) -> httpx.Response:
+            seen.append(said["paymentPayload"]["extensions"])
+            return d.desk.script.settle(said)
+
+        d.desk.script.settles = note
+        forged = payload() | {"extensions": {"bazaar": {"info": "forged"}}}
+        assert (await d.buy(wire.header(forged))).status_code == 200
+        assert seen == [offer_call(TERMS, REGISTRY["premium_report"]).extensions]
+        unpaid = await d.tell("premium_report")
+        assert (unpaid["structuredContent"]["extensions"], bool(unpaid["structuredContent"]["accepts"])) == ({}, True)
 
 
 @pytest.mark.parametrize(

@@ -221,7 +221,7 @@ async def test_a_stranger_who_rebuilds_a_payment_from_the_chain_gets_neither_tok
         for caught in (refused, other):
             assert wire.REQUIRED not in caught.value.headers
             assert first.token not in str(caught.value)
-        with pytest.raises(PaymentRequired):
+        with pytest.raises(PaymentUsed):
             await d.topup(signed(TWO, nonce=f"0x{wire.read_payment(payment).nonce.hex()}", validBefore="1"))
         assert await d.minted() == 200
 

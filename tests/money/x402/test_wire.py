@@ -42,7 +42,7 @@ ZTM2YjY2IiwidG8iOiIweDIwOTY5M0JjNmFmYzBDNTMyOGJBMzZGYUYwM0M1MTRFRjMxMjI4N0MiLCJ2
 IjE3NDA2NzIwODkiLCJ2YWxpZEJlZm9yZSI6IjE3NDA2NzIxNTQiLCJub25jZSI6IjB4ZjM3NDY2MTNjMmQ5MjBiNWZkYWJjMDg1NmYyYWViMmQ0Zjg4
 ZWU2MDM3YjhjYzVkMDRhNzFhNDQ2MmYxMzQ4MCJ9fX0=
 """.replace("\n", "")
-OFFER = Offer(TERMS.requirement(REPORT), TERMS.resource("/api/pro/report", "A report"))
+OFFER = Offer(TERMS.requirement(REPORT), TERMS.resource("/api/pro/report", "A report"), {})
 
 
 def test_the_example_of_the_specification_is_read():
@@ -81,7 +81,7 @@ def test_official_code_reads_our_settlement(tx, reason):
 def test_we_read_what_official_code_writes_and_it_reads_what_we_pass_on():
     text = encode_payment_signature_header(PaymentPayload.model_validate(payload()))
     payment = wire.read_payment(text)
-    passed_on = PaymentPayload.model_validate(wire.write_payment(payment, OFFER.requirement, OFFER.resource))
+    passed_on = PaymentPayload.model_validate(wire.write_payment(payment, OFFER.requirement, OFFER.resource, {}))
 
     assert (payment.payer, payment.payee, payment.amount) == (PAYER, PAY_TO, REPORT)
     assert misfit(payment, OFFER.requirement, NOW) is None

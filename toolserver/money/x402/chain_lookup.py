@@ -43,6 +43,10 @@ class ChainLookup:
         """Return the state of a payment's authorisation from the first server that can tell, or None if none can."""
         return await self._ask(lambda server: _find_state(server, payment, since))
 
+    async def is_spent(self, payment: Payment, /) -> bool | None:
+        """Return True if a payment's authorisation was used or cancelled, by the first server that can tell."""
+        return await self._ask(lambda server: _is_spent(server, payment, "latest"))
+
     async def find_height(self) -> int | None:
         """Return the number of the newest block from the first server that answers, or None if none does."""
         return await self._ask(_find_height)
@@ -66,12 +70,17 @@ async def _find_height(server: JsonRpcClient) -> int:
         return int(await server.call("eth_blockNumber"), 16)
 
 
+async def _is_spent(server: JsonRpcClient, payment: Payment, block: str) -> bool:
+    data = STATE_SELECTOR + bytes(12) + payment.payer + payment.nonce
+    with anyio.fail_after(WITHIN_S):
+        return int(await server.call("eth_call", {"to": _hex(USDC), "data": _hex(data)}, block), 16) != 0
+
+
 async def _find_state(server: JsonRpcClient, payment: Payment, since: Handover) -> AuthorisationState:
     with anyio.fail_after(WITHIN_S):
         latest = await server.call("eth_getBlockByNumber", "latest", False)
-        state = STATE_SELECTOR + bytes(12) + payment.payer + payment.nonce
-        used = await server.call("eth_call", {"to": _hex(USDC), "data": _hex(state)}, latest["number"])
-    if int(used, 16) == 0:
+        spent = await _is_spent(server, payment, latest["number"])
+    if not spent:
         return AuthorisationState("unused", None, float(int(latest["timestamp"], 16)))
     height = int(latest["number"], 16)
     with anyio.fail_after(WITHIN_S):

@@ -120,7 +120,7 @@ class ExactScheme:
         request = name_request(operation, arguments)
         stored = await self._settling.find_stored(payment)
         if stored is None:
-            self._settling.check_fit(payment, offer)
+            await self._settling.check_fit(payment, offer)
         else:
             self._check_known(stored, request, caller.idempotency_key)
 

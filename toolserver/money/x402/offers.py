@@ -8,6 +8,7 @@ from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.credit_price import ATOMIC, ATOMIC_PER_CREDIT, CREDIT_PRICE
 from toolserver.money.purchases.units import NETWORK, USDC_TEXT
 from toolserver.money.x402 import wire
+from toolserver.money.x402.discovery import describe_discovery
 from toolserver.money.x402.wire import TOPUP_PATH, Payment
 from toolserver.registry.registry import Operation
 
@@ -55,10 +56,11 @@ class X402Terms:
 
 
 class Offer(NamedTuple):
-    """The price of one request, and what it pays for."""
+    """The price of one request, and what it pays for. `extensions` say how that is requested, for those who list it."""
 
     requirement: Object
     resource: dict[str, str]
+    extensions: Object
 
     def required(self, error: str) -> Object:
         """Return the object of PAYMENT-REQUIRED."""
@@ -67,14 +69,24 @@ class Offer(NamedTuple):
             "error": error,
             "resource": self.resource,
             "accepts": [self.requirement],
-            "extensions": {},
+            "extensions": self.extensions,
         }
 
 
 def offer_call(terms: X402Terms, operation: Operation) -> Offer:
     """Return the offer for one call of an operation."""
     amount = operation.credits * ATOMIC_PER_CREDIT
-    return Offer(terms.requirement(amount), terms.resource(operation.path, operation.title))
+    return Offer(
+        terms.requirement(amount), terms.resource(operation.path, operation.title), describe_discovery(operation)
+    )
+
+
+def offer_topup(terms: X402Terms, amount: int, operation: Operation | None) -> Offer:
+    """Return the offer for a top-up of `amount` (0.000001 USDC), which is requested by this operation, if it is
+    listed.
+    """
+    resource = terms.resource(TOPUP_PATH, DESCRIPTION)
+    return Offer(terms.requirement(amount), resource, {} if operation is None else describe_discovery(operation))
 
 
 def misfit(payment: Payment, requirement: Object, now: float) -> str | None:
@@ -102,10 +114,11 @@ def document(terms: X402Terms, operations: Sequence[Operation]) -> Mapping[str, 
     """Return the content of /.well-known/x402.json: everything that can be paid for, and how."""
     sold = [operation for operation in operations if operation.credits]
     listed = [_listed(operation.method, offer_call(terms, operation)) for operation in sold]
-    topup = Offer(terms.requirement(ATOMIC), terms.resource(TOPUP_PATH, DESCRIPTION))
+    topup = offer_topup(terms, ATOMIC, next((one for one in operations if one.path == TOPUP_PATH), None))
     return {"x402Version": wire.VERSION, "resources": [*listed, _listed("POST", topup)]}
 
 
 def _listed(method: str, offer: Offer) -> dict[str, Any]:
     listed = {"resource": offer.resource["url"], "type": "http", "method": method, "x402Version": wire.VERSION}
-    return {**listed, "description": offer.resource["description"], "accepts": [offer.requirement]}
+    about = {"description": offer.resource["description"], "accepts": [offer.requirement]}
+    return {**listed, **about, "extensions": offer.extensions}

@@ -28,6 +28,7 @@ from toolserver.money.x402.settlement import SettlementService, SettlementSweep
 from toolserver.money.x402.store import SqlPaymentStore
 from toolserver.money.x402.topup import Balances, Topups
 from toolserver.money.x402.wire import FacilitatorDown
+from toolserver.registry.registry import Operation
 from toolserver.settings import PaymentSettings
 from toolserver.settings import X402Settings as Settings
 from toolserver.sql.group_commit import GroupCommit
@@ -160,11 +161,13 @@ async def _log_when_ready(facilitator: "Facilitator", clock: Clock) -> None:
         return
 
 
-def topups_of(settling: SettlementService | None, ledger: Balances) -> Topups | None:
-    """Return the seller of credits for signed payments, or None if such payments are off."""
+def topups_of(
+    settling: SettlementService | None, ledger: Balances, operation: Operation | None = None
+) -> Topups | None:
+    """Return the seller of credits for signed payments, or None if such payments are off. `operation` requests them."""
     if settling is None:
         return None
-    return Topups(settling, ledger)
+    return Topups(settling, ledger, operation)
 
 
 def exact_of(

@@ -15,6 +15,7 @@ import anyio
 
 from toolserver.clock import Clock
 from toolserver.errors import (
+    CallRejected,
     ChainUnavailable,
     InvalidArguments,
     PaymentRequired,
@@ -81,6 +82,10 @@ class AuthorisationLookup(Protocol):
         """Return the state of a payment's authorisation, searched from the hand-over on."""
         ...
 
+    async def is_spent(self, payment: Payment, /) -> bool | None:
+        """Return True if a payment's authorisation was used or cancelled, by whomever and for whatever."""
+        ...
+
     async def find_height(self) -> int | None:
         """Return the number of the newest block."""
         ...
@@ -115,11 +120,26 @@ class SettlementService:
             errors = [{"loc": wire.SIGNATURE, "msg": message, "type": "x402"}]
             raise InvalidArguments(f"{wire.SIGNATURE} {message}", errors=errors) from None
 
-    def check_fit(self, payment: Payment, offer: Offer) -> None:
-        """Compare a payment that is not stored with the offer. Raises PaymentRequired if it does not fit."""
+    async def check_fit(self, payment: Payment, offer: Offer) -> None:
+        """Compare a payment that is not stored with the offer. Raises as `refuse` if it does not fit, and PaymentUsed
+        if its authorisation is stored with another signature.
+        """
+        if not await self.store.find_unknown([(payment.payer, payment.nonce)]):
+            raise refuse_other_signature()
         reason = misfit(payment, offer.requirement, self.clock.time())
         if reason is not None:
-            raise refuse_payment(payment, offer, reason)
+            raise await self.refuse(payment, offer, reason)
+
+    async def refuse(self, payment: Payment, offer: Offer, reason: str) -> CallRejected:
+        """Return the refusal of a payment that is not stored. It repeats the offer only if nothing can have been paid
+        with its authorisation: a client that accepts an offer signs another payment.
+
+        PaymentUsed: the chain has its nonce. ChainUnavailable: no server can tell. PaymentRequired: the offer.
+        """
+        spent = False if self._lookup is None else await self._lookup.is_spent(payment)
+        if spent is None:
+            return say_chain_silent()
+        return refuse_unknown_use() if spent else refuse_payment(payment, offer, reason)
 
     async def alone(self, payment: Payment, work: Callable[[], Awaitable[Any]]) -> Any:
         """Run `work` while no other task of this process works on the payment, and return its result."""
@@ -147,7 +167,7 @@ class SettlementService:
                 begun it, and nothing is raised.
             PaymentRequired, ChainUnavailable: it cannot be made, or the facilitator cannot say.
         """
-        written = wire.write_payment(payment, offer.requirement, offer.resource)
+        written = wire.write_payment(payment, offer.requirement, offer.resource, offer.extensions)
         try:
             reason = await self._facilitator.verify(written, offer.requirement, payment.shown_payer)
         except FacilitatorDown as down:
@@ -156,7 +176,7 @@ class SettlementService:
             if await self.find_stored(payment) is None:
                 raise refuse_unknown_use()
         elif reason is not None:
-            raise refuse_payment(payment, offer, reason)
+            raise await self.refuse(payment, offer, reason)
 
     async def settle(self, payment: Payment, offer: Offer, request: str, claim: bytes | None = None) -> bytes:
         """Have a payment made, and return the transaction's hash. A caller who hangs up does not stop this. The outcome
@@ -181,7 +201,7 @@ class SettlementService:
                 return await self._first(payment, offer, since)
             stored = await self.find_stored(payment)  # another instance has begun it
             if stored is None:
-                raise refuse_payment(payment, offer, USED)
+                raise refuse_other_signature()
         if stored.request != request:
             raise PaymentUsed(
                 f"This payment was used for {describe_request(stored.request)}. It pays for nothing else."
@@ -240,12 +260,20 @@ class SettlementService:
             await self.store.drop_payment(payment.id)
             raise say_unavailable(down) from None
         if outcome.state == "failed":
-            seen = await self._look(payment, since) if outcome.reason == USED else None
-            if seen is not None and seen.tx is not None:  # another account submitted it, and the money came to us
-                return await self._record_settled(payment, seen.tx)
-            await self.store.drop_payment(payment.id)
-            raise refuse_payment(payment, offer, outcome.reason)
+            return await self._judge_failure(payment, offer, outcome.reason, since)
         return await self._finish(payment, outcome, since)
+
+    async def _judge_failure(self, payment: Payment, offer: Offer, reason: str, since: Handover) -> bytes:
+        """Look up a payment that the facilitator says it did not make: another account may have submitted it."""
+        seen = await self._look(payment, since)
+        if seen is not None and seen.tx is not None:  # the money came to us
+            return await self._record_settled(payment, seen.tx)
+        if seen is None and self._lookup is not None:
+            raise leave_pending(payment, None)
+        await self.store.drop_payment(payment.id)
+        if reason == USED or (seen is not None and seen.state == "void"):
+            raise refuse_unknown_use()
+        raise refuse_payment(payment, offer, reason)
 
     async def _again(self, payment: Payment, offer: Offer, since: Handover) -> bytes:
         """Look up a payment that was handed on before with an unknown outcome, then ask the facilitator again."""
@@ -254,7 +282,9 @@ class SettlementService:
             return await self._record_settled(payment, seen.tx)
         if seen is not None and (seen.state == "void" or seen.at > payment.valid_before + LATE_S):
             await self.store.drop_payment(payment.id)
-            raise refuse_payment(payment, offer, USED if seen.state == "void" else "invalid_transaction_state")
+            if seen.state == "void":
+                raise refuse_unknown_use()
+            raise refuse_payment(payment, offer, "invalid_transaction_state")
         try:
             outcome = await self._ask_facilitator(payment, offer)
         except FacilitatorDown as down:
@@ -266,7 +296,7 @@ class SettlementService:
 
     async def _ask_facilitator(self, payment: Payment, offer: Offer) -> SettleAnswer:
         """Return the facilitator's outcome. If it has sent the transaction and does not see it yet, ask once more."""
-        written = wire.write_payment(payment, offer.requirement, offer.resource)
+        written = wire.write_payment(payment, offer.requirement, offer.resource, offer.extensions)
         outcome = await self._facilitator.settle(written, offer.requirement, payment.shown_payer)
         if outcome.state == "pending" and outcome.tx is not None:
             await self.store.record_transaction(payment.id, outcome.tx)
@@ -345,12 +375,30 @@ def leave_pending(payment: Payment, tx: bytes | None) -> SettlementPending:
     )
 
 
+def say_chain_silent() -> ChainUnavailable:
+    """Return a 503 without an offer, for a payment that does not fit while nobody can tell whether it was made."""
+    return ChainUnavailable(
+        "This payment does not pay for this request, and the chain cannot be asked at the moment whether it was used"
+        " before. Send it again later, and do not sign another one until then.",
+        headers={"Retry-After": "10"},
+        retry_after_seconds=10,
+    )
+
+
 def say_unavailable(down: FacilitatorDown) -> ChainUnavailable:
     log.warning("the facilitator gives no usable answer", extra={"reason": str(down)})
     return ChainUnavailable(
         "Payments cannot be checked at the moment. This one was not made.",
         headers={"Retry-After": "10"},
         retry_after_seconds=10,
+    )
+
+
+def refuse_other_signature() -> PaymentUsed:
+    """Return a 409 for an authorisation that was handed on before with another signature."""
+    return PaymentUsed(
+        "The authorisation of this payment was used before with another signature. Send the payment with the signature"
+        " of the first time; do not sign another one."
     )
 
 

@@ -25,7 +25,7 @@ from toolserver.money.purchases.credit_price import ATOMIC, credits_for
 from toolserver.money.purchases.token_encryption import decrypt_token, encrypt_token, sealing_key
 from toolserver.money.purchases.units import CHAIN_ID
 from toolserver.money.x402 import wire
-from toolserver.money.x402.offers import DESCRIPTION, Offer
+from toolserver.money.x402.offers import Offer, offer_topup
 from toolserver.money.x402.records import (
     NEW,
     SECRET_LENGTH,
@@ -38,7 +38,8 @@ from toolserver.money.x402.records import (
     is_same_key,
 )
 from toolserver.money.x402.settlement import SettlementService
-from toolserver.money.x402.wire import TOPUP_PATH, Payment
+from toolserver.money.x402.wire import Payment
+from toolserver.registry.registry import Operation
 
 log = logging.getLogger(__name__)
 
@@ -82,8 +83,9 @@ class _TopupRequest(NamedTuple):
 class Topups:
     """Sells credits for signed payments."""
 
-    def __init__(self, settling: SettlementService, ledger: Balances) -> None:
-        self._settling, self._ledger = settling, ledger
+    def __init__(self, settling: SettlementService, ledger: Balances, operation: Operation | None = None) -> None:
+        """`operation` is the tool that requests top-ups, if it is listed: offers describe it."""
+        self._settling, self._ledger, self._operation = settling, ledger, operation
 
     def offer(self, amount: int) -> Offer:
         """Return the offer for a top-up of `amount` (0.000001 USDC). Raises InvalidArguments if it is too large."""
@@ -95,8 +97,7 @@ class Topups:
         return self._offer_of(amount)
 
     def _offer_of(self, amount: int) -> Offer:
-        terms = self._settling.terms
-        return Offer(terms.requirement(amount), terms.resource(TOPUP_PATH, DESCRIPTION))
+        return offer_topup(self._settling.terms, amount, self._operation)
 
     async def buy(self, amount: int, caller: Caller, *, signature: str | None = None) -> ToppedUp:
         """Turn the payment of the request into credits, which are durable when this returns.
@@ -114,7 +115,7 @@ class Topups:
             instruction = f"Sign a payment of {amount / ATOMIC:.6f} USDC (x402) and send it as {wire.SIGNATURE}."
             raise UnpaidCall(instruction, headers={wire.REQUIRED: wire.header(offer.required(f"{instruction}"))})
         if stored is None:
-            self._settling.check_fit(payment, offer)
+            await self._settling.check_fit(payment, offer)
         whose = token_hash(caller.token).hex() if caller.token else NEW
         request = _TopupRequest(payment, offer, f"{TOPUP}{whose}", caller.token, caller.idempotency_key, signature)
         topped_up: ToppedUp = await self._settling.alone(payment, lambda: self._buy(request))

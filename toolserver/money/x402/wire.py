@@ -165,10 +165,13 @@ def _number(name: str, text: str) -> int:
     return int(text)
 
 
-def write_payment(payment: Payment, requirement: dict[str, Any], resource: dict[str, str]) -> dict[str, Any]:
-    """Return the payment for the facilitator, with our own requirement as the accepted offer."""
+def write_payment(
+    payment: Payment, requirement: dict[str, Any], resource: dict[str, str], extensions: dict[str, Any]
+) -> dict[str, Any]:
+    """Return the payment for the facilitator, with our own requirement and extensions in place of the payer's."""
     signed = {"signature": f"0x{payment.signature.hex()}", "authorization": payment.authorization()}
-    return {"x402Version": VERSION, "resource": resource, "accepted": requirement, "payload": signed}
+    written = {"x402Version": VERSION, "resource": resource, "accepted": requirement, "payload": signed}
+    return written | ({"extensions": extensions} if extensions else {})
 
 
 def tx_hash(text: object) -> bytes | None:
@@ -185,6 +188,7 @@ def settlement(payer: str, network: str, *, tx: bytes | None, reason: str | None
 REQUIRED, SIGNATURE, RESPONSE = "PAYMENT-REQUIRED", "PAYMENT-SIGNATURE", "PAYMENT-RESPONSE"
 SIGNATURE_1, RESPONSE_1 = "X-PAYMENT", "X-PAYMENT-RESPONSE"  # the same in version 1
 NETWORKS_1 = {"eip155:8453": "base"}  # how version 1 names the networks
+BAZAAR = "bazaar"  # the extension that describes requests and answers to those who list what is sold
 TOPUP_PATH = "/api/payment/topup"
 META_PAYMENT, META_RESPONSE = "x402/payment", "x402/payment-response"  # the same on MCP, as objects in `_meta`
 
@@ -204,6 +208,7 @@ def offer_version_1(required: dict[str, Any]) -> dict[str, Any]:
     """Return the offer of PAYMENT-REQUIRED as clients of version 1 read it: members of the body of a 402."""
     resource = required["resource"]
     about = {"resource": resource["url"], "description": resource["description"], "mimeType": resource["mimeType"]}
+    about |= _describe_discovery_1(required.get("extensions", {}))
     return {"x402Version": 1, "accepts": [_describe_offer_1(offered) | about for offered in required["accepts"]]}
 
 
@@ -211,6 +216,23 @@ def _describe_offer_1(offered: dict[str, Any]) -> dict[str, Any]:
     same = {name: offered[name] for name in ("scheme", "payTo", "asset", "maxTimeoutSeconds", "extra")}
     network = NETWORKS_1.get(offered["network"], offered["network"])
     return same | {"network": network, "maxAmountRequired": offered["amount"]}
+
+
+def _describe_discovery_1(extensions: dict[str, Any]) -> dict[str, Any]:
+    """Return the same as clients of version 1 read it: the member `outputSchema` of an offer, or nothing."""
+    if BAZAAR not in extensions:
+        return {}
+    shapes = extensions[BAZAAR]["schema"]["properties"]
+    sent, about_input = extensions[BAZAAR]["info"]["input"], shapes["input"]["properties"]
+    arguments = (
+        {"bodyType": "json", "bodyFields": about_input["body"]["properties"]}
+        if "body" in about_input
+        else {"queryParams": about_input["queryParams"]["properties"]}
+    )
+    described = {"type": "http", "method": sent["method"], "discoverable": True, **arguments}
+    definitions = extensions[BAZAAR]["schema"].get("$defs")
+    output = shapes["output"]["properties"]["example"] | ({"$defs": definitions} if definitions else {})
+    return {"outputSchema": {"input": described, "output": output}}
 
 
 def settle_version_1(outcome: dict[str, Any]) -> dict[str, Any]:
