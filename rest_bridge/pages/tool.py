@@ -80,7 +80,6 @@ def tool_page(
         sampled=sampled,
         example=None if sampled else example,
         example_text=json.dumps(example, indent=2, ensure_ascii=False) if example else "",
-        has_series=bool(operation.headline) or any(picture.kind == "series" for picture in operation.pictures),
         fields=fields,
         on_map={"lat", "lon"} <= {field.name for field in fields},
         credits_per_usd=CREDITS_PER_USD,

@@ -11,18 +11,21 @@ from tests.live.programs import CLIENTS, NODE, installed, missing, told
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
 LEAST = {"accessibility": 95, "best-practices": 95, "seo": 95}
-MOST = {"requests": 28, "bytes": 100_000, "elements": 1600, "blocking": 3, "shift": 0.1}
-"""What makes a page slow, counted. The score for performance is measured, and depends on what else the machine does."""
+MOST = {"requests": 28, "bytes": 100_000, "elements": 1600, "blocking": 2, "shift": 0.05}
+"""What makes a page slow, counted. The score for performance and the time of the largest paint are measured, and depend
+on what else the machine does."""
+LONG = {"/t/premium_macro": {"elements": 2600}}  # its sample answer has sixty figures, each as picture, table and JSON
 
 
-@pytest.mark.parametrize("path", ["/", "/t/earthquakes", "/docs", "/status"])
+@pytest.mark.parametrize("path", ["/", "/t/earthquakes", "/t/premium_macro", "/docs", "/status", "/design"])
 def test_the_first_pages_score_well(demo: Program, path: str) -> None:
     script = CLIENTS / "lighthouse.mjs"
     installed(NODE, CLIENTS / "node_modules" / "lighthouse" / "package.json")
     program = next(filter(None, map(shutil.which, PROGRAMS)), None) or missing("chromium")
     found = told(NODE, script, program, demo.url + path, timeout=270)
-    print(f"\n{path}: {found['scores']}, {found['counts']}")
+    print(f"\n{path}: {found['scores']}, {found['counts']}, largest paint after {found['paint']} ms")
     assert found["problem"] is None
     poor = {name: score for name, score in found["scores"].items() if score < LEAST.get(name, 0)}
     assert not poor, "\n".join(found["poor"])
-    assert {name: count for name, count in found["counts"].items() if count > MOST[name]} == {}, found["poor"]
+    most = MOST | LONG.get(path, {})
+    assert {name: count for name, count in found["counts"].items() if count > most[name]} == {}, found["poor"]

@@ -92,6 +92,31 @@ def test_a_picture_that_is_late_does_not_stand_below_the_words_of_a_later_call(v
     visitor.check()
 
 
+def test_the_chart_library_is_loaded_with_the_first_line_and_not_where_nothing_has_a_line(visitor: Visitor) -> None:
+    asked: list[str] = []
+    visitor.page.on("request", lambda request: asked.append(request.url.rsplit("/", 1)[-1]))
+    page = visitor.open("/t/premium_correlation_matrix", settled=False)
+    filled(page)
+    assert not {"uPlot.js", "uPlot.css", "series.js"} & set(asked)
+    page = visitor.open("/t/premium_macro", settled=False)
+    filled(page)
+    expect(page.locator("#as-picture .chart canvas").first).to_be_visible()
+    assert [asked.count(name) for name in ("uPlot.js", "uPlot.css")] == [1, 1]
+    visitor.check()
+
+
+def test_an_answer_is_shown_without_its_line_when_the_chart_library_does_not_load(
+    browser: Browser, demo: Program
+) -> None:
+    with visiting(browser, demo.url) as other:
+        other.page.route("**/uPlot.js", lambda route: route.abort())
+        page = other.open("/t/btc_price", settled=False)
+        filled(page)
+        expect(page.locator("#headline .value")).to_contain_text("$")
+        expect(page.locator("#as-table")).to_be_visible()
+        expect(page.locator("#as-picture .chart")).to_have_count(0)
+
+
 def test_the_figure_says_how_it_changed_and_its_past_day_is_drawn_from_what_a_source_keeps(visitor: Visitor) -> None:
     page = visitor.open("/t/btc_price", settled=False)
     filled(page)

@@ -1,8 +1,22 @@
-// Draws time series with uPlot, which the page loads as a separate script.
+// Draws time series with uPlot, which is loaded with the first of them: what a reader sees first does not wait for it.
 
 import { element } from "./dom.js";
 import { formatNumber } from "./format.js";
 import { readMoment, readPath } from "./paths.js";
+
+await Promise.all([load("script", { src: address("uPlot.js") }), load("link", { rel: "stylesheet", href: address("uPlot.css") })]);
+
+function address(name) {
+  return new URL(`../vendor/uplot/${name}`, import.meta.url).href;
+}
+
+/** Resolves when a file of the library is there, or has failed: the browser reports that, and an answer has no line then. */
+function load(tag, attributes) {
+  const part = element(tag, attributes);
+  const done = new Promise((resolve) => ["load", "error"].forEach((name) => part.addEventListener(name, resolve, { once: true })));
+  document.head.append(part);
+  return done;
+}
 
 /** Return an element that shows rows with a time and one or more figures as lines. It is drawn when it is in the page. */
 export function drawSeries({ values, time, unit, title }, rows) {
@@ -11,9 +25,9 @@ export function drawSeries({ values, time, unit, title }, rows) {
   return drawLines(moments, lines, values.length > 1 ? values : [title], unit);
 }
 
-/** Return lines over moments, in seconds since the epoch, or null for fewer than two moments. */
+/** Return lines over moments, in seconds since the epoch, or null for fewer than two moments or without the library. */
 export function drawLines(moments, lines, names, unit = "") {
-  if (moments.length < 2) return null;
+  if (moments.length < 2 || !globalThis.uPlot) return null;
   const points = lines.flat().filter((value) => value !== null).length;
   const label = `${names.join(", ")}: ${points} points from ${written(moments[0])} to ${written(moments.at(-1))}`;
   const place = element("div", { class: "chart", role: "img", "aria-label": label, "data-points": points, "data-pending": "" });

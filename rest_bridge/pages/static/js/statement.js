@@ -3,7 +3,6 @@
 import { bars } from "./bars.js";
 import { element, find, findAll } from "./dom.js";
 import { formatNumber } from "./format.js";
-import { drawLines } from "./series.js";
 
 const PAGE = 500;
 const MOST = 5000; // entries that the page reads, in ten requests
@@ -25,7 +24,7 @@ export function startStatement(ask, isAllowance) {
   async function load() {
     const now = Date.now();
     read = await readEntries(ask, days.value ? new Date(now - Number(days.value) * DAY).toISOString() : null);
-    draw(read, now);
+    await draw(read, now);
   }
 
   function clear() {
@@ -34,7 +33,7 @@ export function startStatement(ask, isAllowance) {
     find("#overview-note").textContent = "";
   }
 
-  function draw({ credits, entries, isWhole }, now) {
+  async function draw({ credits, entries, isWhole }, now) {
     const calls = entries.filter((one) => one.kind === "call");
     const spent = calls.filter((one) => one.state !== "voided").map((one) => -one.credits).reduce((sum, one) => sum + one, 0);
     const returned = entries.filter((one) => one.kind === "reversal").reduce((sum, one) => sum + one.credits, 0);
@@ -42,7 +41,8 @@ export function startStatement(ask, isAllowance) {
     for (const [name, value] of Object.entries(figures)) find(`#overview-${name}`).textContent = formatNumber(value);
     find("#overview-note").textContent = isWhole ? "" : `Only the newest ${formatNumber(entries.length)} entries are shown and summed up here.`;
     const pictures = find(".pictures", section);
-    const balance = isAllowance() ? null : drawBalance(credits, entries, now);
+    const balance = isAllowance() ? null : await drawBalance(credits, entries, now);
+    if (read?.entries !== entries) return; // the reader has forgotten the token, or chosen another period
     const tools = sumByTool(entries);
     const pairs = [
       ["Balance in credits", balance],
@@ -70,7 +70,7 @@ async function readEntries(ask, from) {
 }
 
 /** Draw the balance after each entry, counted back from what is left now. Its steps are steps, not slopes. */
-function drawBalance(credits, entries, now) {
+async function drawBalance(credits, entries, now) {
   const points = [[now, credits]];
   let left = credits;
   for (const one of entries) {
@@ -80,7 +80,7 @@ function drawBalance(credits, entries, now) {
     points.push([at - 1, left]);
   }
   points.reverse();
-  if (!globalThis.uPlot) return null;
+  const { drawLines } = await import("./series.js");
   return drawLines(points.map(([at]) => at / 1000), [points.map(([, value]) => value)], ["Credits"]);
 }
 

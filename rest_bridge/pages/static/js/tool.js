@@ -145,8 +145,9 @@ function showHeadline(payload) {
 
 /** Draw the past day of each figure of the tool, and its week where a source keeps one, before the answer's pictures. */
 async function drawDays(place, lines) {
-  if (!lines.length || !globalThis.uPlot) return false;
+  if (!lines.length) return false;
   const { drawLines } = await import("./series.js");
+  if (!globalThis.uPlot) return false;
   const figures = lines.map(({ label, unit, points, week, seen }) => {
     const draw = (pairs) => drawLines(pairs.map(([at]) => at), [pairs.map(([, value]) => value)], [label], unit);
     const words = week.length ? label : `${label}: ${seen ? "seen here in the past day" : "the past day"}`;
