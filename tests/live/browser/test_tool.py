@@ -105,9 +105,7 @@ def test_the_chart_library_is_loaded_with_the_first_line_and_not_where_nothing_h
     visitor.check()
 
 
-def test_an_answer_is_shown_without_its_line_when_the_chart_library_does_not_load(
-    browser: Browser, demo: Program
-) -> None:
+def test_an_answer_is_shown_without_its_line_when_the_library_does_not_load(browser: Browser, demo: Program) -> None:
     with visiting(browser, demo.url) as other:
         other.page.route("**/uPlot.js", lambda route: route.abort())
         page = other.open("/t/btc_price", settled=False)
