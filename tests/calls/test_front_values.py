@@ -82,7 +82,8 @@ async def test_the_page_of_a_tool_gets_the_past_day_of_each_figure_with_its_time
         assert len(e.internet.asked) == asked
     begin = int(START.timestamp())
     points = [[begin - hours * 3600, 5.0 + hours] for hours in (24, 2, 1)]
-    assert read["lines"] == [{"label": "Half, half", "unit": "$", "points": points, "week": [], "seen": False}]
+    (line,) = read["lines"]
+    assert line == {"label": "Half, half", "unit": "$", "points": points, "week": [], "month": [], "seen": False}
     assert read["answer"]["value"] == 5.0
 
 
@@ -100,6 +101,24 @@ async def test_a_source_that_keeps_more_than_a_day_gives_the_past_week_too():
     assert [value for _, value in line["points"]] == [float(back) for back in range(25, 0, -1)]
     assert [value for _, value in line["week"]] == [float(back) for back in range(169, 0, -1)]
     assert (START.timestamp() - line["week"][0][0]) / 3600 == 169
+
+
+async def test_a_source_of_one_value_a_day_gives_the_past_month_and_its_query_may_depend_on_the_day():
+    def daily(number: Any) -> Sequence[tuple[datetime, float]]:
+        return [(START - timedelta(days=back, hours=12), float(back)) for back in range(50, -1, -1)]
+
+    asked_at: list[datetime] = []
+    day = DayLine(HOURS, asked_at.append, daily)
+    operation = replace(made(), headline=CardValue("value", "m", days=(day,)))
+    registry = Registry([operation])
+    async with engine(registry) as e:
+        e.internet.serves("https://test.example/Test.hours", {"value": 5})
+        live = LiveValues(registry, e.answers)
+        assert await live.fill(within_s=5) == 0
+        (line,) = json.loads(await FrontReader(live, e.cache).read_answer("shown") or b"{}")["lines"]
+    assert (line["points"], line["week"], line["seen"]) == ([], [], False)
+    assert [value for _, value in line["month"]] == [float(back) for back in range(30, -1, -1)]
+    assert set(asked_at) == {START}
 
 
 async def test_what_this_service_has_seen_stands_in_where_no_source_keeps_a_day():

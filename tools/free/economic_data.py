@@ -10,6 +10,7 @@ from tools.parsing.series import newest, previous
 from tools.shared.macro import (
     INDICATORS,
     SOURCES,
+    TREASURY_10Y_DAYS,
     MacroIndicator,
     Sourced,
     describe_indicator,
@@ -58,7 +59,7 @@ class EconomicData(Payload):
         "treasury_10y.value",
         "%",
         "US Treasury, 10 years; Fed funds {fed_rate.value} %",
-        quotes=(MarketQuote("US Treasury, 10 years", "treasury_10y.value", "%"),),
+        quotes=(MarketQuote("US Treasury, 10 years", "treasury_10y.value", "%", days=TREASURY_10Y_DAYS),),
     ),
 )
 async def economic_data(ctx: ToolContext) -> EconomicData:

@@ -2,7 +2,7 @@
 
 from pydantic import Field
 
-from tools.shared.mood import FEAR_GREED_SOURCES, IndexName, fear_greed_fallbacks
+from tools.shared.mood import FEAR_GREED_DAYS, FEAR_GREED_SOURCES, IndexName, fear_greed_fallbacks
 from toolserver import CardValue, MarketQuote, Payload, Timestamp, ToolContext, tool
 
 
@@ -21,7 +21,9 @@ class FearGreedIndex(Payload):
     search_hint="crypto mood sentiment investors scared fearful greedy are of the market",
     ttl_s=300,
     sources=FEAR_GREED_SOURCES,
-    headline=CardValue("value", "", "{label}", quotes=(MarketQuote("Fear and greed, 0 to 100", "value"),)),
+    headline=CardValue(
+        "value", "", "{label}", quotes=(MarketQuote("Fear and greed, 0 to 100", "value", days=FEAR_GREED_DAYS),)
+    ),
 )
 async def fear_greed(ctx: ToolContext) -> FearGreedIndex:
     """The crypto market's Fear & Greed index, 0 (extreme fear) to 100 (extreme greed), with its label and the value

@@ -7,7 +7,7 @@ from pydantic import Field
 
 from tools.parsing.fields import change_percent, significant
 from tools.parsing.series import FxDay
-from tools.shared.fx import SOURCES, FxRates, usd_fallbacks
+from tools.shared.fx import SOURCES, FxRates, fx_days, usd_fallbacks
 from toolserver import CardValue, MarketQuote, Payload, Picture, ToolContext, tool
 
 
@@ -42,7 +42,7 @@ class Forex(Payload):
         "for 1 {base}, {date}",
         change="change_percent.EUR",
         quotes=tuple(
-            MarketQuote(f"US dollar in {code}", f"rates.{code}", "", f"change_percent.{code}")
+            MarketQuote(f"US dollar in {code}", f"rates.{code}", "", f"change_percent.{code}", fx_days(code))
             for code in ("EUR", "JPY")
         ),
     ),

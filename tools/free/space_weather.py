@@ -26,6 +26,7 @@ from tools.sources.swpc import (
 )
 from toolserver import (
     CardValue,
+    DayLine,
     Definition,
     Fallback,
     Meaning,
@@ -157,6 +158,7 @@ def _last(readings: tuple[KpReading, ...]) -> KpReading:
 
 
 KP: Fallback[KpReading] = via(KP_INDEX, None, _last)
+KP_DAYS = (DayLine(KP_INDEX, None, lambda readings: readings),)
 ESTIMATE: Fallback[KpReading] = via(KP_ESTIMATE, None, larger)
 WIND: tuple[Fallback[SolarWind], ...] = (via(SOLAR_WIND), via(PROPAGATED_WIND))
 FLARE: tuple[Fallback[XrayPeak], ...] = (via(XRAY_FLUX, "primary"), via(XRAY_FLUX, "secondary"))
@@ -213,7 +215,7 @@ class SpaceWeather(Payload):
     search_hint="aurora northern lights visible tonight can see solar flare geomagnetic storm",
     ttl_s=300,
     sources=(KP_INDEX, gfz.KP_INDEX, KP_ESTIMATE, SOLAR_WIND, PROPAGATED_WIND, XRAY_FLUX, ALERTS),
-    headline=CardValue("kp_index", "Kp", "{storm_level}, solar wind {solar_wind_speed_kms} km/s"),
+    headline=CardValue("kp_index", "Kp", "{storm_level}, solar wind {solar_wind_speed_kms} km/s", days=KP_DAYS),
 )
 async def space_weather(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN) -> SpaceWeather:
     """Space weather now: geomagnetic activity (Kp and storm level), solar wind speed and density, the strongest solar

@@ -8,13 +8,17 @@ from toolserver import SourceChanged
 
 
 class FearGreed(NamedTuple):
-    """An index between 0 (extreme fear) and 100 (extreme greed), with the publisher's own label."""
+    """An index between 0 (extreme fear) and 100 (extreme greed), with the publisher's own label.
+
+    `days` are the values of the days that the publisher lists, oldest first; a day without a sound value is left out.
+    """
 
     value: int
     label: str
     updated_at: datetime
     previous_value: int | None = None
     next_update_at: datetime | None = None
+    days: tuple[tuple[datetime, int], ...] = ()
 
 
 def read_score(value: Any, label: str) -> int:

@@ -1,13 +1,14 @@
 """Get dollar exchange rates: a chain of providers that each return the newest published day and the one before."""
 
-from datetime import date, timedelta
+from collections.abc import Callable, Sequence
+from datetime import date, datetime, timedelta
 from typing import Literal, NamedTuple
 
-from tools.parsing.series import CODES, FxDay, FxDays
+from tools.parsing.series import CODES, FxDay, FxDays, midnight
 from tools.sources.currency_api import USD_RATES
 from tools.sources.ecb import REFERENCE_RATES_90D
 from tools.sources.frankfurter import USD_TIMESERIES, FxWindow
-from toolserver import Definition, Fallback, FallbackReader, Meaning, SourceError, via
+from toolserver import DayLine, Definition, Fallback, FallbackReader, Meaning, SourceError, via
 
 WINDOW = timedelta(days=50)  # holds 30 business days
 SOURCES = (USD_TIMESERIES, REFERENCE_RATES_90D, USD_RATES)
@@ -38,7 +39,7 @@ class FxRates(NamedTuple):
 def usd_fallbacks(today: date) -> tuple[Fallback[FxRates], ...]:
     """Return the providers in their order of use; the last one has only single days, no history."""
     return (
-        via(USD_TIMESERIES, FxWindow(today - WINDOW, today), lambda days: FxRates(days, "ecb_reference")),
+        via(USD_TIMESERIES, _window(today), lambda days: FxRates(days, "ecb_reference")),
         via(REFERENCE_RATES_90D, None, lambda days: FxRates(days, "ecb_reference")),
         _market_mid,
     )
@@ -51,6 +52,22 @@ async def _market_mid(reading: FallbackReader) -> FxRates:
     except SourceError:
         return FxRates((latest,), "market_mid")
     return FxRates((before.day, latest), "market_mid")
+
+
+def _window(today: date) -> FxWindow:
+    return FxWindow(today - WINDOW, today)
+
+
+def fx_days(code: str) -> tuple[DayLine, ...]:
+    """Return where the published rates of a currency are kept, because the newest one is read with those before it."""
+    return (
+        DayLine(USD_TIMESERIES, lambda now: _window(now.date()), _rates_of(code)),
+        DayLine(REFERENCE_RATES_90D, None, _rates_of(code)),
+    )
+
+
+def _rates_of(code: str) -> Callable[[FxDays], Sequence[tuple[datetime, float]]]:
+    return lambda days: [(midnight(day.date), day.per_usd[code]) for day in days if code in day.per_usd]
 
 
 def weekday_before(day: date) -> date:

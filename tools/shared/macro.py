@@ -8,7 +8,7 @@ from collections.abc import Callable
 from datetime import date, datetime, timedelta
 from typing import NamedTuple, TypeAlias
 
-from tools.parsing.series import Series, newest, series, spread, year_over_year_percent
+from tools.parsing.series import Series, midnight, newest, series, spread, year_over_year_percent
 from tools.sources import bls
 from tools.sources.bls import TIMESERIES, Labour, Years
 from tools.sources.dbnomics import REAL_GDP_GROWTH
@@ -16,7 +16,7 @@ from tools.sources.fred import GRAPH_CSV, OBSERVATIONS, Charts, GraphQuery, Obse
 from tools.sources.freddiemac import PMMS_30Y
 from tools.sources.nyfed import EFFR
 from tools.sources.treasury import PAR_YIELDS, YieldCurve, YieldYear
-from toolserver import Definition, Fallback, FallbackReader, Meaning, SourceEmpty, SourceFrozen, read_all, via
+from toolserver import DayLine, Definition, Fallback, FallbackReader, Meaning, SourceEmpty, SourceFrozen, read_all, via
 
 SOURCES = (EFFR, TIMESERIES, REAL_GDP_GROWTH, PAR_YIELDS, PMMS_30Y, OBSERVATIONS, GRAPH_CSV)
 
@@ -192,6 +192,16 @@ def _treasury(today: date, then: Callable[[YieldCurve], Sourced]) -> Fallback[So
         return then(curve)
 
     return fallback
+
+
+TREASURY_10Y_DAYS = (
+    DayLine(
+        PAR_YIELDS,
+        lambda now: YieldYear(new_york_date(now).year),
+        lambda curve: [(midnight(day), value) for day, value in curve.ten_year],
+    ),
+)
+"""Where this year's yields are kept, because the newest one is read with those before it."""
 
 
 def _joined(before: YieldCurve, curve: YieldCurve) -> YieldCurve:

@@ -8,10 +8,13 @@ from typing import Literal, NamedTuple
 from tools.parsing.fear_greed_index import FearGreed
 from tools.sources.alternative_me import FEAR_GREED as ALTERNATIVE_ME
 from tools.sources.coinmarketcap import FEAR_GREED as COINMARKETCAP
-from toolserver import Definition, Fallback, Meaning, via
+from toolserver import DayLine, Definition, Fallback, Meaning, via
 
 IndexName = Literal["alternative.me", "coinmarketcap"]
 FEAR_GREED_SOURCES = (ALTERNATIVE_ME, COINMARKETCAP)
+
+FEAR_GREED_DAYS = (DayLine(ALTERNATIVE_ME, None, lambda read: read.days),)
+"""Where the past month of alternative.me's index is kept; the other index's values are not comparable to it."""
 
 
 class Mood(NamedTuple):

@@ -43,7 +43,7 @@ def fear_greed(world: World, ask: Ask) -> Reply:
 def numbers(world: World, ask: Ask) -> Reply:
     """Return numbers in place of strings, oldest first, without a countdown."""
     today = int(world.now // DAY)
-    listed = [_day(world, today - back) for back in (1, 0)]
+    listed = [_day(world, today - back) for back in reversed(range(int(ask.params.get("limit", "1"))))]
     return _answer([day | {"value": int(day["value"]), "timestamp": int(day["timestamp"])} for day in listed])
 
 

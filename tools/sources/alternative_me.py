@@ -3,17 +3,18 @@
 https://alternative.me/crypto/fear-and-greed-index/#api
 """
 
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 from tools.parsing.fear_greed_index import FearGreed, read_score
 from tools.parsing.fields import clean, from_epoch, number
 from tools.sources.hosts import DAY, HOUR, MINUTE, other
-from toolserver import Gauge, Get, Licence, Source, SourceChanged, SourceEmpty
+from toolserver import Gauge, Get, Licence, Source, SourceChanged, SourceEmpty, read_rows
 
 INDEX = "https://api.alternative.me/fng/"
 LICENCE = Licence("attribution", "alternative.me", "https://alternative.me/crypto/fear-and-greed-index/#api")
 ONE_DAY = timedelta(days=1)
+LISTED = 31  # days: the newest, the one before, and the month that the tool's page draws
 
 
 def parse(body: Any, query: None) -> FearGreed:
@@ -32,7 +33,12 @@ def parse(body: Any, query: None) -> FearGreed:
         updated_at=updated,
         previous_value=read_score(days[1]["value"], days[1]["value_classification"]) if len(days) > 1 else None,
         next_update_at=updated + ONE_DAY if _counts_down(today) else None,
+        days=read_rows(reversed(days), _day),
     )
+
+
+def _day(day: dict[str, Any]) -> tuple[datetime, int]:
+    return from_epoch(day["timestamp"]), read_score(day["value"], day["value_classification"])
 
 
 def _counts_down(today: dict[str, Any]) -> bool:
@@ -43,7 +49,7 @@ def _counts_down(today: dict[str, Any]) -> bool:
 
 FEAR_GREED = Source(
     "AlternativeMe.fear_greed",
-    Get(INDEX, params={"limit": "2"}),
+    Get(INDEX, params={"limit": str(LISTED)}),
     parse,
     licence=LICENCE,
     hosts=other("alternative.me"),

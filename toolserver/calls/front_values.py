@@ -21,6 +21,7 @@ from toolserver.upstream.cache import SourceCache
 
 DAY = timedelta(hours=25)  # the oldest point of a line that is called the past day
 WEEK = timedelta(days=7, hours=1)
+MONTH = timedelta(days=31)
 LONGER = 36  # points from which a line of a week says more than that of its day
 PLACES = 50  # of one tool on the map: the greatest, or the first where there is no figure
 NEWS, NEWS_OF_ONE = 14, 5  # rows of the list, and those of one tool
@@ -129,8 +130,8 @@ class FrontReader:
 
         The JSON has the current time, the answer (null while there is none) and `lines`, the past day of each figure
         of the tool: `points` are pairs of a time in seconds since 1970 and a value, oldest first, and `seen` says that
-        they are what this service has seen, as no source keeps a day. `week` are those of the past week, empty where
-        the source keeps a day only.
+        they are what this service has seen, as no source keeps a day. `week` and `month` are those of the past week and
+        the past 31 days, empty where the source keeps less; a source of one value a day has a month only.
         """
         viewed = self._live.view(name)
         if viewed is None:
@@ -166,18 +167,16 @@ class FrontReader:
         lines = []
         for label, unit, days in figures:
             points = await self._day(days, now)
-            shown = points or (seen if len(figures) == 1 else ())
-            if len(shown) > 1:
-                week = await self._day(days, now, WEEK)
-                lines.append(
-                    {
-                        "label": label or operation.title,
-                        "unit": unit,
-                        "points": _pairs(shown),
-                        "week": _pairs(week) if len(week) >= LONGER else [],
-                        "seen": not points,
-                    }
-                )
+            week = await self._day(days, now, WEEK)
+            month = await self._day(days, now, MONTH)
+            longer = {
+                "week": _pairs(week) if len(week) >= LONGER else [],
+                "month": _pairs(month) if month and now - month[0][0] > WEEK else [],
+            }
+            shown = points or ([] if len(figures) > 1 or any(longer.values()) else seen)
+            if len(shown) > 1 or any(longer.values()):
+                head = {"label": label or operation.title, "unit": unit, "points": _pairs(shown)}
+                lines.append({**head, **longer, "seen": bool(shown) and not points})
         return lines
 
     def _payload(self, operation: Operation) -> Any:
@@ -193,7 +192,7 @@ class FrontReader:
     async def _day(self, days: Sequence[DayLine], now: datetime, span: timedelta = DAY) -> list[tuple[datetime, float]]:
         """Return the past day of a value, or another span, from the first source that keeps one, oldest first."""
         for day in days:
-            kept = await self._cache.kept(day.source, day.query)
+            kept = await self._cache.kept(day.source, day.make_query(now))
             points = day.read(kept.value) if kept is not None else ()
             line = [(at, value) for at, value in points if now - at <= span]
             if len(line) > 1:

@@ -24,12 +24,16 @@ class DayLine:
     """Where the past day of a value or more is kept: what a source answered to a query, which `read` turns into points:
     times with a zone and figures, oldest first.
 
-    Pages draw what is kept and never query the source.
+    `query` may be a function of the time that returns the query. Pages draw what is kept and never query the source.
     """
 
     source: Source[Any, Any]
     query: Any
     read: Callable[[Any], Sequence[tuple[datetime, float]]]
+
+    def make_query(self, now: datetime) -> Any:
+        """Return the query whose answer is kept."""
+        return self.query(now) if callable(self.query) else self.query
 
 
 @dataclass(frozen=True, slots=True)

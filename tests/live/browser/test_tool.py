@@ -75,7 +75,7 @@ def test_a_picture_that_is_late_does_not_stand_below_the_words_of_a_later_call(v
     def give_a_line(route: Route) -> None:
         kept = route.fetch().json()
         points = [[1_767_225_600, 1.0], [1_767_229_200, 2.0]]
-        kept["lines"] = [{"label": "Earthquakes", "unit": "M", "points": points, "week": [], "seen": True}]
+        kept["lines"] = [{"label": "Earthquakes", "unit": "M", "points": points, "week": [], "month": [], "seen": True}]
         route.fulfill(json=kept)
 
     visitor.page.route("**/t/earthquakes.json", give_a_line)
@@ -131,6 +131,27 @@ def test_the_figure_says_how_it_changed_and_its_past_day_is_drawn_from_what_a_so
     assert int(week.first.get_attribute("data-points") or 0) > 5 * 24
     expect(week.first.locator("canvas")).to_be_visible()
     expect(page.locator("#as-picture figcaption").first).to_have_text("Bitcoin")
+    visitor.check()
+
+
+@pytest.mark.parametrize("name", ["forex", "economic_data", "fear_greed"])
+def test_a_figure_that_is_published_once_a_day_has_its_past_month(visitor: Visitor, name: str) -> None:
+    page = visitor.open(f"/t/{name}", settled=False)
+    filled(page)
+    month = page.locator("#as-picture .days .chart")
+    assert 15 < int(month.first.get_attribute("data-points") or 0) <= 31
+    expect(month.first.locator("canvas")).to_be_visible()
+    expect(page.locator("#as-picture figcaption").first).to_contain_text("the past month")
+    visitor.check()
+
+
+def test_the_magnetic_field_of_the_earth_has_its_past_week(visitor: Visitor) -> None:
+    page = visitor.open("/t/space_weather", settled=False)
+    filled(page)
+    page.get_by_role("tab", name="Week").click()
+    week = page.locator("#as-picture .days .chart:visible")
+    assert 48 < int(week.first.get_attribute("data-points") or 0) <= 57
+    expect(week.first.locator("canvas")).to_be_visible()
     visitor.check()
 
 

@@ -37,6 +37,15 @@ def test_the_recorded_index_parses_to_its_values(sample):
     assert read.next_update_at == datetime(2026, 7, 12, tzinfo=UTC)
 
 
+def test_the_days_that_are_listed_are_kept_oldest_first():
+    body = answer(("40", "Fear", "1800000000"), ("0", "Extreme Fear", "1799913600"), ("60", "Greed", "1799827200"))
+    days = alternative_me.parse(body, None).days
+    assert [(int(at.timestamp()), value) for at, value in days] == [
+        (1799827200, 60), (1799913600, 0), (1800000000, 40),
+    ]  # fmt: skip
+    assert len(ask(alternative_me.FEAR_GREED).days) == alternative_me.LISTED
+
+
 def test_without_a_countdown_the_next_update_is_unknown():
     read = alternative_me.parse(answer(("40", "Fear", "1800000000")), None)
     assert (read.value, read.previous_value, read.next_update_at) == (40, None, None)

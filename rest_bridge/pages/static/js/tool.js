@@ -23,7 +23,7 @@ const answerTabs = makeTabs([["Picture", panels.picture], ["Table", panels.table
 const meaning = readMeanings();
 const codePanels = ["curl", "Python", "TypeScript", "MCP", "LangChain"].map((name) => [name, element("div", {}, element("pre", {}, element("code")))]);
 let shownAnswer = null;
-let span = 0; // 0: the past day is shown, 1: the past week
+let span = "Day"; // that the reader has chosen: Day, Week or Month
 let ran = false; // after the reader has run the tool, the page no longer shows the newest answer that the service keeps
 
 find("#code").replaceChildren(...codePanels.map(([, panel]) => panel));
@@ -143,19 +143,20 @@ function showHeadline(payload) {
   if (drawn.length) place.hidden = false;
 }
 
-/** Draw the past day of each figure of the tool, and its week where a source keeps one, before the answer's pictures. */
+/** Draw the past day of each figure of the tool, and its week and month where a source keeps them, before the answer's pictures. */
 async function drawDays(place, lines) {
   if (!lines.length) return false;
   const { drawLines } = await import("./series.js");
   if (!globalThis.uPlot) return false;
-  const figures = lines.map(({ label, unit, points, week, seen }) => {
+  const figures = lines.map(({ label, unit, points, week, month, seen }) => {
     const draw = (pairs) => drawLines(pairs.map(([at]) => at), [pairs.map(([, value]) => value)], [label], unit);
-    const words = week.length ? label : `${label}: ${seen ? "seen here in the past day" : "the past day"}`;
+    const spans = [["Day", points], ["Week", week], ["Month", month]].filter(([, pairs]) => pairs.length);
+    const words = spans.length > 1 ? label : `${label}: ${seen ? "seen here in the past day" : `the past ${spans[0][0].toLowerCase()}`}`;
     const figure = element("figure", {}, element("figcaption", {}, words));
-    const panels = [["Day", points], ["Week", week]].filter(([, pairs]) => pairs.length).map(([name, pairs]) => [name, element("div", {}, draw(pairs))]);
+    const panels = spans.map(([name, pairs]) => [name, element("div", {}, draw(pairs))]);
     figure.append(...panels.map(([, panel]) => panel));
-    if (panels.length > 1) makeTabs(panels, `${label}, the past`).show(span);
-    panels.forEach(([, panel], index) => panel.addEventListener("shown", () => (span = index)));
+    if (panels.length > 1) makeTabs(panels, `${label}, the past`).show(Math.max(0, panels.findIndex(([name]) => name === span)));
+    for (const [name, panel] of panels) panel.addEventListener("shown", () => (span = name));
     return figure;
   });
   const days = element("div", { class: figures.length > 1 ? "days beside" : "days" }, ...figures);
