@@ -51,6 +51,15 @@ class CardText:
     line: Sequence[float] = ()
 
 
+SITE = CardText(
+    "The world now, for people and their agents",
+    "Live data for AI agents",
+    note="Typed tools over MCP, REST and function calling: each value with its age, its source and its licence.",
+    foot="Prices, quakes, weather, outages, launches and more",
+)
+"""The words of `static/card.png`, the picture of every page that has none of its own, and of all without Pillow."""
+
+
 class SocialCards:
     """The pictures of one service."""
 

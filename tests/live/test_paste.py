@@ -4,6 +4,7 @@ import html
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import httpx
 import pytest
 
 from tests.live.processes import ROOT, UNLIMITED, Program, environment, started
+from tests.live.programs import NODE, installed, ran
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
@@ -18,6 +20,15 @@ DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```sh\n(.*?)^```", re.DOTALL | re.MULTILINE)
 PRINTED = "\n%{http_code}"
 PENDING = '"payment_pending"'  # the document says to send the same request again
+PROGRAM = re.compile(r"^```(python|js)\n(.*?)^```", re.DOTALL | re.MULTILINE)
+PRINTS = {  # what the programs of a document print, in their order; each stands in Python and in JavaScript
+    "billing.md": (
+        r"0x\w{40} 5000000 svc_buy_[0-9a-f]{32}",
+        r"svc_live_[0-9a-f]{64} 250",
+        r"\d+ rcpt_[0-9a-f]{32}",
+    ),
+    "webhooks.md": (r"wh_[0-9a-f]{16} whsec_\S+",),
+}
 NOT_IN_A_DEMO = "/t/payment_topup"  # it needs a facilitator of x402
 OWN_ID = re.compile("_0123456789abcdef|svc_buy_")  # no caller has what an example names
 LAST = "reissue_cancel"  # it concerns the token of all other calls
@@ -80,6 +91,28 @@ def test_every_call_of_a_document_succeeds(program: Program, variables: dict[str
         if status >= 300 and not (status == 409 and PENDING in body):
             refused[call] = (status, body)
     assert refused == {}
+
+
+def programs(document: str, language: str) -> list[str]:
+    """The programs of a document that call this service. Receivers, which wait for its calls, are tried elsewhere."""
+    text = (ROOT / "docs" / document).read_text(encoding="utf-8")
+    return [code for written, code in PROGRAM.findall(text) if written == language and "BASE" in code]
+
+
+@pytest.mark.parametrize(("language", "ending"), [("python", "py"), ("js", "mjs")])
+@pytest.mark.parametrize("document", PRINTS)
+def test_every_example_does_the_same_in_other_languages(
+    program: Program, variables: dict[str, str], tmp_path: Path, document: str, language: str, ending: str
+) -> None:
+    installed(runs := {"python": Path(sys.executable), "js": NODE}[language])
+    found = programs(document, language)
+    assert len(found) == len(PRINTS[document])
+    for code, printed in zip(found, PRINTS[document], strict=True):
+        file = tmp_path / f"example.{ending}"
+        file.write_text(code, encoding="utf-8")
+        done = ran(runs, file, **variables)
+        assert done.returncode == 0, code + done.stderr
+        assert re.fullmatch(printed, done.stdout.strip()), done.stdout
 
 
 def test_the_documents_have_calls() -> None:

@@ -1,17 +1,20 @@
-"""`python -m tests.live.browser.pictures`: the pictures of pages in docs/pictures, of a demo that has just begun.
+"""`python -m tests.live.browser.pictures`: the pictures of pages in docs/pictures, of a demo that has just begun, and
+the picture that previews of links to the site show, `static/card.png`.
 
 Each is a PNG of fewer than 300 KB, and one is a moving SVG: a session in a terminal. They are made anew by hand when
-pages change: no test compares them.
+pages change: no test compares those of pages.
 """
 
 import sys
 import tempfile
 from pathlib import Path
 
+from rest_bridge.pages.social_card import SITE, draw_card
 from tests.live.browser.session_picture import draw_session, record_session
 from tests.live.browser.visitor import DESK, PHONE, Theme, chromium, visiting
 from tests.live.processes import ROOT, UNLIMITED, started
 
+CARD_FILE = ROOT / "rest_bridge" / "pages" / "static" / "card.png"
 FOLDER = ROOT / "docs" / "pictures"
 MOST_BYTES = 300_000
 OPERATORS = "operators"  # the page beside the metrics
@@ -54,9 +57,10 @@ def take_pictures(folder: Path) -> list[Path]:
             if target.stat().st_size >= MOST_BYTES:
                 raise ValueError(f"{target} has {target.stat().st_size} bytes")
             written.append(target)
+        CARD_FILE.write_bytes(draw_card(SITE))
         moving = folder / "session.svg"
         moving.write_text(draw_session(record_session(demo.url, demo.ready["token"])), encoding="utf-8")
-    return [*written, moving]
+    return [*written, CARD_FILE, moving]
 
 
 if __name__ == "__main__":

@@ -89,6 +89,19 @@ def test_an_example_in_several_languages_has_tabs_and_without_a_script_all_of_th
         expect(page.get_by_text("await fetch")).to_be_visible()
 
 
+def test_a_chosen_language_holds_for_every_example_of_a_page(visitor: Visitor) -> None:
+    page = visitor.open("/docs/billing")
+    tabs = page.get_by_role("tablist", name="The example in")
+    assert tabs.count() == 3
+    tabs.first.get_by_role("tab", name="JavaScript").click()
+    assert [one.inner_text() for one in page.get_by_role("tab", selected=True).all()] == ["JavaScript"] * 3
+    expect(page.get_by_text("import httpx").first).to_be_hidden()
+    visitor.check()
+    page = visitor.open("/docs/webhooks")
+    assert page.get_by_role("tablist", name="The example in").count() == 1, "receivers have headings, and stay apart"
+    visitor.check()
+
+
 def test_the_side_list_marks_the_page_and_leads_to_the_next(visitor: Visitor) -> None:
     page = visitor.open("/docs/webhooks")
     side = page.get_by_role("navigation", name="Documents")

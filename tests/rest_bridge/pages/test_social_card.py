@@ -4,12 +4,13 @@ import io
 from datetime import UTC, datetime
 
 import pytest
-from PIL import Image
+from PIL import Image, ImageChops
 
 from rest_bridge.asgi import parse_request
 from rest_bridge.pages import social_card
-from rest_bridge.pages.social_card import CardText, SocialCards, draw_card, write_card
+from rest_bridge.pages.social_card import SITE, CardText, SocialCards, draw_card, write_card
 from rest_bridge.pages.tool import tool_page
+from rest_bridge.static_files import read_static_files
 from tests.catalog.tiny import FACTS
 from tests.rest_bridge.made import PROJECT
 from toolserver.clock import ManualClock
@@ -108,3 +109,11 @@ def test_a_page_names_its_own_picture_and_without_pillow_that_of_the_site(monkey
 def write_head():
     body = tool_page(PROJECT, FACTS, PRICE, None).body.decode()
     return body.partition('og:image" content="')[2].partition('"')[0]
+
+
+def test_the_picture_of_the_site_is_drawn_like_those_of_tools():
+    kept = Image.open(io.BytesIO(read_static_files()["card.png"].body)).convert("RGB")
+    drawn = Image.open(io.BytesIO(draw_card(SITE))).convert("RGB")
+    assert kept.size == drawn.size == (1200, 630)
+    differing = ImageChops.difference(kept, drawn).convert("L").point(lambda level: 255 * (level > 64))
+    assert differing.histogram()[255] < 1200 * 630 * 0.02, "run python -m tests.live.browser.pictures"
