@@ -41,6 +41,7 @@ from toolserver.calls.allowances import ALLOWANCE_PATH, Allowances
 from toolserver.calls.front_values import FrontReader
 from toolserver.calls.live_values import LiveValues
 from toolserver.calls.paid_call import CallMoney
+from toolserver.calls.payment_links import PaymentLinks
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import CallLimits, FreeLimits, PersonalLimits, UnchargedLimit
 from toolserver.calls.response import AnswerOrigin
@@ -69,6 +70,7 @@ from toolserver.core.metrics import KEEP_H, Metrics, Usage
 from toolserver.core.outbound import read_proxies
 from toolserver.core.public_address import is_address
 from toolserver.core.shared_memory import SharedMemory
+from toolserver.mcp.elicitation import PaymentElicitation
 from toolserver.mcp.endpoint import McpEndpoint
 from toolserver.mcp.events import McpEvents
 from toolserver.mcp.messages import LEGACY, MODERN
@@ -174,6 +176,7 @@ class Service:
     addresses: Addresses
     visitors: VisitorIssuer
     watch: InstanceWatch
+    links: PaymentLinks | None
 
     @classmethod
     @asynccontextmanager
@@ -340,6 +343,7 @@ class Service:
                     addresses=Addresses(settings.limits.trusted_proxies, note_proxy),
                     visitors=issuer,
                     watch=watch,
+                    links=make_payment_links(registry, facts, money, clock),
                 )
             finally:
                 if store is not None:
@@ -357,6 +361,7 @@ class Service:
             extension=extension,
             events=self._mcp_events(),
             resources=None if extension is not None else self._mcp_resources(),
+            elicitation=None if self.links is None else PaymentElicitation(self.links, self.facts),
         )
 
     def _mcp_events(self) -> McpEvents | None:
@@ -458,6 +463,13 @@ def make_limits(settings: LimitSettings, clock: Clock, memory: SharedMemory | No
             keys=settings.clients,
         ),
     )
+
+
+def make_payment_links(registry: Registry, facts: SiteFacts, money: MoneyParts, clock: Clock) -> PaymentLinks | None:
+    """Return the links by which people pay for calls in chats; None unless this service sells from its own ledger."""
+    if facts.sales is None or not facts.sales.transfer or money.own is None or money.evidence is None:
+        return None
+    return PaymentLinks(money.own, money.evidence.rings["receipts"], registry, clock)
 
 
 def make_visitor_issuer(

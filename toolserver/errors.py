@@ -156,11 +156,16 @@ class PaymentRefused(CallRejected, abstract=True):
 
 
 class PaymentPending(PaymentRefused):
-    """The transfer was not found yet, or does not have enough confirmations yet."""
+    """The transfer was not found yet, or does not have enough confirmations yet. Over MCP also: the page that a call
+    asked somebody to open has not been paid yet.
+    """
 
     code, title, next_tool = "payment_pending", "Payment pending", "payment_confirm"
-    advice = "Wait for `Retry-After` seconds, then confirm again with the same hash and memo."
-    members = ("confirmations", "required", "retry_after_seconds")
+    advice = (
+        "Wait for `Retry-After` seconds, then confirm again with the same hash and memo. With a `purchase`, pay on its"
+        " page and repeat the call."
+    )
+    members = ("confirmations", "required", "retry_after_seconds", "purchase")
 
 
 class NoMatchingTransfer(PaymentRefused):

@@ -11,6 +11,7 @@ import httpx
 from pydantic import Field
 
 from tests.arranged import FACTS, arrange_service
+from toolserver.calls.payment_links import PaymentLinks
 from toolserver.calls.pipeline import Pipeline
 from toolserver.clock import ManualClock
 from toolserver.context.context import ToolContext, via
@@ -20,8 +21,9 @@ from toolserver.mcp import messages
 from toolserver.mcp.endpoint import McpEndpoint
 from toolserver.mcp.sdk import McpExtension
 from toolserver.money.ledger.memory import MemoryLedger
+from toolserver.money.receipts.keys import KeyRing
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
-from toolserver.registry.site_facts import SiteFacts
+from toolserver.registry.site_facts import Sales, SiteFacts
 from toolserver.serving.money import memory_money
 from toolserver.settings import LimitSettings, McpSettings
 from toolserver.upstream.source import Get, HostGroup, Licence, Source, SourceAnswer, SourceDown
@@ -120,7 +122,10 @@ class MemoryDesk:
 
 
 class FixedReceipts:
-    """Signs everything with the same words."""
+    """Signs everything with the same words. Other things are sealed by a ring of keys, if a test gives one."""
+
+    def __init__(self, ring: KeyRing | None = None) -> None:
+        self.rings = {} if ring is None else {"receipts": ring}
 
     async def sign(self, *facts: Any) -> tuple[str, str]:
         return "rcpt_0123", "head.body.signature"
@@ -140,6 +145,7 @@ class Service:
     ledger: MemoryLedger
     clock: ManualClock
     facts: SiteFacts
+    links: PaymentLinks | None = None
 
     def client(self, **named: Any) -> httpx.AsyncClient:
         """An HTTP client of the endpoint, in process."""
@@ -168,10 +174,15 @@ async def running(
     base_url: str = BASE_URL,
     body_limit: int = 65_536,
     more: tuple[Any, ...] = (),
+    ring: KeyRing | None = None,
+    clock: ManualClock | None = None,
     **mcp: Any,
 ) -> AsyncIterator[Service]:
-    """The service and `more` tools, with a token of 100 credits and one of one. `mcp` are settings of the endpoint."""
-    clock = ManualClock(START)
+    """The service and `more` tools, with a token of 100 credits and one of one. `mcp` are settings of the endpoint.
+
+    With a `ring` of keys it sells credits.
+    """
+    clock = clock or ManualClock(START)
     desk, money, ledger = MemoryDesk(clock), memory_money(clock), MemoryLedger(clock)
     ledger.fund(TOKEN, 100)
     ledger.fund(POOR, 1)
@@ -179,14 +190,15 @@ async def running(
     async with arrange_service(
         registry(*more),
         clock,
-        facts=SiteFacts(base_url, FACTS.source),
+        facts=SiteFacts(base_url, FACTS.source, sales=None if ring is None else Sales()),
         reader=desk,
-        money=replace(money, own=ledger, evidence=FixedReceipts()),
+        money=replace(money, own=ledger, evidence=FixedReceipts(ring)),
         limits=limits,
         mcp=McpSettings(**mcp),
     ) as service:
         endpoint = service.mcp_endpoint(extension)
-        yield Service(service.registry, service.pipeline, endpoint, desk, ledger, clock, service.facts)
+        links = service.links
+        yield Service(service.registry, service.pipeline, endpoint, desk, ledger, clock, service.facts, links)
 
 
 MODERN_META = {messages.VERSION_KEY: messages.MODERN, messages.CAPABILITIES_KEY: {}}

@@ -25,7 +25,7 @@ from toolserver.core.caller import (
     mask_secrets,
     new_request_id,
 )
-from toolserver.errors import RateLimited
+from toolserver.errors import CallRejected, RateLimited
 from toolserver.mcp import messages
 from toolserver.mcp.asgi import (
     METHODS,
@@ -41,6 +41,7 @@ from toolserver.mcp.asgi import (
     replay_body,
 )
 from toolserver.mcp.definitions import ToolChoice, ToolChoices, ToolRoute
+from toolserver.mcp.elicitation import ElicitedCall, InputRequired, PaymentElicitation
 from toolserver.mcp.events import METHODS as EVENT_METHODS
 from toolserver.mcp.events import McpEvents
 from toolserver.mcp.fast_path import (
@@ -120,6 +121,7 @@ class McpEndpoint:
         extension: McpExtension | None = None,
         events: McpEvents | None = None,
         resources: McpResources | None = None,
+        elicitation: PaymentElicitation | None = None,
     ) -> None:
         choices = (
             ToolChoices(registry)
@@ -127,6 +129,7 @@ class McpEndpoint:
             else ToolChoices(registry, extra=extension.definitions, fixed=extension.fixed)
         )
         self._events, self._resources = events, resources
+        self._elicitation = None if extension is not None else elicitation
         has_events = () if events is None else (EVENTS_CAPABILITIES,)
         has_resources = () if resources is None else (resources.capabilities,)
         self._fast = FastPath(pipeline, facts, Introduction(*has_events, *has_resources))
@@ -266,11 +269,14 @@ class McpEndpoint:
             await self.answer_by_sdk(post, choice)
             return
         route, arguments = call
-        result = await self._call(post, message, route, arguments, short_meta=choice.short_meta)
+        if message.params.plain:
+            result = await self._call(post, message, route, arguments, short_meta=choice.short_meta)
+        else:
+            result = await self._resume_call(post, message, route, arguments, short_meta=choice.short_meta)
         if result is not None:
             await self._send(post, result)
 
-    async def _send(self, post: IncomingPost, result: ToolResult) -> None:
+    async def _send(self, post: IncomingPost, result: ToolResult | InputRequired) -> None:
         """Send the result of a common message that is a request."""
         if post.message is None or post.message.id is UNSET:
             return
@@ -285,24 +291,48 @@ class McpEndpoint:
     def _read_call(
         self, post: IncomingPost, choice: ToolChoice, message: Message
     ) -> tuple[ToolRoute, dict[str, Any]] | None:
-        """Return the tool and the arguments of a plain call; None for everything else."""
-        if message.method != "tools/call" or post.modern is None or not message.params.plain:
+        """Return the tool and the arguments of a plain call, or of one that brings input; None for everything else."""
+        params = message.params
+        if message.method != "tools/call" or post.modern is None:
+            return None
+        if not params.plain and not (post.modern and params.brings_input and self._elicitation is not None):
             return None
         route, arguments = choice.routes.get(message.params.name), arguments_of(message.params)
         return None if route is None or arguments is None else (route, arguments)
 
     async def _call(
         self, post: IncomingPost, message: Message, route: ToolRoute, arguments: dict[str, Any], *, short_meta: bool
-    ) -> ToolResult | None:
+    ) -> ToolResult | InputRequired | None:
         """Return the result of a call; None if the caller of a paid call hung up, in which case nothing is charged."""
-        meta = message.params.meta
-        caller = self._caller(post, short_meta=short_meta)
-        if meta is not UNSET:
-            caller = meta.add_to(caller)
+        caller = self._caller_of(post, message, short_meta=short_meta)
         try:
-            return await self._fast.call(route, message.params, arguments, caller, post.receive)
+            result = await self._fast.call(route, message.params, arguments, caller, post.receive)
+            elicits = self._elicitation
+            if result.rejected is None or elicits is None or not post.modern:
+                return result
+            if not elicits.fits(message, route.operation, result.rejected):
+                return result
+            return await elicits.ask(ElicitedCall(message, route.operation, arguments, caller))
         except Disconnected:
             return None
+        except CallRejected as rejected:
+            return self._fast.reject(rejected, post.request_id)
+
+    async def _resume_call(
+        self, post: IncomingPost, message: Message, route: ToolRoute, arguments: dict[str, Any], *, short_meta: bool
+    ) -> ToolResult | None:
+        """Return the result of a call that brings input; None if its caller hung up. Nobody is asked twice."""
+        assert self._elicitation is not None, "other servers leave such calls to the SDK"
+        self._count_uncommon(post)
+        caller = self._caller_of(post, message, short_meta=short_meta)
+        try:
+            call = ElicitedCall(message, route.operation, arguments, caller)
+            arguments, caller = await self._elicitation.resume(call, post.receive)
+            return await self._fast.call(route, messages.NO_PARAMS, arguments, caller, post.receive)
+        except Disconnected:
+            return None
+        except CallRejected as rejected:
+            return self._fast.reject(rejected, post.request_id)
 
     async def answer_by_sdk(self, post: IncomingPost, choice: ToolChoice) -> None:
         """Answer whatever the message is by the SDK."""
@@ -392,6 +422,11 @@ class McpEndpoint:
         peer = post.scope.get("client") or ("unknown", 0)
         forwarded = post.headers.get(b"x-forwarded-for")
         return self._addresses.client(peer[0], None if forwarded is None else forwarded.decode("latin-1"))
+
+    def _caller_of(self, post: IncomingPost, message: Message, *, short_meta: bool) -> Caller:
+        """Return the caller of a message, with what the message says of the call."""
+        caller, meta = self._caller(post, short_meta=short_meta), message.params.meta
+        return caller if meta is UNSET else meta.add_to(caller)
 
     def _caller(self, post: IncomingPost, *, short_meta: bool = False) -> Caller:
         get = post.headers.get

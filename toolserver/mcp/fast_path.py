@@ -138,12 +138,16 @@ _SIGNED = {"receipt": "X-Service-Receipt", "receipt_id": "X-Service-Receipt-Id"}
 
 
 class ToolResult(NamedTuple):
-    """The core of a result, the members of its `_meta`, and the answer that it carries unless it failed."""
+    """The core of a result, the members of its `_meta`, and the answer that it carries, or the refusal that it is."""
 
     core: bytes
     meta: dict[str, Any]
-    failed: bool = False
+    rejected: CallRejected | None = None
     payload: bytes = b""
+
+    @property
+    def failed(self) -> bool:
+        return self.rejected is not None
 
     def end(self, *, modern: bool) -> bytes:
         """Return the bytes that close the result."""
@@ -205,7 +209,7 @@ def render_failure(rejected: CallRejected, facts: SiteFacts, request_id: str) ->
     There is no structured content, which clients would check against the schema. The
     exception is an offer to pay (x402), which must be there as one object with the error.
     """
-    extra = rejected.extra | next_step(rejected.code)
+    extra = next_step(rejected.code) | rejected.extra
     body = error_codes.body(rejected.code, rejected.detail, facts=facts, request_id=request_id, **extra)
     headers = rejected.headers
     meta: dict[str, Any] = {name: headers[header] for name, header in _SIGNED.items() if header in headers}
@@ -214,9 +218,9 @@ def render_failure(rejected: CallRejected, facts: SiteFacts, request_id: str) ->
     if REQUIRED in headers:
         offer = unheader(headers[REQUIRED]) | {"extensions": {}}  # `tools/list` describes the tool already
         written = encode(offer | body)
-        return ToolResult(_content(encode(written.decode()), written, b',"isError":true'), meta, True)
+        return ToolResult(_content(encode(written.decode()), written, b',"isError":true'), meta, rejected)
     text = encode(encode(body).decode())
-    return ToolResult(b'{"content":[{"type":"text","text":' + text + b'}],"isError":true', meta, True)
+    return ToolResult(b'{"content":[{"type":"text","text":' + text + b'}],"isError":true', meta, rejected)
 
 
 class FastPath:

@@ -143,6 +143,11 @@ class Params(msgspec.Struct, frozen=True, rename={"meta": "_meta"}):
         """True if the request asks for nothing more than an answer."""
         return self.cursor is self.task is self.inputResponses is self.requestState is UNSET
 
+    @property
+    def brings_input(self) -> bool:
+        """True if the request repeats one that was answered with `input_required`, and asks for nothing else."""
+        return self.cursor is self.task is UNSET and not self.plain
+
 
 NO_PARAMS = Params()
 
@@ -219,6 +224,21 @@ def end_with(meta: dict[str, Any], *, modern: bool) -> bytes:
     if not modern:
         return b',"_meta":' + encode(meta) + b"}}"
     return b',"resultType":"complete","_meta":' + encode({**meta, SERVER_KEY: SERVER_INFO}) + b"}}"
+
+
+INPUT_REQUIRED_END = b',"_meta":' + encode({SERVER_KEY: SERVER_INFO}) + b"}}"
+
+
+def require_input(requests: Mapping[str, Any], state: str) -> bytes:
+    """Return the core of a result that asks the client for input, and to repeat its request with it."""
+    return encode({"resultType": "input_required", "inputRequests": requests, "requestState": state})[:-1]
+
+
+def opens_urls(capabilities: Capabilities | msgspec.UnsetType) -> bool:
+    """Return True if a client says that it can ask a person to open an address."""
+    if capabilities is UNSET or capabilities.elicitation is None:
+        return False
+    return capabilities.elicitation.get("url") is not None
 
 
 class Introduction:

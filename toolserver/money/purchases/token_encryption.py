@@ -2,6 +2,8 @@
 
 import hmac
 
+OVERHEAD = 40  # bytes by which an encrypted text is longer: a nonce and a MAC
+
 
 def sealing_key(secret: str, payment: bytes) -> bytes:
     """Return the key that encrypts the token of one payment until its buyer has it: HKDF-SHA256 of the buyer's secret,
