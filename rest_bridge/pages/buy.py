@@ -1,17 +1,19 @@
 """Writes /buy, where readers buy credits step by step with a USDC transfer from their own wallet, and answers what the
-page asks that is no tool: the watch for a payment, and the demo wallet's payment.
+page asks that is no tool: the watch for a payment, the demo wallet's payment, and a link to a call in a chat.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
+from rest_bridge import headers as h
 from rest_bridge.asgi import ParsedRequest, Scope
 from rest_bridge.json_post import json_post
 from rest_bridge.pages.render import render_page
 from rest_bridge.routes import Mounted
+from toolserver.calls.payment_links import MOST_TEXT, PaymentLinks, describe
 from toolserver.calls.rate_limit import PersonalLimits
-from toolserver.core.caller import Addresses
+from toolserver.core.caller import Addresses, bearer
 from toolserver.errors import InvalidArguments
 from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.money.purchases.credit_sales import CreditSales
@@ -21,6 +23,8 @@ from toolserver.registry.site_facts import (
     ACCOUNT,
     BUY,
     DEMO_PAY,
+    LINK,
+    PAY_CALL,
     PAYMENTS,
     QR,
     RECEIPTS,
@@ -43,6 +47,8 @@ def buy_page(registry: Registry, facts: SiteFacts) -> Document:
         "demo_pay": DEMO_PAY if demo else None,
         "watch": WATCH if facts.sales is not None and facts.sales.sees_payments else None,
         "quote_s": terms.quote_minutes * 60 if terms else None,
+        "pay_call": PAY_CALL if terms else None,
+        "link": LINK,
         "qr": QR,
         "first": {"path": first.path, "title": first.title, "price": price(first)} if first else None,
         "first_call": facts.url(first.path) if first else facts.url("/api/payment/balance"),
@@ -71,10 +77,17 @@ Pay = Callable[[str, float], Awaitable[str]]
 
 
 def mount_buying(
-    facts: SiteFacts, payments: CreditSales, world_url: str | None, limits: PersonalLimits, addresses: Addresses
+    facts: SiteFacts,
+    payments: CreditSales,
+    world_url: str | None,
+    limits: PersonalLimits,
+    addresses: Addresses,
+    links: PaymentLinks | None = None,
 ) -> dict[str, Mounted]:
     """Return the mounted apps by path. `world_url` is the address of the simulated world, or None without one."""
     apps: dict[str, Mounted] = {}
+    if links is not None:
+        apps[PAY_CALL] = call_payment(links, facts, limits, addresses)
     if facts.sales is not None and facts.sales.sees_payments:
         apps[WATCH] = payment_watch(payments, facts, limits, addresses)
     if facts.sales is not None and facts.sales.demo_wallet and world_url is not None:
@@ -89,15 +102,44 @@ def payment_watch(payments: CreditSales, facts: SiteFacts, limits: PersonalLimit
     """
 
     async def answer(scope: Scope, request: ParsedRequest, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        peer = scope.get("client") or ("unknown", 0)
-        forwarded = request.forwarded.decode("latin-1") if request.forwarded else None
-        limits.take(addresses.client(peer[0], forwarded), "payment")
+        limits.take(_find_client(scope, request, addresses), "payment")
         memo = message.get("nonce")
         if not isinstance(memo, str):
             raise InvalidArguments("Send the memo of the quote as `nonce`.", errors=[])
         return {"tx_hash": await payments.find_payment(memo)}
 
     return json_post(answer, facts)
+
+
+def call_payment(links: PaymentLinks, facts: SiteFacts, limits: PersonalLimits, addresses: Addresses) -> Mounted:
+    """Answer `POST {"link"}` with what a link to a call in a chat says, and with a bearer token do what it is for.
+
+    A link of one call lets its chat spend the price from the token: `{"paid": true, "credits"}`, the price. For a link
+    of an account the token proves that the browser may buy for that account: `{"proved": true}`. Calls count toward
+    the limit of the payment tools.
+    """
+
+    async def answer(scope: Scope, request: ParsedRequest, message: Mapping[str, Any]) -> Mapping[str, Any]:
+        limits.take(_find_client(scope, request, addresses), "payment")
+        text, token = message.get("link"), bearer(h.text(request.authorization))
+        if not isinstance(text, str):
+            raise InvalidArguments("Send the `link` of the page's address.", errors=[])
+        link = links.read(text)
+        if token is None:
+            return describe(link, links.name_tool(link))
+        if link.account is not None:
+            await links.prove(link, token)
+            return {"proved": True}
+        await links.pay_call(link, token)
+        return {"paid": True, "credits": link.credits}
+
+    return json_post(answer, facts, most_bytes=MOST_TEXT + 100)
+
+
+def _find_client(scope: Scope, request: ParsedRequest, addresses: Addresses) -> str:
+    """Return the address that a request counts for."""
+    peer = scope.get("client") or ("unknown", 0)
+    return addresses.client(peer[0], h.text(request.forwarded))
 
 
 def demo_wallet(pay: Pay, facts: SiteFacts) -> Mounted:

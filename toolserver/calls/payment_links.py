@@ -149,8 +149,8 @@ class PaymentLinks:
                 " this page: nothing was paid."
             )
 
-    async def pay_call(self, link: PaymentLink, token: str) -> int:
-        """Let a link's chat spend the price of one call from a token, and return the credits that the token has.
+    async def pay_call(self, link: PaymentLink, token: str) -> None:
+        """Let a link's chat spend the price of one call from a token.
 
         Repeating it with the same token changes nothing.
 
@@ -179,7 +179,6 @@ class PaymentLinks:
                 "Another token has paid for this call already, or this token can have no further allowance. It keeps"
                 " all its credits."
             ) from conflict
-        return left
 
     async def wait_until_paid(self, link: PaymentLink, payer: str) -> bool:
         """Return True once a token, or the secret of a link of one call, can pay; False after `WAIT_S`.

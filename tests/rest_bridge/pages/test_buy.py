@@ -30,7 +30,7 @@ def test_the_script_is_told_price_and_life_of_an_offer_and_of_no_demo_wallet():
     stated = told(replace(OWN, terms=PurchaseTerms(quote_minutes=7)))
     assert (stated["credits_per_usd"], stated["quote_s"], stated["demo_pay"]) == (50, 420, None)
     assert "is valid for 7 minutes" in shown(replace(OWN, terms=PurchaseTerms(quote_minutes=7))).text
-    assert told(SISTER)["quote_s"] is None
+    assert (told(SISTER)["quote_s"], told(SISTER)["pay_call"]) == (None, None)
 
 
 def test_the_demo_wallet_stands_there_only_where_the_chain_is_simulated():
@@ -49,6 +49,11 @@ def test_where_nothing_is_sold_by_transfer_it_says_so_and_runs_nothing(sales):
     assert "sold by transfer" in page.text or "sells no credits" in page.text
     assert not any(script.endswith("/buy.js") for script in page.scripts)
     assert "form" not in page.names
+
+
+def test_calls_of_chats_are_paid_only_where_their_links_are_made():
+    assert "A chat asks you to pay" in shown(OWN).text
+    assert "A chat asks you to pay" not in shown(SISTER).text
 
 
 def test_without_javascript_it_leads_to_the_four_steps():
@@ -79,6 +84,8 @@ def test_the_script_knows_every_price_and_a_first_call():
         "demo_pay": None,
         "watch": "/buy/payment",
         "quote_s": 1800,
+        "pay_call": "/buy/call",
+        "link": "p",
         "qr": "/buy/qr.svg",
         "first": {"path": "/api/pro/report", "title": "A report", "price": "2 credits"},
         "first_call": "https://data.example/api/pro/report",

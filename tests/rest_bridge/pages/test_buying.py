@@ -2,16 +2,21 @@
 
 import json
 from dataclasses import replace
+from datetime import UTC, datetime
 
 import pytest
 
-from rest_bridge.pages.buy import demo_wallet, mount_buying, payment_watch
+from rest_bridge.pages.buy import call_payment, demo_wallet, mount_buying, payment_watch
+from tests.calls.toy import REGISTRY
 from tests.catalog.tiny import FACTS
+from toolserver.calls.payment_links import LIFE_S, PaymentLinks
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import ManualClock
-from toolserver.core.caller import Addresses
+from toolserver.core.caller import Addresses, token_hash
 from toolserver.errors import ChainUnavailable, RateLimited
-from toolserver.registry.site_facts import DEMO_PAY, WATCH, PurchaseTerms, Sales
+from toolserver.money.ledger.memory import MemoryLedger
+from toolserver.money.receipts.keys import KeyRing
+from toolserver.registry.site_facts import DEMO_PAY, PAY_CALL, WATCH, PurchaseTerms, Sales
 
 SIMULATED = replace(FACTS, sales=Sales(demo_wallet=True))
 PAYMENT = {"to": "0x1", "amount_usd": 2.5}
@@ -33,7 +38,7 @@ async def asked(body, method="POST", pay=paid):
     return await sent(demo_wallet(pay, SIMULATED), body, method)
 
 
-async def sent(app, body, method="POST", *, client=("192.0.2.1", 1), forwarded=None):
+async def sent(app, body, method="POST", *, client=("192.0.2.1", 1), forwarded=None, token=None):
     said = []
 
     async def receive():
@@ -43,6 +48,7 @@ async def sent(app, body, method="POST", *, client=("192.0.2.1", 1), forwarded=N
         said.append(message)
 
     headers = [(b"x-forwarded-for", forwarded)] if forwarded else []
+    headers += [(b"authorization", f"Bearer {token}".encode())] if token else []
     scope = {"method": method, "path": DEMO_PAY, "query_string": b"", "headers": headers, "client": client}
     await app(scope, receive, send)
     return said[0]["status"], json.loads(said[1]["body"]), dict(said[0]["headers"])
@@ -152,3 +158,117 @@ async def test_a_client_without_an_address_is_counted_too():
 def test_each_stands_at_its_own_path_and_nothing_else_does():
     assert mounted(SIMULATED, "http://w").keys() == {"/buy/payment", "/buy/demo-payment"}
     assert mounted(replace(FACTS, sales=Sales()), "http://w").keys() == {"/buy/payment"}
+
+
+# --- links to calls in chats ---
+
+PAYER, STRANGER, BEGGAR, UNKNOWN = (f"svc_live_{digit * 64}" for digit in "1234")
+ORACLE = next(operation for operation in REGISTRY if operation.credits)
+
+
+class Chats:
+    """A page that pays for calls, its ledger and its clock."""
+
+    def __init__(self, folder, most=60):
+        self.clock = ManualClock(datetime(2027, 1, 15, tzinfo=UTC))
+        self.ledger = MemoryLedger(self.clock)
+        for token, credits in ((PAYER, 100), (STRANGER, 50), (BEGGAR, 0)):
+            self.ledger.fund(token, credits)
+        self.links = PaymentLinks(self.ledger, KeyRing(folder / "keys.json", self.clock), REGISTRY, self.clock)
+        self.app = call_payment(self.links, FACTS, limits(most), Addresses([]))
+
+    def link(self, account=None):
+        return self.links.make(ORACLE, account and token_hash(account).hex())
+
+    async def post(self, link, token=None):
+        return (await sent(self.app, {"link": link}, token=token))[:2]
+
+    async def spend(self, secret):
+        """Charge one call to the chat's secret."""
+        await self.ledger.charge("call_1", secret, ORACLE.credits, endpoint=ORACLE.path)
+
+
+@pytest.fixture
+def chats(tmp_path):
+    return Chats(tmp_path)
+
+
+def test_links_are_answered_only_where_they_are_made(chats):
+    assert PAY_CALL not in mounted(FACTS)
+    assert PAY_CALL in mount_buying(FACTS, None, None, limits(), Addresses([]), chats.links)
+
+
+@pytest.mark.parametrize("account", [None, PAYER], ids=["of one call", "of an account"])
+async def test_a_link_tells_tool_price_code_and_time_and_no_account(chats, account):
+    made = chats.link(account)
+    status, asked = await chats.post(made.text)
+    times = {"asked_at": "2027-01-15T00:00:00Z", "expires_at": "2027-01-15T00:30:00Z"}
+    about = {"tool": ORACLE.name, "title": ORACLE.title, "credits": ORACLE.credits, "code": made.link.code}
+    assert (status, asked) == (200, about | times | {"account": account is not None})
+
+
+async def test_a_link_of_one_call_gives_its_chat_the_price_of_one_call_for_half_an_hour(chats):
+    made = chats.link()
+    assert not await chats.ledger.knows(made.secret)
+    assert await chats.post(made.text, PAYER) == (200, {"paid": True, "credits": ORACLE.credits})
+    assert await chats.ledger.balance(made.secret) == ORACLE.credits
+    (allowance,) = await chats.ledger.list_allowances(PAYER)
+    assert (allowance.credits, allowance.paths) == (ORACLE.credits, {ORACLE.path})
+    assert allowance.expires_at == int(chats.clock.time() + LIFE_S) * 1000
+    assert made.link.code in allowance.name
+
+
+async def test_the_sender_of_a_link_gains_one_call_at_most_however_often_it_is_opened(chats):
+    made = chats.link()
+    for token in (PAYER, PAYER, STRANGER, PAYER):
+        await chats.post(made.text, token)
+    await chats.spend(made.secret)
+    await chats.post(made.text, PAYER)
+    assert await chats.ledger.balance(made.secret) == 0
+    assert await chats.ledger.balance(PAYER) == 100 - ORACLE.credits
+    assert await chats.ledger.balance(STRANGER) == 50
+
+
+async def test_a_second_payer_is_told_that_the_call_is_paid_and_keeps_all_credits(chats):
+    made = chats.link()
+    await chats.post(made.text, PAYER)
+    status, problem = await chats.post(made.text, STRANGER)
+    assert (status, problem["error"]) == (409, "allowance_conflict")
+    assert "keeps all its credits" in problem["detail"]
+    assert await chats.ledger.list_allowances(STRANGER) == []
+
+
+@pytest.mark.parametrize(
+    ("token", "status", "code"),
+    [(BEGGAR, 402, "insufficient_credits"), (UNKNOWN, 402, "invalid_token"), ("nonsense", 402, "invalid_token")],
+)
+async def test_a_token_that_cannot_pay_is_refused(chats, token, status, code):
+    made = chats.link()
+    said, problem = await chats.post(made.text, token)
+    assert (said, problem["error"]) == (status, code)
+    assert not await chats.ledger.knows(made.secret)
+
+
+async def test_a_link_of_an_account_takes_only_a_token_of_that_account(chats):
+    made = chats.link(PAYER)
+    assert await chats.post(made.text, PAYER) == (200, {"proved": True})
+    for token in (STRANGER, UNKNOWN, "nonsense"):
+        status, problem = await chats.post(made.text, token)
+        assert (status, problem["error"]) == (409, "payer_proof_required")
+    assert made.secret is None
+    assert await chats.ledger.list_allowances(PAYER) == []
+
+
+async def test_a_link_that_has_expired_or_is_damaged_is_not_found(chats):
+    made = chats.link()
+    for text in ("", "A" * 100, made.text[:-1], made.text + "A", "A" * 1001, "é"):
+        assert (await chats.post(text, PAYER))[0] == 404
+    chats.clock.advance(LIFE_S)
+    status, problem = await chats.post(made.text, PAYER)
+    assert (status, problem["error"]) == (404, "not_found")
+    assert "expired" in problem["detail"]
+
+
+async def test_a_request_without_a_link_is_refused_and_requests_are_counted(tmp_path):
+    chats = Chats(tmp_path, most=2)
+    assert [(await sent(chats.app, {}))[0] for _ in range(3)] == [400, 400, 429]

@@ -19,6 +19,9 @@ const tried = new Set(); // transactions that were already confirmed or refused
 let ends = 0; // when the offer ends, in milliseconds of `performance.now()`
 let at = 0;
 let looking = false;
+const link = shop.pay_call ? new URLSearchParams(location.search).get(shop.link) : null; // to a call that a chat asked for
+const chat = link ? await import("./chat_call.js") : null;
+let account = null; // the token that gets the credits, once it has proved whose account a link is for
 const firstCall = shop.first ? startFirstCall(find("#spend"), find("#first-answer"), shop.first.path, () => find("#token").textContent) : null;
 
 find("#steps").hidden = find("#resume").hidden = false;
@@ -35,11 +38,38 @@ on("#resume-form", "submit", resume);
 on("#again", "click", () => show(0));
 on("#back", "click", goBack);
 on("#hide", "click", hide);
+on("#own-form", "submit", payCallByToken);
+on("#proof-form", "submit", proveAccount);
 addEventListener("beforeunload", (event) => at >= 2 && event.preventDefault());
 setInterval(countDown, 1000);
 if (shop.watch) setInterval(look, LOOK_MS);
 tellCredits();
 show(0, { quietly: true });
+if (chat) await openLink();
+
+/** Show what a chat asked for. For an account, nothing is sold before it is known to be the reader's. */
+async function openLink() {
+  try {
+    const asked = await chat.openLink(shop.pay_call, link);
+    if (asked.account) find("#amount-form").hidden = find("#resume").hidden = true;
+  } catch (error) {
+    showProblem(trouble, error);
+  }
+}
+
+async function payCallByToken() {
+  await chat.payCall(shop.pay_call, link, read("#own-token"));
+  find("#own-token").value = "";
+}
+
+async function proveAccount() {
+  await chat.proveAccount(shop.pay_call, link, read("#proof"));
+  account = read("#proof");
+  find("#proof").value = "";
+  find("#proof-form").hidden = find("#per-day").closest(".amount").hidden = true; // limits of a token are set on /account
+  find("#amount-form").hidden = false;
+  find("#amount").focus();
+}
 
 /** Call `act` for an event with its button disabled until it ends, and show any error. */
 function on(selector, kind, act) {
@@ -95,10 +125,8 @@ function tellCredits() {
 
 async function askForOffer() {
   const begun = performance.now();
-  const body = { amount_usd: Number(read("#amount")) };
-  if (read("#per-day")) body.credits_per_day = Number(read("#per-day"));
-  const { data } = await fetchJson("/api/payment/buy-credits", { method: "POST", body });
-  offer = data;
+  const amount = Number(read("#amount"));
+  offer = account ? await chat.offerTopUp(amount, account) : await offerToken(amount);
   const lasts = shop.quote_s === null ? new Date(offer.expires_at).getTime() - Date.now() : 1000 * shop.quote_s;
   ends = begun + lasts; // by elapsed time: this machine's clock may be wrong
   const usdc = formatNumber(offer.quote.amount_usd, { digits: 6 });
@@ -114,6 +142,12 @@ async function askForOffer() {
   if (find("#browser-pay")) find("#browser-pay").hidden = !findWallet();
   countDown();
   show(1);
+}
+
+async function offerToken(amount_usd) {
+  const body = { amount_usd };
+  if (read("#per-day")) body.credits_per_day = Number(read("#per-day"));
+  return (await fetchJson("/api/payment/buy-credits", { method: "POST", body })).data;
 }
 
 function countDown() {
@@ -185,10 +219,13 @@ async function confirm(given) {
   tellProgress({});
   show(2);
   try {
-    showToken(await waitForToken(claim, { tell: tellWaiting, signal: waiting.signal }));
+    const bought = await waitForToken(claim, { tell: tellWaiting, signal: waiting.signal, account });
+    if (account) tellAdded(bought);
+    else showToken(bought);
+    if (chat && !account) await chat.payCall(shop.pay_call, link, bought.token);
   } catch (error) {
     if (error.code === "payer_proof_required") askForSignature(error);
-    else if (error.name !== "AbortError") show(offer && claim.nonce === offer.memo ? 1 : 0, { quietly: true });
+    else if (error.name !== "AbortError" && at === 2) show(offer && claim.nonce === offer.memo ? 1 : 0, { quietly: true });
     throw error;
   }
 }
@@ -224,6 +261,14 @@ function showToken({ token, credits, late }) {
   for (const field of findAll("#tx, #old-tx, #old-memo, #signature")) field.value = "";
   find("#memo").textContent = "";
   show(3);
+}
+
+/** Say that the credits are on the account. Its token is known to the reader, so it is not shown. */
+function tellAdded({ credits }) {
+  offer = claim = null;
+  show(0, { quietly: true });
+  find("#amount-form").hidden = find("#resume").hidden = find("#steps").hidden = true;
+  chat.tellAdded(credits);
 }
 
 function goBack() {
