@@ -120,7 +120,8 @@ def call_payment(links: PaymentLinks, facts: SiteFacts, limits: PersonalLimits, 
     """
 
     async def answer(scope: Scope, request: ParsedRequest, message: Mapping[str, Any]) -> Mapping[str, Any]:
-        limits.take(_find_client(scope, request, addresses), "payment")
+        client = _find_client(scope, request, addresses)
+        limits.take(client, "payment")
         text, token = message.get("link"), bearer(h.text(request.authorization))
         if not isinstance(text, str):
             raise InvalidArguments("Send the `link` of the page's address.", errors=[])

@@ -48,4 +48,18 @@ FAULTS = (
         "return rendered",
         ONE_WAY,
     ),
+    fault(
+        "toolserver/calls/payment_links.py",
+        "a chat may spend all credits that were bought",
+        "            link.credits,\n            expires_at",
+        "            10**9,\n            expires_at",
+        "tests/calls/test_payment_links.py",
+    ),
+    fault(
+        "toolserver/calls/payment_links.py",
+        "everything is encrypted under one key",
+        "hmac.digest(self._purpose, key.seed",
+        'hmac.digest(b"", key.seed',
+        "tests/calls/test_payment_links.py",
+    ),
 )

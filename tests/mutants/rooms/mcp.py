@@ -24,4 +24,25 @@ FAULTS = (
         "if False:",
         "tests/mcp/test_messages.py",
     ),
+    fault(
+        "toolserver/mcp/elicitation.py",
+        "the state of an account opens for everybody",
+        "states.seal(call.params, account, state)",
+        "states.seal(call.params, None, state)",
+        "tests/mcp/test_elicitation.py",
+    ),
+    fault(
+        "toolserver/mcp/elicitation.py",
+        "a state goes with any arguments",
+        '"arguments": self.arguments}',
+        '"arguments": {}}',
+        "tests/mcp/test_elicitation.py",
+    ),
+    fault(
+        "toolserver/mcp/elicitation.py",
+        "a person who declines is waited for",
+        "if not _is_accepted(call.message):",
+        "if False:",
+        "tests/mcp/test_elicitation.py",
+    ),
 )

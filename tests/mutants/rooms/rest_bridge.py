@@ -27,8 +27,22 @@ FAULTS = (
     fault(
         "rest_bridge/pages/buy.py",
         "looking for a payment does not count as a call",
-        'limits.take(addresses.client(peer[0], forwarded), "payment")',
-        "addresses.client(peer[0], forwarded)",
+        'limits.take(_find_client(scope, request, addresses), "payment")',
+        "_find_client(scope, request, addresses)",
+        "tests/rest_bridge/pages/test_buying.py",
+    ),
+    fault(
+        "rest_bridge/pages/buy.py",
+        "looking for a link does not count as a call",
+        'limits.take(client, "payment")',
+        "client",
+        "tests/rest_bridge/pages/test_buying.py",
+    ),
+    fault(
+        "rest_bridge/pages/buy.py",
+        "a link of an account proves itself",
+        "await links.prove(link, token)",
+        "pass",
         "tests/rest_bridge/pages/test_buying.py",
     ),
     fault(
