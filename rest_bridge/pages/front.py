@@ -112,7 +112,7 @@ def figure(value: Any, unit: str = "") -> Markup:
     if value is None:
         return Markup("–")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        return Markup("{}").format(value)
+        return Markup("<wbr>").join(re.split(r"(?<=_)", str(value)))  # malware_download breaks between its words
     size = abs(value)
     most = 0 if value == int(value) else 2 if size >= 1000 else 4 if size >= 1 else 8
     written = f"{value:,.{most}f}"

@@ -39,6 +39,7 @@ STATE_WORDS = {
     "up": "up",
     "unknown": "not asked",
 }
+CIRCUIT_WORDS = {"closed": "as usual", "open": "paused", "half_open": "one at a time"}
 STATE_CLASSES = {"down": "bad", "failing": "warn", "up": "good", "unknown": "soft"}
 CHANGES = 20
 
@@ -60,6 +61,7 @@ def status_page(registry: Registry, facts: SiteFacts, status: dict[str, Any]) ->
         well=[source for source in sources if source["state"] == "up"],
         changes=status["changes"][:CHANGES],
         state_words=STATE_WORDS,
+        circuit_words=CIRCUIT_WORDS,
         state_classes=STATE_CLASSES,
         draw_strip=draw_strip,
         write_share=write_share,

@@ -171,7 +171,7 @@ class FrontReader:
             month = await self._day(days, now, MONTH)
             longer = {
                 "week": _pairs(week) if len(week) >= LONGER else [],
-                "month": _pairs(month) if month and now - month[0][0] > WEEK else [],
+                "month": _pairs(month) if month and now - month[0][0] > 2 * WEEK else [],
             }
             shown = points or ([] if len(figures) > 1 or any(longer.values()) else seen)
             if len(shown) > 1 or any(longer.values()):

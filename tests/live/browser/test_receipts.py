@@ -50,6 +50,14 @@ def verify(page: Page, receipt: str, answer: str = "") -> None:
     expect(page.locator("[data-verdict]")).to_be_visible()
 
 
+def test_the_fields_are_of_one_size_and_the_button_is_in_the_first_window(visitor: Visitor) -> None:
+    page = visitor.open("/receipts")
+    heights = {(page.get_by_label(name).bounding_box() or {})["height"] for name in ("Receipt", "Answer")}
+    assert len(heights) == 1
+    expect(page.get_by_role("button", name="Verify")).to_be_in_viewport()
+    visitor.check()
+
+
 def states(page: Page) -> dict[str, str]:
     rows = page.locator("[data-check]").all()
     return {row.get_attribute("data-check") or "": row.get_attribute("data-state") or "" for row in rows}

@@ -155,6 +155,48 @@ def test_the_magnetic_field_of_the_earth_has_its_past_week(visitor: Visitor) -> 
     visitor.check()
 
 
+def test_a_chart_says_its_newest_value_until_a_moment_is_pointed_at(visitor: Visitor) -> None:
+    page = visitor.open("/t/fear_greed", settled=False)
+    filled(page)
+    shown = json.loads(page.locator("#as-json code").text_content() or "")["data"]
+    said = page.locator("#as-picture .u-legend .u-value").last
+    expect(said).to_have_text(str(shown["value"]))
+    box = page.locator("#as-picture .u-over").bounding_box()
+    assert box is not None
+    page.mouse.move(box["x"] + 2, box["y"] + 20)
+    first = page.locator("#as-picture .u-legend .u-value").first.inner_text()
+    page.mouse.move(2, 2)
+    expect(said).to_have_text(str(shown["value"]))
+    assert page.locator("#as-picture .u-legend .u-value").first.inner_text() != first
+    visitor.check()
+
+
+def test_a_shortened_list_is_told_in_plain_words_and_not_as_trouble(visitor: Visitor) -> None:
+    page = visitor.open("/t/earthquakes", settled=False)
+    filled(page)
+    note = page.locator("#answer-about p").last
+    expect(note).to_have_text(re.compile(r"^Earthquakes: \d+ of \d+ are listed\.$"))
+    expect(note).to_have_class("soft small")
+    expect(page.locator("#meaning")).to_be_hidden()
+    page.get_by_role("tab", name="Table").click()
+    expect(page.locator("#meaning")).to_be_visible()
+    visitor.check()
+
+
+@pytest.mark.parametrize("path", ["/t/earthquakes", "/docs/webhooks", "/receipts"])
+def test_no_button_covers_code_on_a_phone(browser: Browser, demo: Program, path: str) -> None:
+    with visiting(browser, demo.url, width=PHONE) as window:
+        page = window.open(path)
+        frames = page.locator(".copied:visible").all()
+        assert frames
+        for frame in frames:
+            code, button = frame.locator("pre").bounding_box(), frame.locator("button").bounding_box()
+            assert code is not None
+            assert button is not None
+            assert code["x"] + code["width"] <= button["x"]
+        window.check()
+
+
 def test_a_field_says_what_it_means_in_the_table_and_in_the_json(visitor: Visitor) -> None:
     page = visitor.open("/t/earthquakes", settled=False)
     run(page)

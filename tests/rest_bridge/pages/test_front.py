@@ -191,3 +191,7 @@ async def test_a_service_without_cards_serves_its_page_as_it_is():
     empty = Document(b"<p>nothing that changes</p>", HTML)
     handlers = front_handlers(PROJECT, FACTS, Reader(), ManualClock(NOW), lambda: empty)
     assert (await ask(handlers["/"])).body == empty.body
+
+
+def test_a_word_of_a_source_may_break_after_its_underscores():
+    assert figure("malware_download<b>") == "malware_<wbr>download&lt;b&gt;"

@@ -22,7 +22,7 @@ def test_a_source_that_is_down_stands_with_its_reason_circuit_and_change():
     words = " ".join(page.text.split())
     assert "Of 1 sources asked, 1 down; other sources take their place." in words
     assert "down: timeout" in words
-    assert "half open" in words
+    assert "one at a time" in words
     assert "10.0% of 40" in words
     assert "(timeout)" in words
     assert "2 good" not in words  # it is told to those who do not see, as the label of the strip

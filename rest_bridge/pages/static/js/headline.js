@@ -2,7 +2,7 @@
 
 import { changeMark } from "./chart.js";
 import { element } from "./dom.js";
-import { formatNumber, formatTime } from "./format.js";
+import { formatNumber, formatTime, plainName } from "./format.js";
 import { readPath } from "./paths.js";
 
 /** Return the figure of a payload and its note, or an empty list. `card` names the paths: value, unit, note, change. */
@@ -16,9 +16,12 @@ export function drawHeadline(card, payload) {
   return [element("p", { class: "value" }, words, ...mark), element("p", { class: "soft" }, note)];
 }
 
-/** Return a line for each warning of an answer: what is old, missing or shortened. */
+/** Return a line for each warning of an answer: what is old, missing or shortened. A list that is shortened is no trouble. */
 export function drawWarnings(answer) {
-  return (answer.warning ?? []).map((one) => element("p", { class: "warn small" }, `${one.section}: ${one.message}`));
+  return (answer.warning ?? []).map(({ section, code, message }) => {
+    const parts = section.split(".").filter((part, index) => index || part !== "data").map(plainName);
+    return element("p", { class: code === "truncated" ? "soft small" : "warn small" }, [...parts, message].join(": "));
+  });
 }
 
 /** Return the payload of an answer without the members that surround every payload. */

@@ -46,7 +46,7 @@ function plot(place, moments, lines, names, unit) {
     width: width(),
     height: 260,
     legend: { show: true, live: true },
-    axes: [axis, { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => formatNumber(tick)) }],
+    axes: [{ ...axis, space: 72 }, { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => formatNumber(tick)) }],
     series: [
       { label: "Time" },
       ...names.map((name, index) => ({
@@ -60,6 +60,9 @@ function plot(place, moments, lines, names, unit) {
     ],
   };
   const chart = new globalThis.uPlot(options, [moments, ...lines], place);
+  const sayNewest = () => chart.setLegend({ idx: moments.length - 1 }); // until a moment is pointed at, and again after
+  sayNewest();
+  chart.over.addEventListener("mouseleave", sayNewest);
   new ResizeObserver(() => chart.setSize({ width: width(), height: 260 })).observe(place);
 }
 

@@ -34,6 +34,7 @@ form.addEventListener("input", writeCalls);
 form.addEventListener("submit", run);
 if (find("#token")) bindTokenInput(find("#token"));
 for (const panel of [panels.table, panels.json]) explainFields(panel, find("#meaning"));
+for (const panel of Object.values(panels)) panel.addEventListener("shown", () => (find("#meaning").hidden = panel === panels.picture));
 panels.json.addEventListener("shown", colorJson);
 find("#on-map")?.addEventListener("toggle", offerMap, { once: true });
 if (tool.kept) showKept();
