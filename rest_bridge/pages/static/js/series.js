@@ -1,7 +1,7 @@
 // Draws time series with uPlot, which is loaded with the first of them: what a reader sees first does not wait for it.
 
 import { element } from "./dom.js";
-import { formatNumber } from "./format.js";
+import { formatNumber, formatTime } from "./format.js";
 import { readMoment, readPath } from "./paths.js";
 
 await Promise.all([load("script", { src: address("uPlot.js") }), load("link", { rel: "stylesheet", href: address("uPlot.css") })]);
@@ -41,28 +41,26 @@ function plot(place, moments, lines, names, unit) {
   const [line, soft, accent] = ["--line", "--soft", "--accent"].map((name) => resolve(place, color(name)));
   const axis = { stroke: soft, grid: { stroke: line, width: 1 }, ticks: { stroke: line, width: 1 } };
   const width = () => Math.max(240, place.clientWidth);
-  const digits = (value) => formatNumber(value, { unit });
+  const digits = (value) => (value === null ? "–" : formatNumber(value, { unit }));
+  const pick = (values, at) => (at === null || at === undefined ? values.at(-1) : values[at]); // the newest, until one is pointed at
   const options = {
     width: width(),
     height: 260,
     legend: { show: true, live: true },
     axes: [{ ...axis, space: 72 }, { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => formatNumber(tick)) }],
     series: [
-      { label: "Time" },
+      { label: "Time", value: (_chart, _value, _series, at) => formatTime(pick(moments, at) * 1000) },
       ...names.map((name, index) => ({
         label: name,
         stroke: accent,
         width: 2,
         dash: index ? [6, 4] : undefined,
         points: { show: lines[0].length < 40 },
-        value: (_, value) => (value === null ? "–" : digits(value)),
+        value: (_chart, _value, _series, at) => digits(pick(lines[index], at)),
       })),
     ],
   };
   const chart = new globalThis.uPlot(options, [moments, ...lines], place);
-  const sayNewest = () => chart.setLegend({ idx: moments.length - 1 }); // until a moment is pointed at, and again after
-  sayNewest();
-  chart.over.addEventListener("mouseleave", sayNewest);
   new ResizeObserver(() => chart.setSize({ width: width(), height: 260 })).observe(place);
 }
 
