@@ -74,7 +74,7 @@ def documents(
         **paid,
         "/problems": problems_page(registry, facts),
         **{f"/problems/{problem.code}": problem_page(registry, facts, problem) for problem in PROBLEMS.values()},
-        "/changelog": changelog(registry, facts, guides.get(API_CHANGES, changes)),
+        "/changelog": changelog(registry, facts, guides.get(API_CHANGES, changes), guides.keys()),
         "/changelog.md": changelog_markdown(guides.get(API_CHANGES, changes)),
         DESIGN: design_page(registry, facts),
         CODE_HISTORY: code_history(registry, facts, changes),

@@ -11,7 +11,15 @@ from tests.rest_bridge.markup import Page
 from toolserver.registry.deprecations import write_table
 from toolserver.registry.site_facts import CODE_HISTORY
 
-USERS = "# What changed\n\nThe [history](../CHANGELOG.md).\n\n## 2026-11-28\n\n- A field more.\n"
+USERS = """\
+# What changed
+
+The [history](../CHANGELOG.md).
+
+## 2026-11-28
+
+- A field more, see [limits](limits.md#keys) and [gone](gone.md).
+"""
 
 
 @proves("version.changelog")
@@ -26,12 +34,15 @@ def test_the_changelog_is_a_page_and_stays_markdown_for_who_wants_that():
 
 
 def test_the_changes_for_users_are_apart_from_the_history_of_the_code():
-    guides = {"README": "# Docs\n\n## Users\n\n- [Changes](api-changes.md)\n", "api-changes": USERS}
+    listed = "# Docs\n\n## Users\n\n- [Changes](api-changes.md)\n- [Limits](limits.md)\n"
+    guides = {"README": listed, "api-changes": USERS, "limits": "# Limits\n"}
     written = documents(TINY, FACTS, changes=CHANGES, guides=guides)
     page, history = Page(written["/changelog"].body), Page(written[CODE_HISTORY].body)
     assert "A field more" in page.text
     assert "new" not in page.text.partition("2026-11-28")[2]
     assert FACTS.url(CODE_HISTORY) in page.links
+    assert FACTS.url("/docs/limits#keys") in page.links
+    assert "see limits and gone." in page.text
     assert "[Unreleased]" in history.text
     assert written["/changelog.md"].body.decode().replace(write_table(), "") == USERS
     assert f'href="{CODE_HISTORY}"' in written["/docs/api-changes"].body.decode()

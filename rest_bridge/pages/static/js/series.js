@@ -47,7 +47,7 @@ function plot(place, moments, lines, names, unit) {
     width: width(),
     height: 260,
     legend: { show: true, live: true },
-    axes: [{ ...axis, space: 72 }, { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => formatNumber(tick)) }],
+    axes: [{ ...axis, space: 96 }, { ...axis, size: 76, values: (_, ticks) => ticks.map((tick) => formatNumber(tick)) }],
     series: [
       { label: "Time", value: (_chart, _value, _series, at) => formatTime(pick(moments, at) * 1000) },
       ...names.map((name, index) => ({
