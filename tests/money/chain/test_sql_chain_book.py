@@ -6,7 +6,7 @@ from tests.money.chain.parts import HEADS, WALLET, book_of, logged
 from tests.money.purchases.parts import NOW, OTHER, PAYER, TX, TX2, Server, address_of, block_hash, desk, paid
 from tests.postgres import POSTGRES
 from toolserver.money.chain.sql_chain_book import BalanceDifference, ScanMark
-from toolserver.money.chain.transfer_states import name_transfers
+from toolserver.money.chain.transfer_states import Dust, name_transfers
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.sql.errors import StorageFailed
 
@@ -94,14 +94,15 @@ async def test_two_parts_in_one_transaction_that_make_up_the_minimum_are_not_sho
     assert await read_states(d) == [(1, 0.6, "quoted"), (1, 0.6, "quoted")]
 
 
-async def test_dust_counts_once_however_often_its_blocks_are_read(d):
+async def test_dust_of_a_range_is_added_to_what_was_counted_before(d):
     book, quote = book_of(d), await d.quote()
     address = address_of(quote)
-    dust = [logged(TX, address, 0.001), logged(TX2, address, 0, block=101), logged(TX3, address, 0.002, block=102)]
-    await book.add_dust(dust[:2], outward=False)
-    await book.add_dust(dust, outward=False)
-    assert await d.rows("SELECT received, received_amount, zeros, through FROM chain_dust") == [(2, 3000, 1, 102)]
-    assert await book.sum_booked([address, PAYER], 190) == [3000, 0]
+    await book.add_dust({address: Dust(1, 1000, 0, 0, 1, 101)})
+    await book.add_dust({address: Dust(1, 2000, 1, 500, 0, 102), WALLET: Dust(zeros=4, through=9)})
+    assert await book.list_dust_counted() == {address: 102, WALLET: 9}
+    assert await book.sum_booked([address, WALLET, PAYER], 190) == [2500, 0, 0]
+    await book.forget_dust([address])
+    assert await book.list_dust_counted() == {WALLET: 9}
 
 
 async def test_history_and_transfers_are_never_rewritten(d):
@@ -134,6 +135,7 @@ async def test_addresses_are_hot_while_a_quote_is_open_or_money_has_moved(d):
     assert address not in (await book.list_watched(200_000, after)).sending
     assert address in (await book.list_hot(200_000, after, 90)).sending
     assert await book.list_issued() == sorted([address, WALLET])
+    assert await book.list_issued(max(address, WALLET)) == []
 
 
 async def test_marks_and_differences_are_replaced(d):

@@ -6,7 +6,7 @@ refunds; nothing here changes those. Times are epoch milliseconds, amounts 0.000
 """
 
 import json
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, NamedTuple, TypeVar
@@ -21,7 +21,7 @@ from toolserver.money.chain.transfer_states import (
     decide_state,
     is_final_enough,
 )
-from toolserver.money.purchases.matching import ChainHeads, LoggedTransfer, Policy
+from toolserver.money.purchases.matching import ChainHeads, Policy
 from toolserver.sql.connection import SqlConnection, among_bytes, insert
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.leases import LeasedTask
@@ -121,9 +121,9 @@ class SqlChainBook:
         since, first = now - days * DAY_MS, latest - days * DAY_BLOCKS
         return await self._file.read(partial(list_hot, self._rules.wallets, first, since, now))
 
-    async def list_issued(self) -> list[bytes]:
-        """Return every address that was ever issued, and the wallets."""
-        return await self._file.read(partial(list_issued, self._rules.wallets))
+    async def list_issued(self, after: bytes = b"") -> list[bytes]:
+        """Return a page of all addresses that were ever issued and of the wallets, in order, after one of them."""
+        return await self._file.read(partial(list_issued, self._rules.wallets, after))
 
     async def list_in_blocks(self, first: int, last: int) -> list[ChainTransfer]:
         """Return the stored transfers that are on the chain in a range of blocks."""
@@ -140,13 +140,17 @@ class SqlChainBook:
         """Record that the chain no longer has these transfers."""
         return await self._write(partial(record_gone, ids, heads, self._rules, now))
 
-    async def add_dust(self, logged: Sequence[LoggedTransfer], *, outward: bool) -> None:
-        """Add small transfers of final blocks to the sums of their payees, or (`outward`) of their payers.
+    async def list_dust_counted(self) -> dict[bytes, int]:
+        """Return for each address that has dust the last block whose dust is counted."""
+        return await self._file.read(list_dust_counted)
 
-        The blocks of an address are passed in ascending order. Blocks that were counted before do not count again.
-        """
-        if logged:
-            await self._write(partial(add_dust, logged, outward))
+    async def add_dust(self, dust: Mapping[bytes, Dust]) -> None:
+        """Add the dust of a range of final blocks to that of each address. It must not have been counted before."""
+        await self._write(partial(add_dust, dust))
+
+    async def forget_dust(self, addresses: Sequence[bytes]) -> None:
+        """Delete the sums of these addresses, whose blocks are read again from the first one on."""
+        await self._write(partial(forget_dust, addresses))
 
     async def decide_recent(self, heads: ChainHeads, now: int) -> int:
         """Decide anew the pending transfers, and those whose documents changed within an hour. Return the changes."""
@@ -218,12 +222,13 @@ def list_hot(wallets: frozenset[bytes], first_block: int, since: int, now: int, 
     return HotAddresses(sorted(paid | quoted | wallets), sorted(paid | wallets))
 
 
-def list_issued(wallets: frozenset[bytes], db: SqlConnection) -> list[bytes]:
-    issued = set(wallets)
+def list_issued(wallets: frozenset[bytes], after: bytes, db: SqlConnection) -> list[bytes]:
+    issued = {wallet for wallet in wallets if wallet > after}
     for table in ("purchase", "old_quote"):
-        issued |= {bytes(row[0]) for row in db.execute(f"SELECT address FROM {table} WHERE hd_index IS NOT NULL")}
-    issued |= {bytes(row[0]) for row in db.execute("SELECT address FROM chain_opening")}
-    return sorted(issued)
+        sql = f"SELECT address FROM {table} WHERE hd_index IS NOT NULL AND address > ? ORDER BY address LIMIT {PAGE}"
+        issued |= {bytes(row[0]) for row in db.execute(sql, (after,))}
+    issued |= {bytes(row[0]) for row in db.execute("SELECT address FROM chain_opening WHERE address > ?", (after,))}
+    return sorted(issued)[:PAGE]
 
 
 def list_in_blocks(first: int, last: int, db: SqlConnection) -> list[ChainTransfer]:
@@ -278,22 +283,19 @@ _RECENT_DOCUMENTS = (
 )
 
 
-def add_dust(logged: Sequence[LoggedTransfer], outward: bool, db: SqlConnection) -> None:
-    by_address = defaultdict(list)
-    for each in sorted(logged, key=lambda one: one.block_number):
-        by_address[each.payer if outward else each.payee].append(each)
-    stored = {}
-    for condition, parameters in _conditions(db, "address", by_address):
-        for address, *sums in db.execute(f"SELECT * FROM chain_dust WHERE {condition}", parameters):
-            stored[bytes(address)] = Dust(*sums)
-    for address, transfers in by_address.items():
-        dust = before = stored.get(address, Dust())
-        for each in transfers:
-            if each.block_number > before.through:
-                dust = dust.add(each, outward=outward)
-        if dust != before:
-            db.execute("DELETE FROM chain_dust WHERE address=?", (address,))
-            insert(db, "INSERT INTO chain_dust VALUES", [(address, *dust)])
+def list_dust_counted(db: SqlConnection) -> dict[bytes, int]:
+    return {bytes(address): int(through) for address, through in db.execute("SELECT address, through FROM chain_dust")}
+
+
+def add_dust(dust: Mapping[bytes, Dust], db: SqlConnection) -> None:
+    added = ", ".join(f"{name} = chain_dust.{name} + excluded.{name}" for name in Dust._fields[:-1])
+    more = f"ON CONFLICT(address) DO UPDATE SET {added}, through = excluded.through"
+    insert(db, "INSERT INTO chain_dust VALUES", [(address, *sums) for address, sums in dust.items()], more)
+
+
+def forget_dust(addresses: Sequence[bytes], db: SqlConnection) -> None:
+    for condition, parameters in _conditions(db, "address", addresses):
+        db.execute(f"DELETE FROM chain_dust WHERE {condition}", parameters)
 
 
 def sum_booked(addresses: Sequence[bytes], through: int, db: SqlConnection) -> list[int]:

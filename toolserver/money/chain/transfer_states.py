@@ -153,10 +153,11 @@ class Dust(NamedTuple):
 
     def add(self, each: LoggedTransfer, *, outward: bool) -> "Dust":
         """Return the sums with one transfer more. `outward`: it left the address."""
+        through = max(self.through, each.block_number)
         if each.amount == 0:
-            return self._replace(zeros=self.zeros + 1, through=each.block_number)
+            return self._replace(zeros=self.zeros + 1, through=through)
         if outward:
             sums = {"sent": self.sent + 1, "sent_amount": self.sent_amount + each.amount}
         else:
             sums = {"received": self.received + 1, "received_amount": self.received_amount + each.amount}
-        return self._replace(**sums, through=each.block_number)
+        return self._replace(**sums, through=through)
