@@ -26,6 +26,7 @@ from toolserver.cli.doctor import (
     describe_recording,
     describe_server,
     doctor_command,
+    judge_chain_book,
     judge_standbys,
     keep_seen,
     read_left_alone,
@@ -38,6 +39,9 @@ from toolserver.cli.source_probe import FolderInUse, Probe, SourceRecording
 from toolserver.clock import ManualClock
 from toolserver.core.metrics import Metrics
 from toolserver.core.recorded_exchange import read_exchanges, read_summary
+from toolserver.money.chain.sql_chain_book import ScanMark
+from toolserver.money.chain.sql_chain_sums import ChainSums, KnownDifference
+from toolserver.money.chain.transfer_states import Dust
 from toolserver.registry.source_facts import Announced, GoneMember, Sighting, SourceFacts, read_facts
 from toolserver.serving.advice import Advice
 from toolserver.serving.data_directory import note_running
@@ -442,3 +446,16 @@ async def test_what_keeps_the_service_from_starting_is_a_finding_beside_the_sett
     assert (first["code"], first["urgent"], document["ready"]) == ("cannot_start", True, {"start": False})
     assert "a file, not a directory" in first["told"]
     assert {"data_dir", "redis_url"} <= {row["setting"] for row in document["settings"]}
+
+
+def test_a_book_of_the_chain_that_differs_or_is_old_is_named_with_its_block():
+    mark, now = ScanMark(700, 1_800_000_000_000), 1_800_000_000_000
+    sums = ChainSums(mark, now, {}, {}, Dust(), 0, [KnownDifference(bytes(20), 5, 4, 690)])
+    (differs,) = judge_chain_book(sums, now)
+    assert (differs.code, differs.urgent) == ("chain_differs", True)
+    assert "block 690. `toolserver books chain`" in differs.told
+    (behind,) = judge_chain_book(sums._replace(differences=[]), now + 3 * 3_600_000)
+    assert (behind.code, behind.urgent) == ("chain_book_behind", False)
+    assert "3 hours ago, through block 700" in behind.told
+    assert judge_chain_book(sums._replace(differences=[], final=ScanMark(700, 0)), now) == []
+    assert judge_chain_book(None, now) == []

@@ -97,6 +97,16 @@ def test_the_backlog_of_signed_payments_is_measured_when_it_is_asked_for():
     assert "toolserver_payments_pending 0.0" in metrics.text().decode()
 
 
+def test_the_book_of_the_chain_is_measured_when_it_is_asked_for():
+    metrics, measured = Metrics(), (41_000_000, 61.5, 2, True)
+    metrics.watch_chain_book(lambda: measured)
+    text = metrics.text().decode()
+    for line in ("block 4.1e+07", "age_seconds 61.5", "differences 2.0", "failing 1.0"):
+        assert f"toolserver_chain_book_{line}" in text
+    measured = (41_000_300, 0.0, 0, False)
+    assert "toolserver_chain_book_failing 0.0" in metrics.text().decode()
+
+
 def test_the_budgets_of_hosts_are_those_of_the_moment_of_reading():
     metrics, left = Metrics(), [10]
     metrics.follow_budgets(lambda: [("noaa", "api.weather.gov", 60, left[0], 3)])

@@ -2,7 +2,7 @@
 
 Transfers come from the control interface (`POST /_sim/chain/transfer`), which injects events
 of kind `base_transfer`. Balances are not kept: the balance of an address is the sum that was
-sent to it.
+sent to it less what it sent, and at least 0, so that a payer needs no money of its own.
 """
 
 import hashlib
@@ -192,15 +192,22 @@ def _receipt(world: World, params: list[Any]) -> dict[str, Any] | None:
 
 
 def _logs(world: World, params: list[Any]) -> list[dict[str, Any]]:
-    """Return the transfers of USDC in a range of blocks. Contract (one or a list) and recipient are required."""
+    """Return the transfers of USDC in a range of blocks. Each topic is one value, a list of them, or None for any."""
     wanted = params[0]
-    event, _, payee = wanted["topics"]
+    event, payers, payees = [*wanted["topics"], None, None][:3]
     contracts = [wanted["address"]] if isinstance(wanted["address"], str) else wanted["address"]
     if USDC not in map(str.lower, contracts) or event != TRANSFER:
         return []
     low, high = _height(world, wanted["fromBlock"]), _height(world, wanted["toBlock"])
-    paid = [s for s in sent(world) if low <= s.block <= high and payee.lower() == f"0x{s.to[2:]:0>64}"]
+    in_range = (s for s in sent(world) if low <= s.block <= high)
+    paid = [s for s in in_range if _is_wanted(s.sender, payers) and _is_wanted(s.to, payees)]
     return [_transfer_log(world, each) for each in paid]
+
+
+def _is_wanted(address: str, topic: str | list[str] | None) -> bool:
+    """Return True if a topic of a search stands for an address: None for any, else one or several words."""
+    words = [topic] if isinstance(topic, str) else topic
+    return words is None or f"0x{address[2:]:0>64}" in map(str.lower, words)
 
 
 def _asked_about(data: str) -> list[str]:
@@ -214,7 +221,9 @@ def _asked_about(data: str) -> list[str]:
 
 
 def _balance(world: World, owner: str, at: int) -> int:
-    return sum(transfer.amount for transfer in sent(world) if transfer.to == owner and transfer.block <= at)
+    moved = [transfer for transfer in sent(world) if transfer.block <= at]
+    came = sum(transfer.amount for transfer in moved if transfer.to == owner)
+    return max(0, came - sum(transfer.amount for transfer in moved if transfer.sender == owner))
 
 
 def _call(world: World, params: list[Any]) -> str:

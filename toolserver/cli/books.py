@@ -12,6 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import anyio
 import click
 
+from toolserver.cli.chain_book import chain
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.find_ledger import find_data_dir, find_ledger, find_ledger_file
 from toolserver.cli.load_settings import settings_from
@@ -189,6 +190,7 @@ async def _check(settings: Settings, path: LedgerPlace, with_chain: bool, owner:
             await chain.aclose()
 
 
+books.add_command(chain)
 books.add_command(close)
 books.add_command(prune)
 

@@ -30,6 +30,7 @@ from toolserver.core.metrics import HOST_REFUSED, SOURCE_CLOSED
 from toolserver.core.outbound import read_proxies
 from toolserver.core.public_address import is_address
 from toolserver.errors import CallRejected
+from toolserver.money.chain.sql_chain_sums import ChainSums, sum_chain
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.registry.licence_table import WHAT
 from toolserver.registry.registry import Operation, Tier
@@ -48,6 +49,7 @@ from toolserver.sql.ledger_place import report_database
 from toolserver.upstream.http_sender import Announcement
 from toolserver.upstream.source_health import HostRefusal, describe_refusal
 
+BEHIND_MS = 7_200_000  # of the book of the chain, which is read every ten minutes
 CREDITS = 1000  # for a token that exists only in this process
 VISITED = 3  # hosts that are visited to find out why no source can be reached
 WITHIN_S, MOST_BYTES = 3.0, 8 * 1024 * 1024  # for the metrics of a running server
@@ -136,6 +138,7 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
         alone = settings.model_copy(update={"database_url": None, "redis_url": None})
         examination, service = await examine_service(alone, asks=asks, in_memory=True)
         examination = replace(examination, ready={"start": False})
+    stores += examination.stores
     stores += await examine_redis(settings)
     stores += judge_standbys(examination.database)
     sources = examination.sources
@@ -164,7 +167,9 @@ async def examine_service(settings: Settings, *, asks: bool, in_memory: bool = F
         sources = SourceFindings(probes, service.fetcher.announcements.list_all(), service.fetcher.refusals.list_all())
         file = service.money.file
         database = None if file is None or not file.shared else await file.apart(report_database)
-        return Examination(ready, sources, database=database), service
+        chain_sums = None if file is None else await file.read(sum_chain)
+        stores = tuple(judge_chain_book(chain_sums, int(service.clock.time() * 1000)))
+        return Examination(ready, sources, database=database, stores=stores), service
 
 
 def describe_start_failure(error: BaseException) -> str:
@@ -201,6 +206,25 @@ def judge_standbys(database: Mapping[str, Any] | None) -> list[Advice]:
     finding = f"{database['standbys']} standbys copy the database, and a commit waits for none of them: a failover can"
     step = "lose charges and credits that were acknowledged. Set synchronous_standby_names on the server."
     return [Advice("standby_not_synchronous", False, f"{finding} {step}")]
+
+
+def judge_chain_book(sums: ChainSums | None, now: int) -> list[Advice]:
+    """Say that addresses do not hold what their transfers say, or that the chain was not read for an hour.
+
+    `now` is in epoch milliseconds. There is nothing to say before the chain was first read.
+    """
+    advice = list[Advice]()
+    if sums is None:
+        return advice
+    if sums.differences:
+        finding = f"The balances of {len(sums.differences)} addresses are not what their transfers say after block"
+        step = f"{sums.differences[0].block}. `toolserver books chain` lists them."
+        advice.append(Advice("chain_differs", True, f"{finding} {step}"))
+    if sums.final.at and now - sums.final.at > BEHIND_MS:
+        finding = f"The chain was last read {(now - sums.final.at) // 3_600_000} hours ago, through block"
+        step = f"{sums.final.block}. A service that sells credits reads it while it runs."
+        advice.append(Advice("chain_book_behind", False, f"{finding} {step}"))
+    return advice
 
 
 def keep_seen(service: Service, sources: SourceFindings) -> FactsByName:

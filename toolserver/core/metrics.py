@@ -236,6 +236,19 @@ class Metrics:
         gauge("toolserver_payments_pending_age_seconds", "Age of the oldest of them", lambda: backlog()[1])
         gauge("toolserver_payments_in_review", "Signed payments that a person has to look at", lambda: backlog()[2])
 
+    def watch_chain_book(self, measure: Callable[[], tuple[int, float, int, bool]]) -> None:
+        """Add gauges of the book of the chain. `measure` returns the last final block that was read, the seconds since,
+        the addresses that do not add up, and whether the last attempt to read failed.
+        """
+
+        def gauge(name: str, about: str, value: Callable[[], float]) -> None:
+            Gauge(name, about, registry=self.registry).set_function(value)
+
+        gauge("toolserver_chain_book_block", "Last final block that this instance has read", lambda: measure()[0])
+        gauge("toolserver_chain_book_age_seconds", "Seconds since it was read", lambda: measure()[1])
+        gauge("toolserver_chain_book_differences", "Addresses whose transfers do not add up", lambda: measure()[2])
+        gauge("toolserver_chain_book_failing", "1 while the chain cannot be read", lambda: measure()[3])
+
     def follow_shared_memory(self, health: Callable[[], tuple[bool, int, int]]) -> None:
         """Add gauges for Redis. `health` returns whether it answers, and how often it was lost and refused a script."""
 

@@ -18,6 +18,8 @@ from toolserver.clock import Clock, ClockSkew, SystemClock
 from toolserver.core.metrics import Metrics
 from toolserver.core.outbound import read_proxies
 from toolserver.errors import ToolserverError
+from toolserver.money.chain.scanner import ChainScanner
+from toolserver.money.chain.service import open_chain_scanner
 from toolserver.money.ledger.client.ledger import HttpLedger, open_ledger_client
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.statements import Statements
@@ -60,10 +62,13 @@ class OpenToOthers(ToolserverError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredSales:
-    """What only an own ledger that is stored offers: charges signed in their own transaction, and signed payments."""
+    """What only an own ledger that is stored offers: charges signed in their own transaction, signed payments, and the
+    book of the chain.
+    """
 
     receipted_charges: ReceiptedCharges | None = None
     x402: SettlementService | None = None
+    chain_scanner: ChainScanner | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +111,8 @@ class MoneyParts:
             metrics.follow(lambda: ledger.health)
         if (settlement := self.stored.x402) is not None:
             metrics.watch_payments(settlement.measure_backlog)
+        if (scanner := self.stored.chain_scanner) is not None:
+            metrics.watch_chain_book(scanner.measure)
 
 
 def keeps_books(settings: Settings) -> bool:
@@ -194,6 +201,9 @@ async def open_own_money(
                 host=service,
                 proxies=proxies,
             ) as x402,
+            open_chain_scanner(
+                settings.payments, settings.x402, ledger.file, clock=clock, proxies=proxies
+            ) as chain_scanner,
             open_tasks() as upkeep,
         ):
             start_upkeep(upkeep, ledger.file, evidence, idempotency)
@@ -213,7 +223,9 @@ async def open_own_money(
                 payments=payments,
                 statements=AccountStatements(ledger, evidence),
                 evidence=evidence,
-                stored=StoredSales(receipted_charges=ReceiptedCharges(charges, evidence, clock), x402=x402),
+                stored=StoredSales(
+                    receipted_charges=ReceiptedCharges(charges, evidence, clock), x402=x402, chain_scanner=chain_scanner
+                ),
             )
 
 

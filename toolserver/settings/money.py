@@ -69,6 +69,15 @@ class PaymentSettings(SettingsPart):
         description="Name of the signature algorithm in receipts: EdDSA (RFC 8037), which every library reads, or "
         "Ed25519 (RFC 9864), its newer name",
     )
+    scan: bool = Field(
+        True, description="Read every transfer of USDC to or from our addresses into the book of the chain"
+    )
+    log_addresses: int = Field(
+        1_000, ge=1, le=100_000, description="Addresses that one search of logs may name, as the RPC servers allow"
+    )
+    log_blocks: int = Field(
+        10_000, ge=1, le=1_000_000, description="Blocks that one search of logs may span, as the RPC servers allow"
+    )
     first_index: int = Field(
         0, ge=0, lt=2**31, description="Index of the first deposit address; raise it after restoring a backup"
     )

@@ -20,8 +20,8 @@ from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from toolserver.clock import Clock
+from toolserver.money.chain.balances import compare_balances
 from toolserver.money.chain.sql_chain_book import (
-    BalanceDifference,
     BookRules,
     ChainTransfer,
     HotAddresses,
@@ -29,7 +29,7 @@ from toolserver.money.chain.sql_chain_book import (
     SqlChainBook,
 )
 from toolserver.money.chain.transfer_states import DUST, Dust, find_final, name_transfers
-from toolserver.money.purchases.chain.rpc_pool import BATCH, ChainDown, RpcPool
+from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
 from toolserver.money.purchases.matching import ChainHeads, LoggedTransfer
 from toolserver.sql.leases import LeaseLost, Turn, is_our_turn
 
@@ -75,6 +75,14 @@ class ChainScanner:
         self._book, self._chain, self._clock, self._rules = book, chain, clock, rules
         self._terms, self._turn = terms or ScanTerms(), turn
         self.health = ScanHealth()
+
+    def measure(self) -> tuple[int, float, int, bool]:
+        """Return the last final block that this instance has read (0: none yet), the seconds since, how many addresses
+        do not add up, and whether the last attempt failed.
+        """
+        block, read_at, is_failing, differences = self.health
+        age = 0.0 if read_at is None else max(0.0, self._clock.time() - read_at)
+        return block or 0, age, differences, is_failing
 
     async def run(self) -> None:
         """Read until cancelled. The first reading follows the start after a pause, so that sales come first."""
@@ -235,10 +243,7 @@ class ChainScanner:
         comparison, and where that does not explain it, from the beginning. What still differs is a case.
         """
         await self._open_wallets(final)
-        differing, page_end = list[BalanceDifference](), b""
-        while addresses := await self._book.list_issued(page_end):
-            differing += await self._find_differences(addresses, final.block)
-            page_end = addresses[-1]
+        differing = (await compare_balances(self._book, self._chain, final.block)).differences
         beginning = await self._find_first_block(heads) or 0
         for first in sorted({cold.block + 1, beginning}, reverse=True):
             if differing:
@@ -247,7 +252,7 @@ class ChainScanner:
                     await self._book.forget_dust(named)
                 for start, last in _cut(first, final.block, self._terms.blocks):
                     await self._read_range(HotAddresses(named, named), start, last, heads, is_final=True)
-                differing = await self._find_differences(named, final.block)
+                differing = (await compare_balances(self._book, self._chain, final.block, named)).differences
         for each in differing:
             log.error("an address does not hold what its transfers say", extra={"address": f"0x{each.address.hex()}"})
         mark = ScanMark(final.block, self._now())
@@ -255,16 +260,6 @@ class ChainScanner:
         await self._book.set_differences(differing, mark)
         await self._book.set_mark(COLD, mark)
         self.health = self.health._replace(differences=len(differing))
-
-    async def _find_differences(self, addresses: Sequence[bytes], block: int) -> list[BalanceDifference]:
-        """Return the addresses whose balance after a block is not the sum of their transfers."""
-        differing = []
-        for at in range(0, len(addresses), BATCH):
-            part = addresses[at : at + BATCH]
-            held, booked = await self._chain.balances_at(part, block), await self._book.sum_booked(part, block)
-            triples = zip(part, booked, held, strict=True)
-            differing += [BalanceDifference(*each) for each in triples if each[1] != each[2]]
-        return differing
 
     async def _open_wallets(self, final: ScanMark) -> None:
         """Record what each wallet held beside the transfers that were read, once: it is older than our documents."""

@@ -1,0 +1,112 @@
+"""Implement `toolserver books chain`: the transfers on the chain by state, and whether they add up to the balances."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import anyio
+import click
+
+from toolserver.cli.error_lines import explain_errors
+from toolserver.cli.find_ledger import find_ledger
+from toolserver.cli.load_settings import settings_from
+from toolserver.cli.options import output_options
+from toolserver.cli.plain_lines import write_lines
+from toolserver.clock import SystemClock
+from toolserver.core.models import iso_of_ms
+from toolserver.core.outbound import read_proxies
+from toolserver.money.chain.balances import BalanceComparison, compare_balances
+from toolserver.money.chain.service import book_rules_of
+from toolserver.money.chain.sql_chain_book import SqlChainBook
+from toolserver.money.chain.sql_chain_sums import ChainSums, StateSums, read_chain_sums
+from toolserver.money.purchases.chain.ethereum import checksum_address
+from toolserver.money.purchases.chain.rpc_pool import ChainDown, make_rpc_pool
+from toolserver.money.purchases.listing import show_usd
+from toolserver.settings import Settings
+from toolserver.sql.ledger_place import LedgerPlace, open_place
+
+SHOWN = 20  # maximum number of differing addresses that are listed
+
+
+@click.command("chain")
+@output_options
+@click.option(
+    "--balances/--no-balances", default=True, show_default=True, help="Read the balance of every address from the chain"
+)
+def chain(balances: bool, data_dir: Path | None, as_json: bool) -> None:
+    """Print the transfers on the chain by state, and whether they add up to the balances. Exits with 1 if not."""
+    settings = settings_from(data_dir=data_dir)
+    with explain_errors():
+        place = find_ledger(settings.data_dir)
+        sums = read_chain_sums(place)
+        if sums is None:
+            raise click.ClickException("the chain was not read yet; a service that sells credits reads it")
+        compared, note = anyio.run(_compare, settings, place, sums) if balances else (None, "not compared")
+    document = _show_sums(sums) | _show_comparison(sums, compared, note)
+    click.echo(json.dumps(document, indent=2) if as_json else "\n".join(write_lines(document)))
+    sys.exit(0 if document["agrees"] else 1)
+
+
+async def _compare(
+    settings: Settings, place: LedgerPlace, sums: ChainSums
+) -> tuple[BalanceComparison | None, str | None]:
+    """Return the comparison of every address after the last final block that was read, or why there is none."""
+    if not settings.payments.rpc_urls:
+        return None, "not compared: no RPC server is configured (payments.rpc_urls)"
+    proxies = read_proxies(settings.upstream.proxy_address)
+    servers = make_rpc_pool(settings.payments, SystemClock(), proxies, patient=True)
+    try:
+        async with open_place(place) as file:
+            book = SqlChainBook(file, book_rules_of(settings.payments, settings.x402))
+            return await compare_balances(book, servers, sums.final.block), None
+    except ChainDown as down:
+        return None, f"not compared: {down}"
+    finally:
+        await servers.aclose()
+
+
+def _show_sums(sums: ChainSums) -> dict[str, Any]:
+    return {
+        "block": sums.final.block,
+        "read_at": iso_of_ms(sums.final.at),
+        "states": {state: _show_state(of_state) for state, of_state in sums.states.items()},
+        "newer_blocks": {state: _show_state(of_state) for state, of_state in sums.newer.items()},
+        "dust": {
+            "transfers": sums.dust.received + sums.dust.sent,
+            "received_usd": _usd(sums.dust.received_amount),
+            "sent_usd": _usd(sums.dust.sent_amount),
+            "of_nothing": sums.dust.zeros,
+        },
+        "held_before_usd": _usd(sums.opening),
+        "booked_usd": _usd(sums.booked),
+    }
+
+
+def _show_state(sums: StateSums) -> dict[str, Any]:
+    return {"transfers": sums.transfers, "received_usd": _usd(sums.received), "sent_usd": _usd(sums.sent)}
+
+
+def _show_comparison(sums: ChainSums, compared: BalanceComparison | None, note: str | None) -> dict[str, Any]:
+    """Show what was compared now, or else what the service found when it last compared."""
+    found: dict[str, Any]
+    if compared is None:
+        differences = [(each.address, each.booked, each.held) for each in sums.differences]
+        found = {"balances": note, "compared_at": iso_of_ms(sums.balances_at) if sums.balances_at else None}
+        agrees = not differences
+    else:
+        differences = [(each.address, each.booked, each.held) for each in compared.differences]
+        found = {"addresses": compared.addresses, "held_usd": _usd(compared.held)}
+        agrees = not differences and compared.held == sums.booked
+        if compared.booked != sums.booked:
+            found["unassigned_usd"] = _usd(sums.booked - compared.booked)
+    listed = [
+        {"address": checksum_address(address), "booked_usd": _usd(booked), "held_usd": _usd(held)}
+        for address, booked, held in differences[:SHOWN]
+    ]
+    return {**found, "differences": len(differences), "differing": listed, "agrees": agrees}
+
+
+def _usd(amount: int) -> str:
+    """Return an amount in 0.000001 USDC, which may be negative, as dollars."""
+    return f"{'-' if amount < 0 else ''}{show_usd(abs(amount))}"
