@@ -187,10 +187,11 @@ def test_every_command_is_described():
 
 
 def every_metric() -> Metrics:
-    """Metrics with all that a service adds to them where it follows a ledger, takes signed payments or has a Redis."""
+    """Metrics with all that a service adds to them where it follows a ledger, takes payments or has a Redis."""
     metrics = Metrics()
     metrics.follow(lambda: ("closed", 0, 0.0, 0, None))
     metrics.watch_payments(lambda: (0, 0.0, 0))
+    metrics.watch_chain_book(lambda: (0, 0.0, 0, False))
     metrics.follow_shared_memory(lambda: (True, 0, 0))
     metrics.follow_budgets(list)
     metrics.follow_announcements(list)
