@@ -7,6 +7,7 @@ for a year.
 
 import functools
 import hashlib
+import re
 from collections.abc import Iterator, Mapping
 from importlib.resources import files
 from importlib.resources.abc import Traversable
@@ -30,6 +31,8 @@ _TYPES = {
 
 
 TOKENS = "css/tokens.css"
+LAND = "land.svg"  # the coastline of the home page's map, which that page need not carry itself
+_COAST = re.compile(rb'"(M[^"]+)"')
 _STYLED = ("css/style.css", "css/consent.css")  # served behind the tokens: a page waits for one sheet, not for two
 
 
@@ -37,8 +40,18 @@ _STYLED = ("css/style.css", "css/consent.css")  # served behind the tokens: a pa
 def read_static_files() -> Mapping[str, Document]:
     """Return every file by its path below the folder `pages/static`, as it is served."""
     read = {name: file.read_bytes() for name, file in sorted(_walk(files("rest_bridge.pages").joinpath("static"), ""))}
-    served = read | {name: read[TOKENS] + read[name] for name in _STYLED}
+    served = read | {name: read[TOKENS] + read[name] for name in _STYLED} | {LAND: _draw_land(read["js/world.js"])}
     return {name: Document(body, _TYPES[name.rsplit(".", 1)[-1]]) for name, body in served.items()}
+
+
+def _draw_land(module: bytes) -> bytes:
+    """Return the coastline of the module that other pages' maps load, as a shape that a page can use by its address."""
+    found = _COAST.search(module)
+    assert found is not None, "world.js has a path"
+    return (
+        b'<svg xmlns="http://www.w3.org/2000/svg" viewBox="-180 -90 360 180"><path id="land" d="%s"/></svg>\n'
+        % found[1]
+    )
 
 
 @functools.cache

@@ -19,7 +19,6 @@ from rest_bridge.asgi import ParsedRequest, PlainReply, Scope
 from rest_bridge.pages.render import render_text
 from rest_bridge.routes import Handler
 from rest_bridge.serving import ServedDocument
-from rest_bridge.static_files import read_static_files
 from toolserver.calls.front_values import FrontPlace, FrontReader, FrontState, FrontValues
 from toolserver.clock import Clock
 from toolserver.core.models import iso
@@ -30,7 +29,6 @@ KEEP_S = 1.0
 BEGIN, END = b"<!-- front -->", b"<!-- end of front -->"
 GOOD, BAD = {"operational", "ok", "up", "healthy", "none"}, {"major_outage", "critical", "down", "major", "outage"}
 AGES = ((timedelta(hours=1), "new"), (timedelta(hours=6), "recent"))
-_LAND = re.compile(rb'"(M[^"]+)"')
 
 
 def find_shown(registry: Registry) -> list[Operation]:
@@ -97,14 +95,6 @@ def front_handlers(
         return handler
 
     return {path: serve(path) for path in ("/", FRONT)}
-
-
-@functools.cache
-def read_land() -> str:
-    """Return the coastline of the world as the path of an SVG, from the module that maps on other pages load."""
-    found = _LAND.search(read_static_files()["js/world.js"].body)
-    assert found is not None, "world.js has a path"
-    return found[1].decode()
 
 
 def figure(value: Any, unit: str = "") -> Markup:

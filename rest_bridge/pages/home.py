@@ -6,7 +6,7 @@ from itertools import groupby
 from types import MappingProxyType
 from typing import Any
 
-from rest_bridge.pages.front import draw_front, find_shown, read_land
+from rest_bridge.pages.front import draw_front, find_shown
 from rest_bridge.pages.render import is_easy, render_page
 from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.registry.registry import Operation, Registry
@@ -79,7 +79,6 @@ def home(
         answer=_read_example_answer(example, examples),
         shown=shown,
         front=draw_front(registry, facts, None),
-        land=read_land() if shown else "",
         quick=_choose_quick(snippets),
         claims=[claim for claim in CLAIMS if claim[2] in served],
         links=[snippet for snippet in snippets if snippet.link],

@@ -15,10 +15,10 @@ from rest_bridge.pages.front import (
     front_handlers,
     moment,
     part_of_note,
-    read_land,
     sparkline,
 )
 from rest_bridge.pages.home import home
+from rest_bridge.static_files import read_static_files, static_path
 from tests.catalog.tiny import FACTS
 from tests.rest_bridge.made import PROJECT
 from tests.rest_bridge.markup import Page
@@ -147,9 +147,14 @@ def test_services_in_trouble_are_counted_and_named_in_words():
     assert "■ major_outage major outage" in " ".join(text.split())
 
 
-def test_the_coastline_is_that_of_the_other_maps():
-    assert read_land().startswith("M-59.6 80")
-    assert len(read_land()) > 10_000
+def test_the_coastline_is_that_of_the_other_maps_and_a_file_of_its_own():
+    land, other = read_static_files()["land.svg"].body.decode(), read_static_files()["js/world.js"].body.decode()
+    coast = land.partition(' d="')[2].partition('"')[0]
+    assert len(coast) > 10_000
+    assert f'"{coast}"' in other
+    page = home(PROJECT, FACTS).body.decode() + drawn(places=[place()])
+    assert coast not in page
+    assert f'href="{static_path("land.svg")}#land"' in page
 
 
 class Reader:
