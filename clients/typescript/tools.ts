@@ -2166,7 +2166,7 @@ export interface WebhookListSubscriptions {
   /** Short name of the premium endpoint, or credit-alerts */ endpoint: string;
   /** Address that deliveries are sent to */ webhook_url: string;
   /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
-  /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
+  /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone, tool_removed or operator */ pause_reason: string | null;
   /** When it was made */ created_at: string;
   /** When it fires or looks next; null unless active, and for credit-alerts */ next_fire_at: string | null;
   /** When your server last took a delivery; null: never */ last_delivered_at: string | null;
@@ -2200,7 +2200,7 @@ export interface WebhookResumePayload {
   /** Short name of the premium endpoint, or credit-alerts */ endpoint: string;
   /** Address that deliveries are sent to */ webhook_url: string;
   /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
-  /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
+  /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone, tool_removed or operator */ pause_reason: string | null;
   /** When it was made */ created_at: string;
   /** When it fires or looks next; null unless active, and for credit-alerts */ next_fire_at: string | null;
   /** When your server last took a delivery; null: never */ last_delivered_at: string | null;
@@ -2239,7 +2239,7 @@ export interface WebhookSubscribePayload {
   /** Short name of the premium endpoint, or credit-alerts */ endpoint: string;
   /** Address that deliveries are sent to */ webhook_url: string;
   /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
-  /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
+  /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone, tool_removed or operator */ pause_reason: string | null;
   /** When it was made */ created_at: string;
   /** When it fires or looks next; null unless active, and for credit-alerts */ next_fire_at: string | null;
   /** When your server last took a delivery; null: never */ last_delivered_at: string | null;
@@ -2282,7 +2282,7 @@ export interface WebhookUnsubscribePayload {
   /** Short name of the premium endpoint, or credit-alerts */ endpoint: string;
   /** Address that deliveries are sent to */ webhook_url: string;
   /** active: it fires; paused: it may be resumed; cancelled: it never fires again */ state: "active" | "paused" | "cancelled";
-  /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator */ pause_reason: string | null;
+  /** Null unless paused: insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone, tool_removed or operator */ pause_reason: string | null;
   /** When it was made */ created_at: string;
   /** When it fires or looks next; null unless active, and for credit-alerts */ next_fire_at: string | null;
   /** When your server last took a delivery; null: never */ last_delivered_at: string | null;

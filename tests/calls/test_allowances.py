@@ -51,6 +51,19 @@ async def test_what_takes_a_cap_away(ledger):
     assert (freed.credits_per_day, freed.expires_at, freed.tools, freed.credits) == (None, None, None, 5)
 
 
+async def test_a_name_with_characters_that_cannot_be_seen_is_refused_and_nothing_changes(ledger):
+    allowances = Allowances(ledger, REGISTRY, ManualClock(START))
+    made = await allowances.create(OWNER, AllowanceWish("x", 5))
+    for asked in (
+        allowances.create(OWNER, AllowanceWish("pay\u202eroll", 5)),
+        allowances.change(OWNER, made.id, AllowanceWish("x\u200b")),
+    ):
+        with pytest.raises(InvalidArguments, match=r"name: contains U\+20") as refused:
+            await asked
+        assert refused.value.extra["errors"][0]["loc"] == "name"
+    assert [one.name for one in await ledger.list_allowances(OWNER)] == ["x"]
+
+
 @proves("allowance.unsupported")
 async def test_where_none_can_be_kept_that_is_said():
     allowances = Allowances(None, REGISTRY, ManualClock(START))

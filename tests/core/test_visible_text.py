@@ -4,7 +4,7 @@ import unicodedata
 
 import pytest
 
-from toolserver.core.visible_text import INVISIBLE, disarm, disarm_all
+from toolserver.core.visible_text import INVISIBLE, disarm, disarm_all, require_visible
 
 
 @pytest.mark.parametrize(
@@ -39,3 +39,12 @@ def test_nothing_is_left_that_a_terminal_obeys(written, left):
 
 def test_a_document_is_disarmed_in_every_text_and_name():
     assert disarm_all({"a\x1b[1m": [1, None, {"b": "\x1b[2Jc"}]}) == {"a": [1, None, {"b": "c"}]}
+
+
+@pytest.mark.parametrize(
+    "hidden", ["\n", "\t", "\x00", "\x7f", "\x85", "\u202e", "\u200b", "\u2028", "\ufeff", "\U000e0041"]
+)
+def test_a_name_has_only_characters_that_can_be_seen(hidden):
+    with pytest.raises(ValueError, match=f"U\\+{ord(hidden):04X}"):
+        require_visible(f"pay{hidden}roll")
+    assert require_visible("Größe 日本 🌋") == "Größe 日本 🌋"

@@ -11,12 +11,13 @@ from tests.requirements import proves
 from tests.webhooks import receivers
 from tests.webhooks.receivers import receiving, status
 from tests.webhooks.room import SLOT_S, open_room, opened
-from toolserver.errors import BillingUnavailable
+from toolserver.errors import BillingUnavailable, InvalidArguments, SubscriptionConflict
 from toolserver.money.ledger.protocol import UnknownCall
+from toolserver.webhooks.conditions import ConditionInput
 from toolserver.webhooks.delivery import DeliveryNetwork
 from toolserver.webhooks.fire_operations import ClaimSubscriptions
 from toolserver.webhooks.records import SubscriptionRequest
-from toolserver.webhooks.subscription_operations import PauseSubscription
+from toolserver.webhooks.subscription_operations import AddSubscription, PauseSubscription
 
 
 @pytest.fixture
@@ -155,6 +156,29 @@ async def test_410_stops_the_subscription(room):
     after = await room.subscription(subscription.id)
     assert (after.state, after.pause_reason) == ("paused", "endpoint_gone")
     assert (await room.spent(), await room.held()) == (0, 0)
+
+
+@pytest.mark.parametrize("when", [None, ConditionInput(path="one", changed=True)])
+async def test_a_tool_that_is_no_longer_sold_pauses_its_subscriptions_and_says_so(room, when, caplog):
+    async with receiving() as receiver:
+        sold = await room.subscribe(receiver.url(), when=when)
+        await room.hooks.subscriptions.cancel(RICH, sold.id)
+        subscription = sold._replace(id="wh_0000000000000000", endpoint="sold-before")
+        await room.hooks.store.apply(AddSubscription(subscription))
+        await room.pass_slots(3)
+        assert receiver.requests == []
+    after = await room.subscription(subscription.id)
+    assert (after.state, after.pause_reason) == ("paused", "tool_removed")
+    assert [line.message for line in caplog.records].count("a subscription is paused: its tool is no longer sold") == 1
+    assert (await room.spent(), await room.held()) == (0, 0)
+    with pytest.raises(SubscriptionConflict, match="no longer sells"):
+        await room.hooks.subscriptions.resume(RICH, subscription.id)
+
+
+async def test_a_note_with_characters_that_cannot_be_seen_is_refused(room):
+    request = SubscriptionRequest("report", "https://hooks.example/x", description="mine\u2066")
+    with pytest.raises(InvalidArguments, match=r"description: contains U\+2066"):
+        await room.hooks.subscriptions.subscribe(RICH, request)
 
 
 async def test_another_refusal_is_tried_once_more(room):

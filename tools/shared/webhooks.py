@@ -15,7 +15,7 @@ SubscriptionId = Annotated[
         examples=["wh_0123456789abcdef"],
     ),
 ]
-PAUSES = "insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone or operator"
+PAUSES = "insufficient_credits, expired, invalid_token, endpoint_failing, endpoint_gone, tool_removed or operator"
 
 
 class Subscription(Payload):

@@ -9,6 +9,7 @@ from typing import NamedTuple
 from toolserver.clock import Clock
 from toolserver.core.caller import token_hash
 from toolserver.core.similar_names import find_similar
+from toolserver.core.visible_text import require_visible
 from toolserver.errors import InvalidArguments, NotSupported
 from toolserver.money.ledger.allowance import (
     Allowance,
@@ -74,6 +75,7 @@ class Allowances:
 
     async def create(self, who: Who, wish: AllowanceWish) -> AllowanceDetails:
         """Create an allowance with its own token. Raise InvalidArguments, and AllowanceConflict for the 101st."""
+        _check_name(wish.name)
         own = f"svc_live_{secrets.token_hex(32)}"
         terms = self._terms(wish)
         if terms.expires_at is not None and terms.expires_at <= self._clock.time() * 1000:
@@ -87,6 +89,7 @@ class Allowances:
 
     async def change(self, who: Who, id: str, wish: AllowanceWish) -> AllowanceDetails:
         """Change the terms of an allowance; a member that is None does not change. Raise InvalidArguments, NotFound."""
+        _check_name(wish.name)
         names = ("name", "credits", "credits_per_day", "expires_at", "tools")
         changed = frozenset(name for name in names if getattr(wish, name) is not None)
         change = AllowanceChange(changed, self._terms(wish))
@@ -152,6 +155,14 @@ def _time(at: int | None) -> datetime | None:
     nearest that can be written.
     """
     return None if at is None else datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, UTC)
+
+
+def _check_name(name: str | None) -> None:
+    """Raise InvalidArguments for a name with characters that cannot be seen."""
+    try:
+        require_visible(name or "")
+    except ValueError as hidden:
+        raise _refuse("name", str(hidden)) from None
 
 
 def _refuse(name: str, what: str) -> InvalidArguments:

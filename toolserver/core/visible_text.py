@@ -16,12 +16,25 @@ INVISIBLE = re.compile(
 )
 """Unicode's Default_Ignorable_Code_Point, and what else can stand in a text and not be seen."""
 
+_HIDDEN_IN_NAMES = re.compile(rf"[\x00-\x1f\x7f-\x9f\u2028\u2029]|{INVISIBLE.pattern}")
+
 _OBEYED = re.compile(
     r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]"  # colours, the cursor, the screen
     r"|(?:\x1b[\]PX^_]|[\x9d\x90\x98\x9e\x9f])[^\x07\x1b\x9c]*(?:\x07|\x1b\\|\x9c)"  # titles, links, the clipboard
     r"|\x1b[ -/]*[0-~]"
     r"|[\x00-\x08\x0b-\x1f\x7f-\x9f]"
 )
+
+
+def require_visible(name: str) -> str:
+    """Return what a person named something, if every character of it can be seen: names stand beside those of others.
+
+    Raises ValueError for a control character (line breaks too), one that turns the direction of writing, or one that
+    draws nothing.
+    """
+    if (hidden := _HIDDEN_IN_NAMES.search(name)) is not None:
+        raise ValueError(f"contains U+{ord(hidden.group()):04X}, a character that cannot be seen")
+    return name
 
 
 def disarm(text: str) -> str:

@@ -12,12 +12,13 @@ any   ── value missing or answer stale ───────▶ no_data     
 
 import hashlib
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
-from pydantic import BaseModel, ConfigDict, Field, field_validator, model_validator
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, field_validator, model_validator
 
 from toolserver.core.similar_names import find_similar
+from toolserver.core.visible_text import require_visible
 
 MISSING = object()
 QUIET_S = 3600  # missing data are reported again no sooner than this
@@ -43,7 +44,9 @@ class ConditionInput(BaseModel):
         description="Where the value stands in the payload: names and list positions joined by dots",
         examples=["context.markets.btc.price_usd"],
     )
-    name: str | None = Field(None, max_length=64, description="Comes back in deliveries; the path by default")
+    name: Annotated[str, AfterValidator(require_visible)] | None = Field(
+        None, max_length=64, description="Comes back in deliveries; the path by default"
+    )
     above: float | None = Field(None, description="Fires when the value rises above this")
     clear_below: float | None = Field(None, description="With above: clears when the value falls below this")
     below: float | None = Field(None, description="Fires when the value falls below this")

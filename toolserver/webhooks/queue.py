@@ -63,6 +63,7 @@ from toolserver.webhooks.records import (
     path_of,
     retry_delay,
 )
+from toolserver.webhooks.removed_tools import pause_removed
 from toolserver.webhooks.signing import SecretBoxKey, SecretsUnreadable
 from toolserver.webhooks.store import PAYLOAD_KEPT_MS, WebhookStore
 from toolserver.webhooks.subscription_operations import EndExpired, EndFailing, ForgetEnded, PauseSubscription
@@ -106,6 +107,7 @@ class FireWorker:
         """Take a claimed fire as far as possible now: to its end or to its next attempt."""
         fire, subscription = claimed
         if not self._parts.payloads.delivers(subscription.endpoint):
+            await pause_removed(self._parts.store, [subscription], self._now)
             await self._drop(fire, subscription, "endpoint_gone")
         elif fire.state == "accepted":
             with anyio.CancelScope(shield=True):
@@ -164,8 +166,7 @@ class FireWorker:
                 )
         elif fire.attempts or fire.interrupted:
             return
-        else:
-            # it is unknown whether credits were reserved
+        else:  # it is unknown whether credits were reserved
             await self._parts.charges.drop(
                 fire, subscription, self._operation_of(subscription).endpoint, "delivery_failed"
             )
@@ -368,10 +369,7 @@ class WebhookTimer:
     """Turns due subscriptions into fires."""
 
     def __init__(self, store: WebhookStore, payloads: PayloadSource, charges: WebhookCharges, clock: Clock) -> None:
-        self._store = store
-        self._payloads = payloads
-        self._charges = charges
-        self._clock = clock
+        self._store, self._payloads, self._charges, self._clock = store, payloads, charges, clock
 
     @property
     def _now(self) -> int:
@@ -396,7 +394,8 @@ class WebhookTimer:
     async def _judge_group(self, question: tuple[str, bytes], group: list[WebhookSubscription]) -> None:
         endpoint, params = question
         if self._payloads.operation(endpoint) is None:
-            return  # an endpoint from an older version; the subscription can be cancelled
+            await pause_removed(self._store, group, self._now)
+            return
         payload = await self._payloads.compose(endpoint, params)
         await self._record(payload, [judged for one in group if (judged := self._judge(one, payload)) is not None])
 

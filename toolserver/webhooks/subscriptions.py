@@ -11,6 +11,7 @@ import msgspec
 from yarl import URL
 
 from toolserver.core.caller import token_hash
+from toolserver.core.visible_text import require_visible
 from toolserver.errors import (
     AllowanceConflict,
     InsufficientCredits,
@@ -165,6 +166,10 @@ class WebhookSubscriptions:
         ):
             raise refuse("when.path", wrong, "path")
         headers = check_headers(request.headers)
+        try:
+            require_visible(request.description)
+        except ValueError as hidden:
+            raise refuse("description", str(hidden), "invisible") from None
         url = await check_target(self._parts.fires.sender.lane, request.webhook_url)
         account, secret = await self._parts.account_of(token), new_secret()
         if (operation := payloads.operation(endpoint)) is not None:
@@ -204,6 +209,8 @@ class WebhookSubscriptions:
     async def resume(self, token: str, id: str) -> WebhookSubscription:
         """Resume a paused subscription. Raises NotFound, SubscriptionConflict, InsufficientCredits."""
         subscription = await self._own(token, id)
+        if not self._parts.fires.payloads.delivers(subscription.endpoint):
+            raise SubscriptionConflict("This service no longer sells the tool of this subscription: cancel it.")
         if subscription.endpoint != CREDIT_ALERTS:
             await require_balance(self._parts.ledger, token)
         resumed = await self._store.apply(ResumeSubscription(id, _owner(token), self._now))
