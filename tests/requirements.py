@@ -390,6 +390,12 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "charge.cached": "A premium answer from the cache costs its credits.",
         "charge.remaining": "X-Credits-Remaining is what can be spent after this call.",
         "charge.delivery": "A call that died with its process is not charged.",
+        "waits.share": "Of every bounded wait a client and a /48 have a share, and who has most makes room first.",
+        "waits.deadline": "Every bounded wait ends with its time.",
+        "waits.leave": "Who leaves gives the place back.",
+        "waits.upstream": "Callers' queries that wait for an upstream's turn keep no other client from the queue.",
+        "waits.dns": "A lookup that nobody waits for any more is not begun.",
+        "waits.ledger": "Callers who wait for the ledger are bounded, with a share for each client.",
         "charge.killed-holds": "What a process reserved that died is released at its next start.",
         "charge.lease": "Where instances share a ledger, what a dead one left is released after a lease of 20 seconds,"
         " and an answer that could not be sent is given back.",

@@ -31,6 +31,7 @@ from tests.served import FACTS, Served, served
 from toolserver.cli.docs import compose_documents, generate, update_files
 from toolserver.cli.main import main
 from toolserver.core.metrics import ConnectionCounts, Metrics
+from toolserver.core.waiting_room import WaitCounts
 from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.field_table import Row, rows
@@ -197,6 +198,7 @@ def every_metric() -> Metrics:
     metrics.follow_announcements(list)
     metrics.follow_closed(list, list)
     metrics.follow_connections(lambda: ConnectionCounts(8, 1, {"waiting": 1}, {"deadline": 1}))
+    metrics.follow_waits(lambda: WaitCounts("ledger", 1, 8, {"late": 1}))
     watch(metrics)
     return metrics
 

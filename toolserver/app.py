@@ -595,6 +595,7 @@ async def open_fetcher(
         ),
     )
     metrics.follow_budgets(fetcher.list_budgets)
+    metrics.follow_waits(fetcher.count_waits)
     metrics.follow_announcements(fetcher.announcements.list_all)
     metrics.follow_closed(fetcher.refusals.list_closed, fetcher.health.list_open)
     try:

@@ -1,11 +1,15 @@
 """Every call goes one way: what is sold from the cache, given back, released or looked for again is so on each."""
 
+from dataclasses import replace
+
 import anyio
 import httpx
 import pytest
 
 from tests.calls.parts import RICH, engine
 from tests.calls.toy import FIRST, ONE, REGISTRY, SECOND
+from tests.requirements import proves
+from toolserver.calls import paid_call
 from toolserver.calls.arguments import Call, build_cache_key
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore
@@ -15,7 +19,8 @@ from toolserver.calls.response import RenderedResponse
 from toolserver.context.context import ToolContext
 from toolserver.core.caller import Caller
 from toolserver.core.models import TopLevel
-from toolserver.errors import RateLimited
+from toolserver.core.waiting_room import WaitLimits
+from toolserver.errors import BillingUnavailable, RateLimited
 from toolserver.registry.registry import Registry, Tier, operation_of, tool
 
 
@@ -96,6 +101,40 @@ class CountedReservations:
     async def reserve(self, *arguments, **named):
         self.reserved += 1
         return await self._ledger.reserve(*arguments, **named)
+
+
+@proves("waits.ledger")
+async def test_callers_who_wait_for_the_ledger_have_a_share_and_keep_no_other_client_from_it(monkeypatch):
+    monkeypatch.setattr(paid_call, "LEDGER_WAITS", WaitLimits(most=3, share=2, crowd_share=2))
+    async with engine(REGISTRY) as e:
+        e.ledger.fund(RICH, 100)
+        gate, refused = anyio.Event(), []
+
+        class SlowLedger(CountedReservations):
+            async def reserve(self, *arguments, **named):
+                await gate.wait()
+                return await super().reserve(*arguments, **named)
+
+        e.internet.serves(FIRST, {"value": 1})
+        e.internet.serves(SECOND, {"value": 2})
+        ledger = SlowLedger(e.ledger)
+        money = CallMoney(ledger, Idempotency(MemoryIdempotencyStore(e.clock)))
+        runner = PaidCallRunner(e.answers, money, e.pipeline.metrics, UnchargedLimit(monotonic=e.clock.monotonic))
+        call = call_of(e.registry["premium_report"])
+
+        async def buy(client):
+            try:
+                await runner.sell(replace(call, caller=replace(call.caller, client=client, limited=True)), RICH)
+            except BillingUnavailable as refusal:
+                refused.append((client, refusal.code))
+
+        async with anyio.create_task_group() as tasks:
+            for client in ("192.0.2.1", "192.0.2.1", "192.0.2.1", "192.0.2.2"):
+                tasks.start_soon(buy, client)
+            await anyio.wait_all_tasks_blocked()
+            assert refused == [("192.0.2.1", "billing_unavailable")]
+            gate.set()
+        assert ledger.reserved == 3
 
 
 async def test_an_answer_that_was_made_while_a_call_waited_for_its_place_is_charged_in_one_step():

@@ -203,14 +203,8 @@ def test_a_closure_of_callers_closes_their_queue_and_any_other_closes_both():
     assert (lane.closed_until(is_chosen=True), lane.closed_until(is_chosen=False)) == (30, 20)
 
 
-def test_the_queue_of_callers_is_crowded_from_thirty_two_on():
-    lane = lane_of()
-    for _ in range(LONGEST_QUEUE - 1):
-        queued(lane, is_chosen=True)
-        queued(lane)
-    assert not lane.is_crowded
-    queued(lane, is_chosen=True)
-    assert lane.is_crowded
+def test_the_queue_of_callers_has_thirty_two_places():
+    assert lane_of().room.limits.most == LONGEST_QUEUE
     assert (LONGEST_QUEUE, BURST) == (32, 0.25)
 
 

@@ -8,6 +8,7 @@ from tests.calls.parts import START
 from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.core.shared_memory import SharedMemoryLost
+from toolserver.core.waiting_room import waiting_client
 from toolserver.upstream.fan_out import FanOut
 from toolserver.upstream.host_lane import LONGEST_QUEUE, RequestWithheld
 from toolserver.upstream.shared_lanes import LaneVerdict
@@ -343,6 +344,33 @@ async def test_the_queue_of_callers_has_an_end_and_a_default_query_does_not_stan
         assert "busy" in (await refusal_of(throttle, group, is_chosen=True)).reason
         gate.set()
         await take(throttle, group)
+
+
+@proves("waits.upstream")
+async def test_one_who_asks_for_much_keeps_nobody_else_from_the_queue_of_callers(clock):
+    throttle, group, gate = throttle_of(clock), HostGroup("g", 1, 0, 4000, 60), anyio.Event()
+    outcomes = []
+
+    async def send(client):
+        waiting_client.set(client)
+        try:
+            async with throttle.turn(group, HOST, patience_s=60, is_chosen=True):
+                outcomes.append(client)
+                await gate.wait()
+        except RequestWithheld as refusal:
+            outcomes.append(f"{client} {refusal.reason}")
+
+    async with anyio.create_task_group() as tasks:
+        for number in range(LONGEST_QUEUE + 1):
+            tasks.start_soon(send, f"2001:db8:1:{number}::/64")  # twenty wait, and one is served
+        await anyio.wait_all_tasks_blocked()
+        tasks.start_soon(send, "192.0.2.1")
+        await anyio.wait_all_tasks_blocked()
+        assert throttle.count_waits()[:3] == ("upstream", 21, LONGEST_QUEUE)
+        gate.set()
+    assert outcomes.count("192.0.2.1") == 1
+    assert sum("busy" in outcome for outcome in outcomes) == LONGEST_QUEUE - 20
+    assert throttle.count_waits().refused == {"share": LONGEST_QUEUE - 20}
 
 
 async def test_what_a_callers_query_brought_about_closes_the_lane_of_callers_only(clock):

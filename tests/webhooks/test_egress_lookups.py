@@ -6,6 +6,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from tests.requirements import proves
 from toolserver.clock import ManualClock
 from toolserver.webhooks.egress import (
     NEW_THREADS,
@@ -125,6 +126,7 @@ async def test_aiohttp_is_told_each_address_with_its_family(lane_of):
     await resolver.close()
 
 
+@proves("waits.dns")
 async def test_however_many_new_names_hang_those_that_were_answered_before_are_looked_up_at_once(lane_of, clock):
     release, threads = threading.Event(), []
 
@@ -147,9 +149,10 @@ async def test_however_many_new_names_hang_those_that_were_answered_before_are_l
         await asyncio.gather(*dead, return_exceptions=True)
     finally:
         release.set()
-    while len(threads) < 2 * len(good) + len(hosts):  # noqa: ASYNC110 - threads tell this loop nothing
+    while len(threads) < 2 * len(good) + NEW_THREADS:  # noqa: ASYNC110 - threads tell this loop nothing
         await asyncio.sleep(0.01)
     await asyncio.sleep(0.05)
+    assert len(threads) == 2 * len(good) + NEW_THREADS, "nobody waits any more for those that waited for a thread"
     clock.advance(31)
     threads.clear()
     await asyncio.gather(*(lane.resolve(host) for host in hosts))

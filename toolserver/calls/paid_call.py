@@ -9,7 +9,7 @@ gets the credits back. `toolserver.calls.pipeline` describes the states of a sal
 """
 
 import logging
-from collections.abc import Awaitable, Mapping
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeVar
@@ -44,6 +44,7 @@ from toolserver.calls.response import (
 from toolserver.calls.response_cache import ResponseCache, SchemaFailure
 from toolserver.core.caller import Caller, new_call_id, token_hash
 from toolserver.core.metrics import Metrics
+from toolserver.core.waiting_room import WaitingRoom, WaitLimits, WaitRefused
 from toolserver.errors import (
     BillingUnavailable,
     CallRejected,
@@ -66,6 +67,7 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 HOLD_S = 300.0
+LEDGER_WAITS = WaitLimits(most=1024, share=256, crowd_share=512, longest_s=15.0)
 SETTLE_S = 5.0
 OUR_FAULT = "Something went wrong on our side. Include the request id if you report it."
 _WITH_NOTE = ("mcp", "stdio")  # the transports on which an answer says what the call cost, and the receipt covers it
@@ -161,6 +163,8 @@ class PaidCallRunner:
         self._answers, self._metrics, self._uncharged = answers, metrics, uncharged
         self._ledger, self._idempotency = money.ledger, money.idempotency
         self._receipts, self.charges = money.receipts, money.receipted_charges
+        self._room = WaitingRoom("ledger", LEDGER_WAITS)
+        metrics.follow_waits(self._room.count)
 
     async def sell(self, call: Call, token: str, rendered: RenderedResponse | None = None) -> Keyed[PaidCallResult]:
         """Sell the answer to a call, or the one that was sold before for its Idempotency-Key.
@@ -319,14 +323,21 @@ class PaidCallRunner:
         )
         return self._hand_over(paid, result)
 
-    async def _ask_ledger(self, paid: PaidCall, request: Awaitable[R]) -> R:
+    async def _ask_ledger(self, paid: PaidCall, request: Coroutine[Any, Any, R]) -> R:
         """Wait for the ledger. A call that fails because the ledger is unavailable is recorded in the public log.
 
         Raises:
             PaymentRequired: the ledger refuses the call or cannot be reached.
         """
         try:
-            return await request
+            async with self._room.wait(caller.client if (caller := paid.call.caller).limited else None):
+                return await request
+        except WaitRefused:
+            request.close()  # it may not have been begun
+            await self._record_uncharged(paid, "circuit_breaker")
+            raise BillingUnavailable(
+                "Too many paid calls wait for the ledger. Nothing was charged.", headers={"Retry-After": "2"}
+            ) from None
         except PaymentRequired as refusal:
             if refusal.code == "billing_unavailable":
                 await self._record_uncharged(paid, "circuit_breaker")

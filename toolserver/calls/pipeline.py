@@ -84,6 +84,7 @@ from toolserver.calls.visitor_tokens import VISITOR_CLIENT, VisitorTokens
 from toolserver.core import tracing
 from toolserver.core.caller import Caller, is_visitor_token, token_hash, well_formed
 from toolserver.core.metrics import Metrics, Usage
+from toolserver.core.waiting_room import waiting_client
 from toolserver.errors import (
     BillingUnavailable,
     CallRejected,
@@ -486,6 +487,7 @@ class Pipeline:
         receive: Receive | None,
         has_bytes: Callable[[RenderedResponse], bool] | None,
     ) -> Outcome:
+        waiting_client.set(caller.client if caller.limited else None)
         arguments = validate_arguments(operation, sent)
         # A buyer is admitted before anything else is made, because anyone can ask without a token, at any rate.
         is_sold = operation.tier is Tier.PREMIUM and not self._is_paid_by_itself(caller)

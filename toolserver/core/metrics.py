@@ -17,6 +17,8 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 from prometheus_client.samples import Sample
 
+from toolserver.core.waiting_room import WAIT_REASONS, WaitCounts
+
 HostBudget = tuple[str, str, int, int, int]
 """Host group, host, requests in total, requests left, and requests left for queries that callers choose."""
 
@@ -147,6 +149,32 @@ class _ConnectionCollector(Collector):
         yield closed
 
 
+class _WaitCollector(Collector):
+    """Rebuilds the gauges of waits at each scrape. Rooms of the same name are added up."""
+
+    def __init__(self) -> None:
+        self.counting: list[Callable[[], WaitCounts]] = []
+
+    def describe(self) -> list[Metric]:
+        return []
+
+    def collect(self) -> Iterator[Metric]:
+        waiting = GaugeMetricFamily("toolserver_waiting", "Calls that wait, by what they wait for", labels=["wait"])
+        most = GaugeMetricFamily("toolserver_waiting_limit", "How many may wait for it", labels=["wait"])
+        about = "Waits that were refused or ended: a client has its share, all places are taken, or the time is over"
+        refused = CounterMetricFamily("toolserver_waits_refused", about, labels=["wait", "reason"])
+        rooms: dict[str, list[WaitCounts]] = {}
+        for count in self.counting:
+            counts = count()
+            rooms.setdefault(counts.room, []).append(counts)
+        for room, parts in rooms.items():
+            waiting.add_metric([room], sum(part.waiting for part in parts))
+            most.add_metric([room], sum(part.most for part in parts))
+            for reason in WAIT_REASONS:
+                refused.add_metric([room, reason], sum(part.refused.get(reason, 0) for part in parts))
+        yield from (waiting, most, refused)
+
+
 class MessageCounts:
     """The number of MCP messages received by POST, and of those that only the SDK could answer."""
 
@@ -199,6 +227,8 @@ class Metrics:
             "toolserver_source_up", "1 when the last exchange was good", ["source"], registry=self.registry
         )
         self._messages = self._count_messages()
+        self._waits = _WaitCollector()
+        self.registry.register(self._waits)
         self.process = ProcessCollector(registry=self.registry)
         self.mcp_messages = MessageCounts()
         self._counted: dict[tuple[str, str, str], tuple[Counter, Histogram]] = {}
@@ -272,6 +302,10 @@ class Metrics:
     ) -> None:
         """Show which hosts and sources are not queried, and for how long."""
         self.registry.register(_ClosedCollector(list_refusing, list_failing))
+
+    def follow_waits(self, count: Callable[[], WaitCounts]) -> None:
+        """Show the figures of a kind of wait at each scrape."""
+        self._waits.counting.append(count)
 
     def follow_connections(self, count: Callable[[], ConnectionCounts]) -> None:
         """Show the connections of callers at each scrape."""

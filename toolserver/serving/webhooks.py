@@ -75,6 +75,7 @@ async def open_webhooks(
             network,
             allow_loopback=settings.webhooks.allow_loopback,
             observe=pipeline.metrics.attempted,
+            follow_waits=pipeline.metrics.follow_waits,
             proxy=settings.webhooks.proxy_address,
         ) as sender,
         open_tasks() as tasks,

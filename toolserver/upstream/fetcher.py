@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import anyio
 
 from toolserver.core.shared_memory import SharedMemory
+from toolserver.core.waiting_room import WaitCounts
 from toolserver.upstream.decode import ParsedBody, read_body, read_times
 from toolserver.upstream.fan_out import FanOutPart
 from toolserver.upstream.freshness import judge_times
@@ -170,6 +171,10 @@ class Fetcher:
         except SourceError:
             return False
         return True
+
+    def count_waits(self) -> WaitCounts:
+        """Return how many callers' queries wait for their turn, and how many were refused."""
+        return self._throttle.count_waits()
 
     def list_budgets(self) -> list[Budget]:
         """Return the remaining budget of each host."""

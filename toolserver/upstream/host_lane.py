@@ -15,10 +15,12 @@ from dataclasses import dataclass, field
 
 import anyio
 
+from toolserver.core.waiting_room import WaitingRoom, WaitLimits
 from toolserver.upstream.fan_out import FanOut
 from toolserver.upstream.source import SourceLimited
 
 LONGEST_QUEUE = 32  # callers' queries that may wait at the same time
+CHOSEN_WAITS = WaitLimits(most=LONGEST_QUEUE, share=12, crowd_share=20)
 BURST = 0.25  # the part of the callers' share that may be used at once; it is refilled evenly over the period
 
 
@@ -106,6 +108,7 @@ class HostLane:
         instances: int = 1,
         burst: int = 1,
     ) -> None:
+        self.room = WaitingRoom("upstream", CHOSEN_WAITS)  # for callers' queries
         self.budget = budget
         self.period_s = period_s
         self._all_gap_s = gap_s
@@ -145,11 +148,6 @@ class HostLane:
             "interval": chosen.interval_s if chosen else 0,
             "burst": chosen.most if chosen else 0,
         }
-
-    @property
-    def is_crowded(self) -> bool:
-        """Return True if too many callers' queries are already waiting."""
-        return self._count_waiting(self._queues[True]) >= LONGEST_QUEUE
 
     @property
     def _gap_s(self) -> float:

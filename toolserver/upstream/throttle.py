@@ -5,6 +5,7 @@ instances.
 """
 
 import secrets
+from collections import Counter
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractContextManager, asynccontextmanager, nullcontext
 from typing import NamedTuple
@@ -13,8 +14,9 @@ import anyio
 
 from toolserver.clock import Clock
 from toolserver.core.shared_memory import SharedMemoryLost
-from toolserver.upstream.fan_out import FanOutPart
-from toolserver.upstream.host_lane import HostLane, RequestWithheld, Ticket
+from toolserver.core.waiting_room import WaitCounts, WaitRefused
+from toolserver.upstream.fan_out import FanOut, FanOutPart
+from toolserver.upstream.host_lane import LONGEST_QUEUE, HostLane, RequestWithheld, Ticket
 from toolserver.upstream.shared_lanes import LaneName, SharedLanes
 from toolserver.upstream.source import HostGroup, Keys
 
@@ -75,18 +77,20 @@ class Throttle:
         name, lane = _name(group, host), self._lane(group, host)
         lane.is_alone = self._shared is not None and self._shared.is_lost
         self._refuse_when_closed(lane, is_chosen=is_chosen)
-        if is_chosen and lane.is_crowded:
-            raise RequestWithheld(f"{group.name} is busy")
         fan_out = None if part is None else part.fan_out
         ticket = lane.join(fan_out, is_chosen=is_chosen, held=held)
         if part is not None:
             part.settle()
         waiting = _Waiting(name, lane, ticket, patience_s, "" if self._shared is None else secrets.token_hex(8))
         try:
-            if fan_out is not None:
-                await fan_out.gather()
-            lane.enqueue(ticket.unit)
-            await self._wait(waiting, group)
+            if is_chosen:
+                try:
+                    async with lane.room.wait():
+                        await self._line_up(waiting, group, fan_out)
+                except WaitRefused:
+                    raise RequestWithheld(f"{group.name} is busy") from None
+            else:
+                await self._line_up(waiting, group, fan_out)
             try:
                 yield
             finally:
@@ -114,6 +118,19 @@ class Throttle:
             Budget(group, host, lane.budget, lane.count_left(now), lane.count_chosen_left(now))
             for (group, host), lane in self._lanes.items()
         ]
+
+    def count_waits(self) -> WaitCounts:
+        """Return how many callers' queries wait for their turn, over all hosts, and how many were refused."""
+        rooms = [lane.room for lane in self._lanes.values()]
+        refused = sum((room.refused for room in rooms), Counter[str]())
+        return WaitCounts("upstream", sum(map(len, rooms)), LONGEST_QUEUE * len(rooms), dict(refused))
+
+    async def _line_up(self, waiting: "_Waiting", group: HostGroup, fan_out: FanOut | None) -> None:
+        """Wait for the other parts of the fan-out, and then with them for a turn. Raises RequestWithheld."""
+        if fan_out is not None:
+            await fan_out.gather()
+        waiting.lane.enqueue(waiting.ticket.unit)
+        await self._wait(waiting, group)
 
     async def _wait(self, waiting: "_Waiting", group: HostGroup) -> None:
         """Wait for this request's turn and take it. Raise RequestWithheld for all requests of the unit."""

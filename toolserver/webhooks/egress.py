@@ -14,8 +14,9 @@ import re
 import socket
 import ssl
 import threading
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from dataclasses import replace
 from ipaddress import IPv4Address, IPv6Address, ip_address
 from queue import SimpleQueue
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
@@ -28,6 +29,7 @@ from toolserver.clock import Clock
 from toolserver.core import tracing
 from toolserver.core.outbound import make_tls_context
 from toolserver.core.public_address import is_local_host, is_loopback, is_public
+from toolserver.core.waiting_room import WaitingRoom, WaitLimits, WaitRefused
 from toolserver.errors import ToolserverError
 
 if TYPE_CHECKING:
@@ -198,6 +200,8 @@ class DaemonThreads:
         answer.add_done_callback(self._ended)
 
         def work() -> None:
+            if answer.cancelled():  # nobody waits any more
+                return
             result: Any = None
             failure: Exception | None = None
             try:
@@ -236,6 +240,7 @@ def _hand_over(answer: "asyncio.Future[Any]", result: Any, failure: Exception | 
 
 
 DEADLINE_S = 2.0
+DNS_WAITS = WaitLimits(most=1024, share=64, crowd_share=256)
 THREADS, NEW_THREADS, SLOW_THREADS = 32, 128, 4
 CACHED_S, CACHED = 30.0, 20_000
 SUSPECT_S = 600.0  # how long a name that was not answered in time stays in the slow pool
@@ -265,6 +270,8 @@ class DnsLane:
     such names would delay every other delivery. Lookups therefore have their own pools: one
     for names that were answered before, one for new names, and a small one for names that
     were not answered in time. However many names hang, they only fill the pool of their kind.
+    Those who wait have places in `room`. A lookup that no thread has begun ends with the last
+    of them.
     """
 
     def __init__(
@@ -273,13 +280,14 @@ class DnsLane:
         self.guard = guard
         self._clock = clock
         self._lookup = lookup
-        self._deadline_s = deadline_s
         self._fast = DaemonThreads(THREADS, "webhook-dns")
         self._new = DaemonThreads(NEW_THREADS, "webhook-dns-new")
         self._slow = DaemonThreads(SLOW_THREADS, "webhook-dns-slow")
         self._cache: OrderedDict[str, _CachedAddresses] = OrderedDict()
         self._suspect: OrderedDict[str, float] = OrderedDict()
+        self.room = WaitingRoom("dns", replace(DNS_WAITS, longest_s=deadline_s))
         self._running: dict[str, asyncio.Future[Sequence[str]]] = {}
+        self._waiting: Counter[str] = Counter()  # who waits for each of them
         self._begun: set[str] = set()  # names that a thread is looking up; the others in `_running` wait for a thread
 
     async def resolve(self, host: str) -> Sequence[str]:
@@ -300,19 +308,30 @@ class DnsLane:
         if running is None:
             running = self._running[host] = self._pool(host).run(self._begin, host)
             running.add_done_callback(functools.partial(self._ended, host))
+        self._waiting[host] += 1
         try:
-            async with asyncio.timeout(self._deadline_s):
+            async with self.room.wait():
                 addresses = await asyncio.shield(running)
-        except TimeoutError:
-            if host in self._begun:
+        except WaitRefused as refusal:
+            if refusal.reason == "late" and host in self._begun:
                 self._suspect_name(host)
             raise NameUnknown(f"no answer for {host} in time") from None
         except (OSError, UnicodeError) as error:
             raise NameUnknown(f"{host} has no address") from error
+        finally:
+            self._leave(host, running)
         self._suspect.pop(host, None)
         if not addresses:
             raise NameUnknown(f"{host} has no address")
         return addresses
+
+    def _leave(self, host: str, running: asyncio.Future[Sequence[str]]) -> None:
+        """Note that one who waited does not any more. A lookup that nobody waits for is not begun."""
+        self._waiting[host] -= 1
+        if not self._waiting[host]:
+            del self._waiting[host]
+            if host not in self._begun:
+                running.cancel()
 
     def _pool(self, host: str) -> DaemonThreads:
         if self._suspect.get(host, 0) > self._clock.monotonic():

@@ -25,11 +25,11 @@ from urllib.parse import urlsplit
 from cachetools import LRUCache
 
 from toolserver.clock import Clock
-from toolserver.core.caller import crowd_of
 from toolserver.core.descriptors import read_descriptor_limit
 from toolserver.core.http import BodyTooLarge, BodyUnreadable, read_body
 from toolserver.core.outbound import make_tls_context
 from toolserver.core.visible_text import INVISIBLE
+from toolserver.core.waiting_room import WaitingPlace, WaitingRoom, WaitLimits, WaitRefused
 from toolserver.errors import ToolserverError
 from toolserver.mcp.oauth.redirects import MOST_URIS, RedirectRefused, check_redirect_uri
 from toolserver.mcp.oauth.store import OAuthClient, OAuthStore
@@ -86,17 +86,17 @@ class ClientDocumentsBusy(ToolserverError):
 
 @dataclass(slots=True, eq=False)
 class _Reading:
-    """A document that is being read, since `begun` by the loop's clock, or waits for that (None). `client` is who it
-    counts for."""
+    """A document that is being read, since `begun` by the loop's clock, or waits for that (None). Its `place` counts
+    for who began it."""
 
     task: "asyncio.Task[OAuthClient | ClientDocumentRefused]"
-    client: str | None
+    place: WaitingPlace
     waiting: set[object] = field(default_factory=set)
     begun: float | None = None
 
     @property
     def crowd(self) -> str | None:
-        return None if self.client is None else crowd_of(self.client)
+        return self.place.crowd
 
 
 class ClientDocuments:
@@ -116,6 +116,8 @@ class ClientDocuments:
         self.limits, self._guard, self._clock = limits, guard, clock
         self._lane = DnsLane(guard, clock, lookup=lookup)
         self._cache: LRUCache[str, tuple[OAuthClient | ClientDocumentRefused, float]] = LRUCache(CACHED)
+        most = limits.at_once + limits.queue
+        self.room = WaitingRoom("client_documents", WaitLimits(most, limits.share, limits.crowd_share, limits.total_s))
         self._readings: dict[str, _Reading] = {}  # by URL, the oldest first
         self._turn, self._ended = asyncio.Lock(), asyncio.Event()  # the first in the queue waits for the end of one
         self._session = GuardedSession(
@@ -144,6 +146,11 @@ class ClientDocuments:
         if isinstance(outcome, ClientDocumentRefused):
             raise ClientDocumentRefused(str(outcome))
         return outcome
+
+    @property
+    def rooms(self) -> tuple[WaitingRoom, WaitingRoom]:
+        """Where those wait who cause readings, and lookups of names."""
+        return self.room, self._lane.room
 
     def count_readings(self) -> int:
         """Return how many documents are being read or wait for that."""
@@ -176,23 +183,20 @@ class ClientDocuments:
                     self._end(url, reading)
             if not reading.task.cancelled():
                 return reading.task.result()
-            if reading.client == client:
+            if reading.place.client == client:
                 raise ClientDocumentsBusy("Too many apps are being looked up. Try again in a few seconds.")
 
     def _begin(self, url: str, client: str | None, ends: float) -> _Reading:
         """Begin a reading, and end another if there is no place for it. Raises ClientDocumentsBusy."""
-        readings = self._readings.values()
-        if client is not None and (
-            sum(reading.client == client for reading in readings) >= self.limits.share
-            or sum(reading.crowd == crowd_of(client) for reading in readings) >= self.limits.crowd_share
-        ):
+        try:
+            place = self.room.take(client, lambda: self._end(url, reading))
+        except WaitRefused as refusal:
+            by_whom = " from this address" if refusal.reason == "share" else ""
             raise ClientDocumentsBusy(
-                "Too many apps are being looked up from this address. Try again in a few seconds."
-            )
-        if len(self._readings) >= self.limits.at_once + self.limits.queue:
-            self._end(*_find_greediest(list(self._readings.items())))
+                f"Too many apps are being looked up{by_whom}. Try again in a few seconds."
+            ) from None
         task = asyncio.create_task(self._read_until(url, ends))
-        reading = self._readings[url] = _Reading(task, client)
+        reading = self._readings[url] = _Reading(task, place)
         task.add_done_callback(lambda _: self._end(url, reading))
         return reading
 
@@ -217,6 +221,7 @@ class ClientDocuments:
     def _end(self, url: str, reading: _Reading) -> None:
         """Give the place of a reading back."""
         reading.task.cancel()
+        self.room.leave(reading.place)
         if self._readings.get(url) is reading:
             del self._readings[url]
             self._ended.set()

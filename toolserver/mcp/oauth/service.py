@@ -74,6 +74,8 @@ class OAuthService:
         self.grants, self._issuer = grants, issuer
         guard = EgressGuard(allow_loopback=settings.webhooks.allow_loopback)
         documents = ClientDocuments(guard, self._clock, proxy=settings.webhooks.proxy_address)
+        for room in documents.rooms:
+            pipeline.metrics.follow_waits(room.count)
         self.clients = ClientDirectory(self.store, documents)
 
     def mount(self, endpoint: Endpoint, draw: DrawConsent, addresses: Addresses) -> dict[str, Endpoint]:
