@@ -75,11 +75,11 @@ async def open_webhooks(
             network,
             allow_loopback=settings.webhooks.allow_loopback,
             observe=pipeline.metrics.attempted,
-            follow_waits=pipeline.metrics.follow_waits,
             proxy=settings.webhooks.proxy_address,
         ) as sender,
         open_tasks() as tasks,
     ):
+        pipeline.metrics.follow_waits(sender.lane.room.count)
         store = WebhookStore(file)
         charges = WebhookCharges(
             money.ledger if money.followed is None else KeptCalls(money.followed),

@@ -39,7 +39,6 @@ from toolserver.clock import Clock
 from toolserver.core.models import iso, iso_ms
 from toolserver.core.outbound import make_tls_context
 from toolserver.core.single_flight import SingleFlight
-from toolserver.core.waiting_room import WaitCounts
 from toolserver.errors import CallRejected, InvalidArguments, PaymentRequired, ToolserverError
 from toolserver.money.ledger.protocol import AccountRef, NoCharge, Reservation, Settlement, UnknownCall, Who
 from toolserver.money.receipts.service import ReceiptService
@@ -441,13 +440,11 @@ async def open_sender(
     *,
     allow_loopback: bool,
     observe: Callable[[str], None],
-    follow_waits: Callable[[Callable[[], WaitCounts]], None] = lambda count: None,
     proxy: str | None = None,
 ) -> AsyncIterator[WebhookSender]:
     """Open a sender, and end its connections and lookups when the block is left."""
     guard = EgressGuard(allow_loopback=allow_loopback, ports=network.ports)
     lane = DnsLane(guard, clock, lookup=network.lookup)
-    follow_waits(lane.room.count)
     sender = WebhookSender(lane, clock, network, observe, proxy)
     try:
         yield sender

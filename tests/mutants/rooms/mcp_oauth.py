@@ -34,8 +34,8 @@ FAULTS = (
     fault(
         "toolserver/mcp/oauth/clients.py",
         "a client may hold every place where documents are read",
-        "sum(reading.client == client for reading in readings) >= self.limits.share",
-        "sum(reading.client == client for reading in readings) >= self.limits.at_once",
+        "WaitLimits(most, limits.share, limits.crowd_share, limits.total_s)",
+        "WaitLimits(most, limits.at_once, limits.crowd_share, limits.total_s)",
         "tests/mcp/oauth/test_clients.py",
     ),
 )
