@@ -29,6 +29,7 @@ from toolserver.money.receipts.sign import Body, Sale, core_of, encode, receipt_
 from toolserver.money.receipts.sql_store import append_hour, book_calls, store_receipts
 from toolserver.sql.move_mark import MARK_FILE
 from toolserver.sql.row_seal import KEY, RowSeal, read_key
+from toolserver.sql.sealed_file import seal_all
 from toolserver.sql.sqlite import connect
 
 FILE = "ledger.sqlite3"
@@ -73,7 +74,7 @@ def write_evidence(books: Books, path: Path) -> None:
         for hour in sorted(by_hour):
             book_calls(db, by_hour[hour])
             assert append_hour(db, AppendHour.of(hour, by_hour[hour], LogLease("bench", 1, NEVER)))
-        RowSeal(read_key(path.parent / KEY)).seal(db)
+        seal_all(db, RowSeal(read_key(path.parent / KEY)))
         db.execute("COMMIT")
 
 

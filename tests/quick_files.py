@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from toolserver.sql import row_seal
+from toolserver.sql import sealed_file
 from toolserver.sql.migrate import Migration, migrate, migrations, verify
 
 MEMORY = Path("/dev/shm")
@@ -59,7 +59,7 @@ def _template() -> sqlite3.Connection:
 
 def migrate_at_once(db: sqlite3.Connection, steps: Sequence[Migration] | None = None, **more: Any) -> int:
     """As `migrate`, but a new ledger is made by copying, unless a test has put other steps in place of ours."""
-    if steps is not None or more or db.in_transaction or row_seal.migrations is not migrations or verify(db):
+    if steps is not None or more or db.in_transaction or sealed_file.migrations is not migrations or verify(db):
         return migrate(db, steps, **more)
     _template().backup(db)
     return verify(db)
@@ -68,7 +68,7 @@ def migrate_at_once(db: sqlite3.Connection, steps: Sequence[Migration] | None = 
 @pytest.fixture(scope="session", autouse=True)
 def _ledgers_are_copied() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(row_seal, "migrate", migrate_at_once)
+        patch.setattr(sealed_file, "migrate", migrate_at_once)
         yield
         _template().close()
         _template.cache_clear()

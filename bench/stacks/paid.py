@@ -26,7 +26,7 @@ from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Sale, SignedReceipt, core_of, encode, receipt_id, signing_input
 from toolserver.serving.listen import announce, bind_socket, freeze_startup, run_async, serve
 from toolserver.settings import Settings
-from toolserver.sql import row_seal, sqlite
+from toolserver.sql import sealed_file, sqlite
 
 CREDITS = 1_000_000_000
 Made = Callable[[Settlement], Sale]
@@ -106,7 +106,7 @@ def leave_out(way: str) -> None:
 
         sqlite.connect = connect
     elif way == "usual":  # its rows are not sealed, so the check of all rows would stop the service
-        row_seal.SealedFile.check = lambda self: None  # type: ignore[method-assign]
+        sealed_file.SealedFile.check = lambda self: None  # type: ignore[method-assign]
 
 
 async def main(way: str, settings: Settings) -> None:

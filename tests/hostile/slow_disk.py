@@ -7,7 +7,7 @@ import sqlite3
 import time
 from typing import Any
 
-from toolserver.sql.row_seal import SealedConnection
+from toolserver.sql.sealed_file import SealedConnection
 
 SYNC_S = 0.5
 

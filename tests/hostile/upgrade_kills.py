@@ -31,7 +31,7 @@ from toolserver.sql.row_seal import KEY
 from toolserver.sql.sqlite import durable
 
 CREDITS = 100
-SEAL = "INSERT INTO row_seal"
+SEAL = "INSERT INTO writer_seal"
 
 
 @dataclass

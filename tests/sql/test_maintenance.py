@@ -12,7 +12,7 @@ from toolserver.sql import ledger_place
 from toolserver.sql.connection import is_shared
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.ledger_place import open_maintenance
-from toolserver.sql.row_seal import SealedFile
+from toolserver.sql.sealed_file import SealedFile
 from toolserver.sql.sqlite import connect
 
 

@@ -7,14 +7,20 @@ from contextlib import closing
 
 import pytest
 
+from tests.sql.old_seal import seal_as_before
+from toolserver.core.models import iso_of_ms
 from toolserver.sql import migrate as migrations_module
 from toolserver.sql.errors import RowsRewritten, StorageFailed
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.migrate import migrate, migrations
-from toolserver.sql.row_seal import KEY, MARK, TABLES, find_schema_changes, is_small, note_restored
-from toolserver.sql.sqlite import durable
+from toolserver.sql.old_row_seal import read_old_seal
+from toolserver.sql.row_seal import KEY, TABLES, read_key
+from toolserver.sql.seal_marks import MARK, note_seals, read_mark
+from toolserver.sql.sealed_file import find_schema_changes, is_small, note_restored
+from toolserver.sql.sqlite import connect, durable
 
 BEFORE_SEAL = 11  # migrations
+BEFORE_WRITERS = 29
 
 
 def buy(account, credits=100):
@@ -88,7 +94,7 @@ async def test_two_processes_of_ours_that_write_in_turn_leave_a_true_seal(path):
 async def test_credits_that_were_added_by_hand_are_found_and_nothing_is_written_any_more(path):
     rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
     async with durable(path) as file:
-        with pytest.raises(RowsRewritten, match="was rewritten: account"):
+        with pytest.raises(RowsRewritten, match="was rewritten: account 4 was changed"):
             await file.check_rows_at_start()
         with pytest.raises(StorageFailed, match="was rewritten"):
             await file.alone(buy(5))
@@ -127,7 +133,7 @@ async def test_rules_of_the_file_that_were_taken_away_or_added_are_found(path, s
 
 
 async def test_a_seal_that_was_removed_is_not_made_again(path):
-    rewrite(path, "DELETE FROM row_seal")
+    rewrite(path, "DELETE FROM writer_seal")
     assert await find(path) == ["the seal is missing"]
     take_back(path, BEFORE_SEAL)
     assert "the seal is missing" in await find(path)
@@ -141,7 +147,7 @@ async def test_a_file_of_before_the_seal_is_sealed_as_it_is(path):
 
 async def test_a_file_whose_key_was_made_but_that_was_never_sealed_is_sealed_at_the_next_start(path):
     """An earlier version of this software left it so, when it was killed during its first start on an old file."""
-    rewrite(path, "DELETE FROM row_seal")
+    rewrite(path, "DELETE FROM writer_seal")
     HighWater(path.parent).path.unlink()
     assert await find(path) == []
 
@@ -150,8 +156,8 @@ async def test_a_file_counts_as_sealed_from_its_first_start_on_even_if_nobody_cl
     path = tmp_path / "ledger.sqlite3"
     async with durable(path) as file:
         await file.alone(buy(4))
-        assert HighWater(path.parent).read(MARK) == 1  # written at the start, not at the end
-        rewrite(path, "DELETE FROM row_seal")
+        assert read_mark(HighWater(path.parent)).commits == 1  # written at the start, not at the end
+        rewrite(path, "DELETE FROM writer_seal")
         async with durable(path) as other:
             assert await other.apart(other.rows.find_rewritten) == ["the seal is missing"]
 
@@ -159,16 +165,13 @@ async def test_a_file_counts_as_sealed_from_its_first_start_on_even_if_nobody_cl
 OLDER = 12  # a version that was sealed, of fewer tables
 
 
-async def make_older(path):
-    """A file as the version before sweeps left it: sealed over the tables there were."""
-    fewer = TABLES[: TABLES.index("sweep")]
-    with pytest.MonkeyPatch.context() as then:
-        for module in ("migrate", "row_seal"):
-            then.setattr(f"toolserver.sql.{module}.migrations", lambda *_: migrations()[:OLDER])
-        then.setattr("toolserver.sql.row_seal.TABLES", fewer)
-        async with durable(path) as file:
-            await file.alone(buy(4))
-            assert await file.apart(file.rows.find_rewritten) == []
+async def make_older(path, version=OLDER):
+    """A file as the version before sweeps, or another one, left it: sealed in the old way."""
+    with closing(connect(path)) as db:
+        migrate(db, migrations()[:version])
+        buy(4)(db)
+        seal_as_before(db, read_key(path.parent / KEY), counter=7)
+    HighWater(path.parent).raise_to(MARK, 7)
 
 
 @pytest.fixture
@@ -190,11 +193,68 @@ async def test_a_file_of_fewer_tables_that_was_rewritten_is_not_migrated(older):
         await find(older)
 
 
+async def test_an_old_seal_is_checked_once_and_the_new_one_goes_on_from_it(tmp_path):
+    path = tmp_path / "ledger.sqlite3"
+    await make_older(path, BEFORE_WRITERS)
+    assert await find(path) == []
+    assert read_mark(HighWater(tmp_path)).commits == 8
+    with closing(sqlite3.connect(path)) as db:
+        assert read_old_seal(db).counter == 7  # as the version before left it
+    rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
+    assert await find(path) == ["account 4 was changed"]
+
+
+@pytest.mark.parametrize(
+    "statement", ["UPDATE row_seal SET counter=9", "UPDATE row_seal SET sums=zeroblob(length(sums))"]
+)
+async def test_an_old_seal_that_was_changed_is_not_replaced_by_a_new_one(tmp_path, statement):
+    path = tmp_path / "ledger.sqlite3"
+    await make_older(path, BEFORE_WRITERS)
+    rewrite(path, statement)
+    with pytest.raises(RowsRewritten, match="not made with the key"):
+        await find(path)
+
+
+async def test_an_older_copy_with_an_old_seal_is_known_as_one(tmp_path):
+    path = tmp_path / "ledger.sqlite3"
+    await make_older(path, BEFORE_WRITERS)
+    HighWater(tmp_path).raise_to(MARK, 9)
+    with pytest.raises(RowsRewritten, match=r"an older copy of the file: 2 transactions are missing of 9[;.]"):
+        await find(path)
+
+
+async def test_a_large_file_is_not_read_at_the_start_but_an_older_copy_is_still_noticed(path, monkeypatch):
+    shutil.copy(path, path.with_name("yesterday"))
+    async with durable(path) as file:
+        await file.alone(buy(5))
+    shutil.copy(path.with_name("yesterday"), path)
+    monkeypatch.setattr("toolserver.sql.sealed_file.SMALL", -1)
+    async with durable(path) as file:
+        monkeypatch.setattr(file.rows, "check", lambda: pytest.fail("every row was read"))
+        with pytest.raises(RowsRewritten, match="an older copy of the file"):
+            await file.check_rows_at_start()
+        with pytest.raises(StorageFailed, match="an older copy of the file"):
+            await file.alone(buy(5))
+
+
+async def test_a_copy_that_went_on_by_itself_is_not_the_same_history(path):
+    shutil.copy(path, path.with_name("yesterday"))
+    async with durable(path) as file:
+        await file.alone(buy(5))
+    mark = read_mark(HighWater(path.parent))
+    shutil.copy(path.with_name("yesterday"), path)
+    note_restored(path)
+    async with durable(path) as file:
+        await file.alone(buy(6))
+    note_seals(HighWater(path.parent), mark, lower=True)
+    assert await find(path) == ["an older copy of the file: the transactions of writer 0 differ"]
+
+
 async def test_a_file_that_was_rewritten_is_not_migrated(path, monkeypatch):
     rewrite(path, "UPDATE account SET credits=1000 WHERE id=4")
     steps = migrations()
     more = (*steps, migrations_module.Migration(len(steps) + 1, "more", "CREATE TABLE more(a INTEGER) STRICT;\n"))
-    for module in ("migrate", "row_seal"):
+    for module in ("migrate", "sealed_file"):
         monkeypatch.setattr(f"toolserver.sql.{module}.migrations", lambda *_: more)
     with pytest.raises(RowsRewritten, match="account"):
         async with durable(path):
@@ -204,7 +264,7 @@ async def test_a_file_that_was_rewritten_is_not_migrated(path, monkeypatch):
 async def test_a_file_that_was_migrated_is_sealed_anew(path, monkeypatch):
     steps, sql = migrations(), "UPDATE account SET credits=credits+1 WHERE id=4;\n"
     more = (*steps, migrations_module.Migration(len(steps) + 1, "more", sql))
-    for module in ("migrate", "row_seal"):
+    for module in ("migrate", "sealed_file"):
         monkeypatch.setattr(f"toolserver.sql.{module}.migrations", lambda *_: more)
     assert await find(path) == []
 
@@ -216,16 +276,17 @@ async def test_a_migration_may_add_a_table_of_money_to_a_file_with_a_true_seal(p
     steps = migrations()
     sql = "CREATE TABLE refund_of_a_test(id INTEGER PRIMARY KEY) STRICT;\n"
     more = (*steps, migrations_module.Migration(len(steps) + 1, "more", sql))
-    for module in ("migrate", "row_seal"):
+    for module in ("migrate", "sealed_file"):
         monkeypatch.setattr(f"toolserver.sql.{module}.migrations", lambda *_: more)
-    monkeypatch.setattr("toolserver.sql.row_seal.TABLES", (*TABLES, "refund_of_a_test"))
+    for module in ("row_seal", "sealed_file"):
+        monkeypatch.setattr(f"toolserver.sql.{module}.TABLES", (*TABLES, "refund_of_a_test"))
     if not own:
         with pytest.raises(RowsRewritten, match="account"):
             await find(path)
         return
     assert await find(path) == []
     rewrite(path, "INSERT INTO refund_of_a_test VALUES(1)")
-    assert await find(path) == ["refund_of_a_test"]
+    assert await find(path) == ["refund_of_a_test 1 was added"]
 
 
 async def test_an_older_copy_of_the_file_is_known_as_one_until_it_counts_as_restored(path):
@@ -233,7 +294,16 @@ async def test_an_older_copy_of_the_file_is_known_as_one_until_it_counts_as_rest
     async with durable(path) as file:
         await file.alone(buy(5))
     shutil.copy(path.with_name("yesterday"), path)
-    assert (await find(path))[0].startswith("an older copy of the file: ")
+    mark = read_mark(HighWater(path.parent))
+    note_restored(path)
+    mark_of_copy = read_mark(HighWater(path.parent))
+    note_seals(HighWater(path.parent), mark)
+    (lost,) = await find(path)
+    since, until = iso_of_ms(mark_of_copy.at), iso_of_ms(mark.at)
+    assert lost == (
+        f"an older copy of the file: 1 transaction is missing of {mark.commits}, those after {since}"
+        f" (the last one was at {until})"
+    )
     note_restored(path)
     assert await find(path) == []
 
@@ -247,10 +317,13 @@ async def test_what_a_person_vouched_for_is_true_from_then_on(path):
 
 
 async def test_how_far_the_file_has_come_is_written_down_outside_when_it_is_closed(path):
-    before = HighWater(path.parent).read(MARK)
+    before = read_mark(HighWater(path.parent))
     async with durable(path) as file:
         await file.alone(buy(5))
-    assert HighWater(path.parent).read(MARK) == before + 1
+    after = read_mark(HighWater(path.parent))
+    assert after.commits == before.commits + 1
+    assert after.at >= before.at
+    assert after.writers["0"][1] != before.writers["0"][1]
 
 
 @pytest.mark.parametrize("text", ["", "[]", "{}", json.dumps({"k": "AAAA"}), '{"k": 1}'])

@@ -26,7 +26,7 @@ from toolserver.sql.kept_tables import list_kept_tables
 from toolserver.sql.move_mark import COMPLETE, COPYING, RETURNING, MoveMark, forget_move, read_move, write_move
 from toolserver.sql.postgres import PostgresTerms
 from toolserver.sql.postgres_move import MoveRefused, MoveTarget, count_sealed, open_source, open_target
-from toolserver.sql.row_seal import MARK as ROWS
+from toolserver.sql.seal_marks import MARK as ROWS
 
 log = logging.getLogger(__name__)
 

@@ -23,7 +23,7 @@ from toolserver.sql.move_mark import COPYING, RETURNING, MoveMark, forget_move, 
 from toolserver.sql.postgres import PostgresTerms
 from toolserver.sql.postgres_move import MoveRefused
 from toolserver.sql.postgres_return import ReturnSource, open_return, read_first_address, write_file
-from toolserver.sql.row_seal import MARK as ROWS
+from toolserver.sql.seal_marks import MARK as ROWS
 
 UNFINISHED = f"{FILE}.returning"
 

@@ -34,7 +34,7 @@ from toolserver.sql.errors import (
     TransactionLost,
     name_error,
 )
-from toolserver.sql.row_seal import SealedConnection
+from toolserver.sql.sealed_file import SealedConnection
 
 log = logging.getLogger(__name__)
 
@@ -88,7 +88,7 @@ def apply_each(db: SqlConnection, group: list[PendingOperation]) -> list[Any]:
 def _guard(db: SqlConnection, work: Callable[[], list[Any]]) -> list[Any]:
     """Return the outcomes of `work`. If it raises, roll back its writes and return its exception."""
     db.execute("SAVEPOINT one")
-    changed = db.changes.sums.copy() if isinstance(db, SealedConnection) else []
+    changed = db.changes.size if isinstance(db, SealedConnection) else 0
     try:
         outcomes = work()
     except TransactionLost:
@@ -96,7 +96,7 @@ def _guard(db: SqlConnection, work: Callable[[], list[Any]]) -> list[Any]:
     except Exception as failure:
         db.execute("ROLLBACK TO one")  # raises if SQLite gave up the whole transaction, so that the group fails
         if isinstance(db, SealedConnection):
-            db.changes.restore(changed)
+            db.changes.cut(changed)
         outcomes = [name_error(failure)]
     db.execute("RELEASE one")
     return outcomes
@@ -261,14 +261,19 @@ class GroupCommit:
         """Check the rows of money now, unless there are many. Raises RowsRewritten."""
 
     async def check_rows(self) -> None:
-        """Check every row of money, 5 us each, if another program has written since. Raises RowsRewritten.
+        """Check every row of money of a file, 3 us each, if another program has written since. Raises RowsRewritten.
 
-        This and the methods beside it do nothing where rows are not sealed.
+        On both engines, this notes beside the data how far the seals have come. It and the
+        methods beside it do nothing where rows are not sealed.
         """
 
     async def find_rewritten(self) -> list[str]:
         """Describe rows that this service did not write; empty if rows are not sealed."""
         return []
+
+    async def describe_sealing(self) -> str | None:
+        """Say why rows are not checked; None if they are, or if no other program can reach them."""
+        return None
 
     async def accept_rows(self) -> None:
         """Accept every row as it is now as our own, because a person vouches for it."""

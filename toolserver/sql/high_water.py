@@ -1,7 +1,7 @@
 """Keep marks outside the database that only rise, so that an older copy of the database is recognised.
 
-The marks are in one JSON object beside the keys, `keys/high-water.json`: how many
-transactions were sealed (`rows`), the last signed state of the log of uncharged calls
+The marks are in one JSON object beside the keys, `keys/high-water.json`: how far the seals
+of rows have come (`rows`, see `seal_marks`), the last signed state of the log of uncharged calls
 (`log`), and the number of the next deposit address (`address`). A backup of the database must
 not restore older marks: `toolserver db restore` changes only `rows`. If instances share a
 database, `postgres_marks` has the marks of all of them.
@@ -43,6 +43,14 @@ class HighWater:
     def read(self, name: str) -> Any:
         """Return a mark; None if there is none yet. Raises MarksBroken."""
         return self._read().get(name)
+
+    def read_own(self, name: str) -> Any:
+        """Return a mark of this data directory alone, also where instances share others. Raises MarksBroken."""
+        return HighWater._read(self).get(name)
+
+    def change_own(self, name: str, rule: Callable[[Any], Any]) -> Any:
+        """Replace a mark of this data directory alone with the result of the rule. Raises MarksBroken."""
+        return HighWater.change(self, name, rule)
 
     def raise_to(self, name: str, number: int) -> int:
         """Raise a number, keep a greater one, and return the result. Raises MarksBroken."""

@@ -18,7 +18,13 @@ from toolserver.sql.connection import SqlConnection
 from toolserver.sql.migrate import migrate
 
 PAGE = 10_000  # rows
-LEFT_OUT = {"migration", "row_seal", "sqlite_sequence", "lease"}  # per engine; a lease belongs to a process
+LEFT_OUT = {
+    "migration",
+    "row_seal",
+    "writer_seal",
+    "sqlite_sequence",
+    "lease",
+}  # per engine; a lease belongs to a process
 encode_key = msgspec.msgpack.Encoder().encode
 decode_key = msgspec.msgpack.Decoder(list[Any]).decode
 

@@ -15,7 +15,7 @@ from toolserver.sql.migrate import write_transaction
 from toolserver.sql.postgres import PostgresConnection, PostgresTerms
 from toolserver.sql.postgres_group_commit import open_postgres, read_snapshot
 from toolserver.sql.postgres_migrate import migrate_server
-from toolserver.sql.row_seal import SealedConnection, open_sealed, seal_changes
+from toolserver.sql.sealed_file import SealedConnection, open_sealed, seal_changes
 from toolserver.sql.sqlite import connect, durable, open_snapshot
 
 R = TypeVar("R")

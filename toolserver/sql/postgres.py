@@ -16,12 +16,14 @@ import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
 from toolserver.sql.connection import Parameters
 from toolserver.sql.errors import ConstraintViolated, DatabaseError, StorageFailed, TransactionLost
+from toolserver.sql.server_seal import BEGIN_NOTING, READ_NOTED, ServerSeal
 
 R = TypeVar("R")
 
@@ -52,7 +54,7 @@ _TOKEN = re.compile(
     |(?<![\w:]):(?P<name>[a-z_]\w*)""",
     re.VERBOSE,
 )
-_GIVES_ROWS = re.compile(r"\s*(SELECT|WITH|VALUES|SHOW)\b", re.IGNORECASE)
+_GIVES_ROWS = re.compile(r"\s*(SELECT|WITH|VALUES|SHOW|FETCH)\b", re.IGNORECASE)
 _RETURNING = re.compile(r"\bRETURNING\b")
 
 
@@ -71,6 +73,8 @@ class PostgresTerms:
     `work_s` is the time limit for a group or a read, including reconnects and retries.
     `cached` is the number of prepared statements per connection: 0 to treat the server as a
     pooler that gives each transaction another connection, which is also found out by itself.
+    `row_key` is the key of the seal over rows of money, without which they are not sealed, and
+    `data_dir` has the marks of how far the seals have come.
     """
 
     url: str = field(repr=False)
@@ -78,6 +82,8 @@ class PostgresTerms:
     readers: int = 2
     connect_s: float = 0.8
     work_s: float = 0.8
+    row_key: bytes | None = field(default=None, repr=False)
+    data_dir: Path | None = None
 
 
 def load_driver() -> ModuleType:
@@ -117,6 +123,7 @@ class PostgresConnection:
 
     def __init__(self, terms: PostgresTerms) -> None:
         self.terms = terms
+        self._seal = None if terms.row_key is None else ServerSeal(terms.row_key)
         self._driver = load_driver()
         self._loop = asyncio.new_event_loop()
         self._raw: Any = None
@@ -166,7 +173,8 @@ class PostgresConnection:
         self._is_torn = False
         self.connect()
         mode = "READ COMMITTED" if not read_only else "REPEATABLE READ, READ ONLY"
-        self._simple(f"BEGIN ISOLATION LEVEL {mode}" + (f"; {self._local_terms()}" if self.is_pooled else ""))
+        noting = "" if self._seal is None or read_only else f"; {BEGIN_NOTING}"
+        self._simple(f"BEGIN ISOLATION LEVEL {mode}" + (f"; {self._local_terms()}" if self.is_pooled else "") + noting)
         self.in_transaction = True
 
     def commit(self) -> None:
@@ -177,12 +185,27 @@ class PostgresConnection:
             self.in_transaction = self._is_torn = False
         if status != "COMMIT":  # a statement failed, and its caller continued as if nothing had happened
             raise DatabaseError("the transaction was rolled back: a statement in it had failed")
+        if self._seal is not None:
+            self._seal.note_commit()
+
+    def seal_changes(self) -> str | None:
+        """Seal the rows that the transaction changed, if the connection has a key. Call this before `commit`.
+
+        Returns the number of the transaction; None if it has written nothing. Raises SealBroken.
+        """
+        noted = READ_NOTED if self._seal is not None else "''"
+        number, rows = self.execute(f"SELECT pg_current_xact_id_if_assigned()::text, {noted}").fetchone()
+        if self._seal is not None:
+            self._seal.extend(self, rows)
+        return number  # type: ignore[no-any-return]
 
     def transact(self, job: Callable[[], R]) -> R:
         """Run a job in one transaction and return its result. If the job raises, nothing is written."""
         self.begin()
         try:
             done = job()
+            if self._seal is not None:
+                self.seal_changes()
         except BaseException:
             self.rollback()
             raise
@@ -199,6 +222,8 @@ class PostgresConnection:
             except (DatabaseError, TransactionLost):
                 self.drop()
         self.in_transaction = self._is_torn = False
+        if self._seal is not None:
+            self._seal.note_rollback()
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> PostgresCursor:
         """Run one statement. Raises DatabaseError, or TransactionLost."""

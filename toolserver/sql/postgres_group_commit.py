@@ -47,11 +47,13 @@ from toolserver.sql.group_commit import (
 )
 from toolserver.sql.postgres import DATABASE_URL, PostgresConnection, PostgresTerms, ServerAway
 from toolserver.sql.postgres_migrate import migrate_server
+from toolserver.sql.sealed_server import SealedServer
 
 log = logging.getLogger(__name__)
 
 A = TypeVar("A")
 R = TypeVar("R")
+Serve = Callable[[PostgresConnection, list[PendingOperation]], list[Any]]
 
 TRIES = 8  # attempts at a group that conflicts with others
 FIND_OUT_S = 0.2  # extra time to ask how a transaction ended, after its own time is over
@@ -79,6 +81,7 @@ def _prepare(terms: PostgresTerms) -> None:
     db = PostgresConnection(terms)
     try:
         migrate_server(db)
+        SealedServer(terms).begin()
     except (DatabaseError, TransactionLost) as error:
         raise StorageFailed(f"the database of {DATABASE_URL} cannot be opened: {error}") from error
     finally:
@@ -86,19 +89,19 @@ def _prepare(terms: PostgresTerms) -> None:
 
 
 class PostgresGroupCommit(GroupCommit):
-    """A writer and the readers of one instance. Created by `open_postgres()`.
-
-    Rows are not sealed, because instances would wait for each other at the seal.
-    """
+    """A writer and the readers of one instance. Created by `open_postgres()`."""
 
     shared = True
 
     def __init__(self, terms: PostgresTerms) -> None:
         self._terms = terms
+        self._rows = SealedServer(terms)
         self._connections = [PostgresConnection(terms) for _ in range(1 + terms.readers)]
         writing, *reading = self._connections
-        self._writer = _make_lane("writer", writing, write_group)
-        self._readers = [_make_lane(f"reader {number}", db, read_group) for number, db in enumerate(reading)]
+        self._writer = _make_lane("writer", writing, self._guard(write_group))
+        self._readers = [
+            _make_lane(f"reader {number}", db, self._guard(read_group)) for number, db in enumerate(reading)
+        ]
         self._turn = count()
         self._owed = 0
         self._closing = False
@@ -126,6 +129,33 @@ class PostgresGroupCommit(GroupCommit):
 
     async def probe(self) -> None:
         await self.alone(_touch_server)
+
+    async def check_rows_at_start(self) -> None:
+        await anyio.to_thread.run_sync(self._rows.check_at_start)
+
+    async def check_rows(self) -> None:
+        await anyio.to_thread.run_sync(self._rows.note_progress)
+
+    async def find_rewritten(self) -> list[str]:
+        return await anyio.to_thread.run_sync(self._rows.find_rewritten)
+
+    async def describe_sealing(self) -> str | None:
+        return await anyio.to_thread.run_sync(self._rows.describe_sealing)
+
+    async def accept_rows(self) -> None:
+        await anyio.to_thread.run_sync(self._rows.accept)
+
+    def _guard(self, serve: Serve) -> Serve:
+        """Return the function that serves a group, and refuses it once rewritten rows have been found."""
+
+        def guarded(db: PostgresConnection, group: list[PendingOperation]) -> list[Any]:
+            try:
+                self._rows.require_ours()
+            except StorageFailed as failure:
+                return [failure] * len(group)
+            return serve(db, group)
+
+        return guarded
 
     def soon(self, run: Callable[[SqlConnection, list[A]], list[Any]], argument: A) -> None:
         self._ask_until_done(run, argument, rides=False, pause_s=OWED_S[0])
@@ -267,7 +297,7 @@ def _transact(
     try:
         enter_room(db, group)
         outcomes = do(db, group)
-        number = db.execute("SELECT pg_current_xact_id_if_assigned()::text").fetchone()[0]
+        number = db.seal_changes()
         if number is None:  # nothing was written
             db.rollback()
             return outcomes
@@ -307,9 +337,7 @@ def _touch_server(db: SqlConnection) -> None:
     db.execute("SELECT pg_current_xact_id(), pg_logical_emit_message(true, 'toolserver', '')")
 
 
-def _make_lane(
-    name: str, db: PostgresConnection, serve: Callable[[PostgresConnection, list[PendingOperation]], list[Any]]
-) -> Lane:
+def _make_lane(name: str, db: PostgresConnection, serve: Serve) -> Lane:
     return Lane(f"postgres {name}", partial(serve, db), db.close)
 
 

@@ -28,7 +28,7 @@ from toolserver.sql.kept_tables import (
 from toolserver.sql.move_mark import COMPLETE, COPYING, MoveMark
 from toolserver.sql.postgres import PostgresConnection, PostgresTerms
 from toolserver.sql.postgres_migrate import claim_database, migrate_server
-from toolserver.sql.row_seal import read_seal
+from toolserver.sql.sealed_file import find_file_mark
 
 log = logging.getLogger(__name__)
 
@@ -187,7 +187,7 @@ def open_source(path: Path) -> Iterator[SqlConnection]:
         db = sqlite3.connect(f"file:{path}?mode=ro", uri=True, isolation_level=None)
         try:
             db.execute("BEGIN")
-            read_seal(db)  # takes the lock
+            count_sealed(db)  # takes the lock
             yield db
         finally:
             db.close()
@@ -197,8 +197,8 @@ def open_source(path: Path) -> Iterator[SqlConnection]:
 
 def count_sealed(db: SqlConnection) -> int:
     """Return how many transactions were sealed in a file. The number changes with every write of money."""
-    seal = read_seal(db)
-    return 0 if seal is None else seal.counter
+    mark = find_file_mark(db)
+    return 0 if mark is None else mark.commits
 
 
 def require_whole(db: SqlConnection) -> None:

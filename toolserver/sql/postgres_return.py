@@ -16,7 +16,7 @@ from toolserver.sql.move_mark import COMPLETE, COPYING, MoveMark
 from toolserver.sql.postgres import PostgresConnection, PostgresTerms
 from toolserver.sql.postgres_migrate import claim_database, migrate_server
 from toolserver.sql.postgres_move import LONG_SESSION, MOVE_LOCK, MoveRefused
-from toolserver.sql.row_seal import SealedFile
+from toolserver.sql.sealed_file import SealedFile
 from toolserver.sql.sqlite import connect, private
 
 R = TypeVar("R")

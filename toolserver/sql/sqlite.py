@@ -43,7 +43,7 @@ from toolserver.sql.group_commit import (
     run_jobs,
 )
 from toolserver.sql.migrate import migrate
-from toolserver.sql.row_seal import SealedConnection, data_version, is_small, open_sealed, seal_changes
+from toolserver.sql.sealed_file import SealedConnection, data_version, is_small, open_sealed, seal_changes
 
 log = logging.getLogger(__name__)
 
@@ -158,12 +158,15 @@ class SqliteGroupCommit(GroupCommit):
     async def check_rows_at_start(self) -> None:
         if await self.read(is_small):
             await self.check_rows()
+        else:
+            await anyio.to_thread.run_sync(self.rows.check_age)
 
     async def check_rows(self) -> None:
         version = await self.alone(data_version)
         if version != self.rows.checked_at:
             await anyio.to_thread.run_sync(self.rows.check)
             self.rows.checked_at = version
+        await anyio.to_thread.run_sync(self.rows.note_progress)
 
     async def find_rewritten(self) -> list[str]:
         return await self.apart(self.rows.find_rewritten)

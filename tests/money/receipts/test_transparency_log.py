@@ -43,7 +43,7 @@ from toolserver.money.receipts.transparency_log import (
 from toolserver.sql.errors import RowsRewritten
 from toolserver.sql.high_water import HighWater, MarksBroken
 from toolserver.sql.migrate import migrations, statements
-from toolserver.sql.row_seal import note_restored
+from toolserver.sql.sealed_file import note_restored
 from toolserver.sql.sqlite import durable, in_memory
 
 LOG = "/api/payment/no-charge-log"

@@ -28,7 +28,7 @@ from toolserver.sql.ledger_place import LedgerPlace, open_place
 from toolserver.sql.migrate import migrate, migrations
 from toolserver.sql.postgres import PostgresConnection
 from toolserver.sql.postgres_migrate import migrate_server, server_migrations
-from toolserver.sql.row_seal import SealedConnection
+from toolserver.sql.sealed_file import SealedConnection
 
 FOLDER = Path(__file__).parent
 ENGINES = ("file", "server")

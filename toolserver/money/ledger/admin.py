@@ -15,7 +15,7 @@ from toolserver.money.ledger.sql_invariants import Breach, find_problems
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
 from toolserver.sql.backup import back_up, restore, stamp
 from toolserver.sql.ledger_place import LedgerPlace, open_place
-from toolserver.sql.row_seal import note_restored
+from toolserver.sql.sealed_file import note_restored
 
 log = logging.getLogger(__name__)
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from toolserver.money.ledger.sql_removed import read_horizon, read_removed
 from toolserver.sql.connection import SqlConnection, is_shared
-from toolserver.sql.row_seal import find_damage
+from toolserver.sql.sealed_file import find_damage
 
 SHOWN = 5  # violations named for each rule
 

@@ -1,0 +1,137 @@
+"""Sum up the rows that a database should have in a few kilobytes, so that rows which differ can be named.
+
+A sketch has, for each table, the sum (XOR) of the keyed digests of its rows, and a number of
+cells. Each row is added (XOR) to four of the cells too, with a short digest and its name. A
+row that is added twice is removed again. So a sketch is updated row by row, the sketches of
+several writers add up to one, and the difference of two sketches is the sketch of the rows in
+which they differ. While these are few, some cells have exactly one of them: it is read and
+removed from its other cells, which then may have one row, and so on.
+
+A sketch shows digests of rows, so it is stored encrypted only.
+"""
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+QUARTERS, IN_QUARTER = 4, 16  # a row is in one cell of each quarter
+CELLS = QUARTERS * IN_QUARTER
+CELL, TOTAL = 40, 16  # bytes of a cell and of the sum of a table
+DIGEST = TOTAL + 10  # bytes of the keyed digest of a row: for the sum of its table, and for its cells and their places
+NAME = 25  # bytes of the name of a row in a cell
+_PRIME = 4_294_967_291  # the greatest below 2**32
+_NAME_BITS, _TABLE_BITS, _CHECK_BITS = 8 * NAME, 8, 32
+_SHORT_AT = _NAME_BITS + _TABLE_BITS + _CHECK_BITS
+
+
+class SketchedRow(NamedTuple):
+    """A row that was read from a sketch: its short digest, the number of its table, and the start of its name."""
+
+    short: int
+    table: int
+    name: str
+
+
+class RowSketch:
+    """The sums of tables and the cells, as whole numbers. `tables` is how many tables there are."""
+
+    def __init__(self, tables: int) -> None:
+        self.totals = [0] * tables
+        self.cells = [0] * CELLS
+
+    def toggle(self, table: int, name: str, digest: bytes) -> None:
+        """Add a row by its digest, or remove the same row."""
+        self.totals[table] ^= int.from_bytes(digest[:TOTAL])
+        cell = _write_cell(short_digest(digest), table, name.encode()[:NAME])
+        for place in _places(digest[-2:]):
+            self.cells[place] ^= cell
+
+    def pack(self) -> int:
+        """Return the sketch as one number. The XOR of two such numbers is that of their sum."""
+        text = bytearray(size_of(len(self.totals)))
+        for place, cell in enumerate(self.cells):
+            if cell:
+                text[CELL * place : CELL * (place + 1)] = cell.to_bytes(CELL)
+        for table, total in enumerate(self.totals):
+            if total:
+                at = CELL * CELLS + TOTAL * table
+                text[at : at + TOTAL] = total.to_bytes(TOTAL)
+        return int.from_bytes(text, "little")
+
+    @classmethod
+    def unpack(cls, packed: int, tables: int) -> "RowSketch":
+        """Return the sketch of such a number. Raises OverflowError if it has more tables."""
+        sketch, text = cls(tables), packed.to_bytes(size_of(tables), "little")
+        sketch.cells = [int.from_bytes(text[at : at + CELL]) for at in range(0, CELL * CELLS, CELL)]
+        sketch.totals = [int.from_bytes(text[at : at + TOTAL]) for at in range(CELL * CELLS, len(text), TOTAL)]
+        return sketch
+
+    def read_rows(self) -> Iterator[SketchedRow]:
+        """Yield the rows of the sketch that can be read, and remove them from its cells."""
+        changed = True
+        while changed:
+            changed = False
+            for place, cell in enumerate(self.cells):
+                if (row := _read_cell(cell, place)) is not None:
+                    self._remove(cell)
+                    changed = True
+                    yield row
+
+    def split_cell(self, table: int, name: str, digest: bytes) -> list[SketchedRow]:
+        """Return the two rows of a cell that has this row and one other, and remove both; empty if no cell has.
+
+        So rows are found that `read_rows` leaves because they share all of their cells.
+        """
+        own = _write_cell(short_digest(digest), table, name.encode()[:NAME])
+        for place in _places(digest[-2:]):
+            other = self.cells[place] ^ own
+            if self.cells[place] and (row := _read_cell(other, place)) is not None:
+                self._remove(own)
+                self._remove(other)
+                return [SketchedRow(short_digest(digest), table, name), row]
+        return []
+
+    def _remove(self, cell: int) -> None:
+        for place in _places_of(cell):
+            self.cells[place] ^= cell
+
+    @property
+    def is_read(self) -> bool:
+        """True if no row is left in the cells."""
+        return not any(self.cells)
+
+
+def size_of(tables: int) -> int:
+    """Return the bytes of a packed sketch of so many tables."""
+    return CELL * CELLS + TOTAL * tables
+
+
+def short_digest(digest: bytes) -> int:
+    """Return the part of a digest that a cell has: eight bytes, and two that say in which cells it is."""
+    return int.from_bytes(digest[TOTAL:])
+
+
+def _places(two: bytes) -> list[int]:
+    one, other = two
+    return [one >> 4, 16 + (one & 15), 32 + (other >> 4), 48 + (other & 15)]
+
+
+def _places_of(cell: int) -> list[int]:
+    return _places((cell >> _SHORT_AT & 0xFFFF).to_bytes(2))
+
+
+def _write_cell(short: int, table: int, name: bytes) -> int:
+    named = int.from_bytes(name.ljust(NAME, b"\0"))
+    # A product is no sum of the products of its parts, so that the sum of several rows does not look like one.
+    check = (short + 1) * ((table << _NAME_BITS | named) + 1) % _PRIME
+    return ((short << _CHECK_BITS | check) << _TABLE_BITS | table) << _NAME_BITS | named
+
+
+def _read_cell(cell: int, place: int) -> SketchedRow | None:
+    """Return the row of the cell at a place if it has exactly one, else None."""
+    if not cell or place not in _places_of(cell):
+        return None
+    named, table = cell & (1 << _NAME_BITS) - 1, cell >> _NAME_BITS & 0xFF
+    name, short = named.to_bytes(NAME).rstrip(b"\0"), cell >> _SHORT_AT
+    if _write_cell(short, table, name) != cell:
+        return None
+    return SketchedRow(short, table, name.decode(errors="replace"))
