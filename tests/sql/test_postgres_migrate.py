@@ -22,7 +22,7 @@ from toolserver.sql.postgres_group_commit import PostgresGroupCommit
 from toolserver.sql.postgres_migrate import TURNS, migrate_server, server_migrations
 
 pytestmark = pytest.mark.live
-ONLY_FILE = {"row_seal", "sqlite_sequence"}  # a seal would be a row that every instance waits for
+ONLY_FILE = {"row_seal", "sqlite_sequence"}
 ONLY_SERVER = {
     *("installation", "deposit_number", "published_key", "mark"),  # what files of a data directory say
     *("ledger_move", "ledger_move_table"),  # how far a move has come

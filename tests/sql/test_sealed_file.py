@@ -20,7 +20,7 @@ from toolserver.sql.sealed_file import find_schema_changes, is_small, note_resto
 from toolserver.sql.sqlite import connect, durable
 
 BEFORE_SEAL = 11  # migrations
-BEFORE_WRITERS = 29
+BEFORE_WRITERS = 30
 
 
 def buy(account, credits=100):

@@ -141,6 +141,7 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
     stores += examination.stores
     stores += await examine_redis(settings)
     stores += judge_standbys(examination.database)
+    stores += judge_seals(examination.database)
     sources = examination.sources
     recorded = None
     if record is not None:
@@ -167,6 +168,8 @@ async def examine_service(settings: Settings, *, asks: bool, in_memory: bool = F
         sources = SourceFindings(probes, service.fetcher.announcements.list_all(), service.fetcher.refusals.list_all())
         file = service.money.file
         database = None if file is None or not file.shared else await file.apart(report_database)
+        if database is not None and file is not None:
+            database["unsealed"] = await file.describe_sealing()
         chain_sums = None if file is None else await file.read(sum_chain)
         stores = tuple(judge_chain_book(chain_sums, int(service.clock.time() * 1000)))
         return Examination(ready, sources, database=database, stores=stores), service
@@ -225,6 +228,13 @@ def judge_chain_book(sums: ChainSums | None, now: int) -> list[Advice]:
         step = f"{sums.final.block}. A service that sells credits reads it while it runs."
         advice.append(Advice("chain_book_behind", False, f"{finding} {step}"))
     return advice
+
+
+def judge_seals(database: Mapping[str, Any] | None) -> list[Advice]:
+    """Say that rows of money are not sealed, and what to do about it, if they are not."""
+    if database is None or database["unsealed"] is None:
+        return []
+    return [Advice("rows_not_sealed", False, f"Rows of money are not checked: {database['unsealed']}.")]
 
 
 def keep_seen(service: Service, sources: SourceFindings) -> FactsByName:

@@ -32,6 +32,9 @@ from toolserver.money.receipts.keys import (
     write,
 )
 from toolserver.serving.receipts import refuse_lost_keys
+from toolserver.sql.errors import RowsRewritten
+from toolserver.sql.row_seal import KEY as ROW_KEY
+from toolserver.sql.row_seal import read_key
 from toolserver.webhooks.signing import KEY_FILE, SecretsUnreadable, ensure_key
 
 
@@ -78,7 +81,8 @@ def make(folder: Path) -> None:
             ensure_keys(folder / Path(name).name)
         ensure_key(folder / Path(KEY_FILE).name)
         ensure_random_file(folder / Path(VISITOR_KEY_FILE).name, VISITOR_KEY_BYTES)
-    except (KeyFileBroken, SecretsUnreadable, OSError) as error:
+        read_key(folder / Path(ROW_KEY).name)
+    except (KeyFileBroken, SecretsUnreadable, RowsRewritten, OSError) as error:
         raise click.ClickException(str(error)) from None
     click.echo(f"{folder} has {', '.join(sorted(path.name for path in folder.iterdir()))}")
 

@@ -2,10 +2,12 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 
 from toolserver.clock import Clock
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.store import FILE, SqlLedger
+from toolserver.money.receipts.keys import find_key_file
 from toolserver.settings import Settings
 from toolserver.sql.high_water import HighWater, SharedMarks
 from toolserver.sql.ledger_place import LedgerPlace
@@ -13,6 +15,7 @@ from toolserver.sql.postgres import PostgresTerms
 from toolserver.sql.postgres_group_commit import open_postgres
 from toolserver.sql.postgres_migrate import claim_database
 from toolserver.sql.postgres_move import is_new, require_whole
+from toolserver.sql.row_seal import KEY, read_key
 
 PATIENCE_S = 15.0
 READERS = 2  # reading connections, in addition to the writing one
@@ -29,9 +32,24 @@ def database_terms(settings: Settings, *, patient: bool = False) -> PostgresTerm
     """
     assert settings.database_url is not None
     url, cached = settings.database_url.get_secret_value(), settings.storage.statement_cache
-    if patient:
-        return PostgresTerms(url, cached=cached, readers=1, connect_s=PATIENCE_S, work_s=PATIENCE_S)
-    return PostgresTerms(url, cached=cached, readers=READERS)
+    terms = PostgresTerms(
+        url, cached=cached, readers=READERS, row_key=_read_row_key(settings), data_dir=settings.data_dir
+    )
+    return replace(terms, readers=1, connect_s=PATIENCE_S, work_s=PATIENCE_S) if patient else terms
+
+
+def _read_row_key(settings: Settings) -> bytes | None:
+    """Return the key of the seal over rows. None if it is neither there nor can be made, as in a mounted secret.
+
+    Raises RowsRewritten if its file is broken.
+    """
+    path = find_key_file(settings.data_dir, KEY, settings.scaling.keys_dir)
+    try:
+        return read_key(path)
+    except OSError:
+        if path.exists():
+            raise
+        return None
 
 
 def locate_ledger(settings: Settings, *, patient: bool = False) -> LedgerPlace:

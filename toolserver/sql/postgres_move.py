@@ -10,6 +10,7 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -28,7 +29,9 @@ from toolserver.sql.kept_tables import (
 from toolserver.sql.move_mark import COMPLETE, COPYING, MoveMark
 from toolserver.sql.postgres import PostgresConnection, PostgresTerms
 from toolserver.sql.postgres_migrate import claim_database, migrate_server
+from toolserver.sql.row_seal import RowSeal
 from toolserver.sql.sealed_file import find_file_mark
+from toolserver.sql.server_seal import begin_snapshot, seal_server
 
 log = logging.getLogger(__name__)
 
@@ -52,8 +55,9 @@ class MoveUnfinished(ToolserverError):
 class MoveTarget:
     """A database to which a file is moved."""
 
-    def __init__(self, db: PostgresConnection) -> None:
+    def __init__(self, db: PostgresConnection, row_key: bytes | None) -> None:
         self._db = db
+        self._seal = None if row_key is None else RowSeal(row_key)
 
     def begin(self, mark: MoveMark, sealed: int, *, simulated: bool) -> str:
         """Prepare an empty database, or find the interrupted move. Returns the state of the move.
@@ -107,9 +111,17 @@ class MoveTarget:
             self._db.rollback()
 
     def finish(self) -> None:
-        """Mark the ledger as complete, so that it is served."""
-        sql = "UPDATE ledger_move SET state=?, ended_at=?"
-        self._transact(lambda: self._db.execute(sql, (COMPLETE, time.time_ns() // 1_000_000)))
+        """Seal every row, if there is a key, and mark the ledger as complete, so that it is served."""
+        begin_snapshot(self._db)
+        try:
+            if self._seal is not None:
+                seal_server(self._db, self._seal)
+            sql = "UPDATE ledger_move SET state=?, ended_at=?"
+            self._db.execute(sql, (COMPLETE, time.time_ns() // 1_000_000))
+        except BaseException:
+            self._db.rollback()
+            raise
+        self._db.commit()
 
     def _transact(self, job: Callable[[], Any]) -> None:
         self._db.transact(job)
@@ -164,13 +176,14 @@ def open_target(terms: PostgresTerms) -> Iterator[MoveTarget]:
         MoveRefused: another process is moving there now.
         NewerDatabase, ForeignDatabase, MigrationChanged, StorageFailed
     """
-    db = PostgresConnection(terms)
+    # What is copied is sealed at the end: page by page, it would be listed and sealed once more.
+    db = PostgresConnection(replace(terms, row_key=None))
     try:
         migrate_server(db)
         db.run_script(LONG_SESSION)
         if not db.execute("SELECT pg_try_advisory_lock(?)", (MOVE_LOCK,)).fetchone()[0]:
             raise MoveRefused("another process is moving a ledger to this server now")
-        yield MoveTarget(db)
+        yield MoveTarget(db, terms.row_key)
     except (DatabaseError, TransactionLost) as error:
         raise StorageFailed(str(error)) from error
     finally:

@@ -38,6 +38,7 @@ TABLES = (
     *("owner_limits", "quote_limit"),
     "quote_topup",
     *("receipt_form", "packed_receipt", "removed_name"),
+    *("chain_transfer", "chain_change", "chain_dust", "chain_opening"),
 )
 """In the order of their sums. A migration that adds a table of money appends it; a file is then sealed again."""
 NOT_SEALED = {
@@ -53,6 +54,8 @@ NOT_SEALED = {
     "webhook_fire": "as its subscription",
     "webhook_payload": "as its subscription",
     "webhook_unpaid": "as its subscription",
+    "chain_scan": "how far the chain was read",
+    "chain_difference": "cases that the next reading of the chain writes again",
     "oauth_client": "no money: what a grant spends is an allowance",
     "oauth_request": "as its client",
     "oauth_grant": "as its client",
@@ -225,6 +228,12 @@ def read_seal(db: SqlConnection, writer: int) -> WriterSeal | None:
 def read_seals(db: SqlConnection) -> list[WriterSeal]:
     """Read the seals of all writers."""
     return [WriterSeal(*row) for row in db.execute(f"SELECT {_COLUMNS} FROM writer_seal ORDER BY writer")]
+
+
+def read_heads(db: SqlConnection) -> list[WriterSeal]:
+    """Read the seals of all writers without their sketches."""
+    rows = db.execute("SELECT writer, commits, at, before, nonce, head FROM writer_seal ORDER BY writer")
+    return [WriterSeal(*row[:5], sketch=b"", head=row[5]) for row in rows]
 
 
 def name_row(key: Sequence[Any]) -> str:

@@ -20,9 +20,10 @@ from toolserver.sql.errors import (
 )
 from toolserver.sql.high_water import HighWater, MarksBroken
 from toolserver.sql.postgres import PostgresConnection, PostgresTerms
-from toolserver.sql.row_seal import RowSeal, WriterSeal
+from toolserver.sql.row_seal import RowSeal, SealBroken, read_heads, read_seal
 from toolserver.sql.seal_marks import SealMark, describe_older, find_mark, note_seals, read_mark
 from toolserver.sql.server_seal import (
+    BASE,
     begin_snapshot,
     find_rewritten_on_server,
     is_server_sealed,
@@ -36,12 +37,11 @@ R = TypeVar("R")
 
 SMALL = 50_000  # maximum transfers of a database that is checked before the first request is accepted
 NOT_YET = "rows are not sealed yet: when every instance runs this version, run `toolserver ledger accept-rows` once"
-NO_KEY = "rows are not checked: this command or instance has no keys/rows.json (`toolserver keys make` makes it)"
+NO_KEY = "the key of the seal over rows (rows.json, which `toolserver keys make` makes) is not among the keys here"
 _TRIES = 5  # attempts to seal everything, if another process changes seals meanwhile
 _LONG = (
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL enable_seqscan = on"
 )
-_HEADS = "SELECT writer, commits, at, before, nonce, '\\x'::bytea, head FROM writer_seal"
 _IS_SMALL = f"SELECT count(*) FROM (SELECT 1 FROM transfer LIMIT {SMALL + 1}) AS few"
 _USED = ("token", "receipt", "packed_receipt", "no_charge", "uncharged_call")
 
@@ -81,11 +81,15 @@ class SealedServer:
         return None if self._read(lambda db: self._is_sealed(db)) else NOT_YET
 
     def check_at_start(self) -> None:
-        """Check every row unless there are many, and that the database is no older copy. Raises RowsRewritten."""
-        if self._terms.row_key is None:
+        """Check every row unless there are many, and that the database has our key and is no older copy.
+
+        Raises RowsRewritten.
+        """
+        if (key := self._terms.row_key) is None:
+            self._require_none([NO_KEY] if self._read(is_server_sealed) else [])
             return
         is_small = self._read(lambda db: db.execute(_IS_SMALL).fetchone()[0]) <= SMALL
-        self._require_none(self.find_rewritten() if is_small else self._read(self._find_older))
+        self._require_none(self.find_rewritten() if is_small else self._read(lambda db: self._find_unlike(db, key)))
         self.note_progress()
 
     def note_progress(self) -> None:
@@ -95,7 +99,7 @@ class SealedServer:
         try:
             with closing(PostgresConnection(self._terms)) as db:
                 db.transact(lambda: merge_seals(db, RowSeal(key)))
-            seals = self._read(_read_heads)
+            seals = self._read(read_heads)
             if self._marks is not None and seals:
                 note_seals(self._marks, find_mark(seals))
         except (DatabaseError, TransactionLost, StorageFailed, OSError, MarksBroken) as error:
@@ -117,7 +121,7 @@ class SealedServer:
                     if tried == _TRIES:
                         raise StorageFailed(f"the rows could not be sealed: {error}") from error
         if self._marks is not None:
-            note_seals(self._marks, find_mark(self._read(_read_heads)), lower=True)
+            note_seals(self._marks, find_mark(self._read(read_heads)), lower=True)
 
     def require_ours(self) -> None:
         """Raise StorageFailed if rewritten rows have been found."""
@@ -142,8 +146,18 @@ class SealedServer:
     def _is_sealed(self, db: SqlConnection) -> bool:
         return is_server_sealed(db) or self._read_mark() is not None
 
+    def _find_unlike(self, db: SqlConnection, key: bytes) -> list[str]:
+        """Say without reading the rows if the seals are of another key, or older than the marks."""
+        base = read_seal(db, BASE)
+        try:
+            if base is not None:
+                RowSeal(key).open(base)
+        except SealBroken as error:
+            return [str(error)]
+        return self._find_older(db)
+
     def _find_older(self, db: SqlConnection) -> list[str]:
-        here, mark = find_mark(_read_heads(db)), self._read_mark()
+        here, mark = find_mark(read_heads(db)), self._read_mark()
         return describe_older(here, mark, "the database")
 
     def _read_mark(self) -> SealMark | None:
@@ -166,8 +180,3 @@ class SealedServer:
                 return job(db)
             except (DatabaseError, TransactionLost) as error:
                 raise StorageFailed(str(error)) from error
-
-
-def _read_heads(db: SqlConnection) -> list[WriterSeal]:
-    """Read the seals of all writers without their sketches."""
-    return [WriterSeal(*row) for row in db.execute(_HEADS)]

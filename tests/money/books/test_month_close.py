@@ -1,5 +1,8 @@
 """Months are closed in their order, once, with a statement that their rows bear out, on either engine."""
 
+import hashlib
+import sqlite3
+from contextlib import closing
 from dataclasses import replace
 
 import anyio
@@ -12,8 +15,10 @@ from toolserver.money.books.month_archive import name_archive
 from toolserver.money.books.month_proof import prove_month
 from toolserver.money.books.sql_months import MonthRefused, list_closed
 from toolserver.money.ledger.sql_invariants import find_breaches
+from toolserver.money.ledger.store import FILE
 from toolserver.money.receipts.month_statement import CLOSING, OPENING, parse_month
 from toolserver.sql.ledger_place import read_place
+from toolserver.sql.row_seal import read_heads
 
 pytestmark = pytest.mark.parametrize("kind", ["sqlite", POSTGRES])
 NOW = MARCH.until
@@ -54,6 +59,19 @@ async def test_a_closed_month_is_stored_once_with_the_statement_of_its_archive(k
     proved = prove_month(name_archive(sold / "archive", "2027-01"), closer.ring.find)
     assert proved == facts
     assert await anyio.to_thread.run_sync(read_place, place, lambda db: find_breaches(db, 0)) == []
+
+
+async def test_the_heads_of_the_seals_of_rows_are_signed_with_the_month(kind, sold):
+    (facts,) = await closer_of(kind, sold).close_until(JANUARY, JANUARY.until + DAY)
+    signed = facts.signed.statement.seals
+    if kind != "sqlite":
+        assert signed is None, "rows of this test's database are not sealed"
+        return
+    with closing(sqlite3.connect(sold / FILE)) as db:
+        (seal,) = read_heads(db)
+    assert signed.commits == seal.commits - 1  # the month itself was stored after that
+    assert signed.head == hashlib.sha256(f"0 {signed.commits} {seal.before.hex()}".encode()).hexdigest()
+    assert facts.describe()["seals"] == {"commits": signed.commits, "head": signed.head}
 
 
 async def test_a_month_is_closed_a_day_after_its_end_and_with_all_its_hours_in_the_log(kind, sold):

@@ -52,6 +52,7 @@ class MonthFacts(NamedTuple):
             "rows": {name: table.rows for name, table in statement.tables.items()},
             "credits": statement.credits,
             "usdc": statement.usdc,
+            "seals": statement.seals and {"commits": statement.seals.commits, "head": statement.seals.head},
             "log": {"size": statement.log.size, "root": statement.log.root},
             "sha256": self.signed.sha256,
             "previous": statement.previous,

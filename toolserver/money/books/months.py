@@ -40,6 +40,7 @@ from toolserver.money.books.sql_months import (
     read_first_month,
     read_log_root,
     read_rows,
+    read_seal_head,
     release_month,
     remove_calls,
     remove_receipts,
@@ -132,6 +133,7 @@ class MonthCloser:
                 credits=read_figures(db, span),
                 log=root,
                 usdc=read_usdc(db, span.since, span.until),
+                seals=read_seal_head(db),
             )
             writer.finish(statement, self.ring.current())
 

@@ -30,6 +30,7 @@ from toolserver.money.receipts.month_statement import (
     MonthSpan,
     MonthStatement,
     RowDigest,
+    SealHead,
     SignedMonth,
     StatementUnreadable,
     find_gap,
@@ -49,6 +50,7 @@ from toolserver.sql.connection import (
     lock_rows,
 )
 from toolserver.sql.kept_tables import KeptTable, list_kept_tables, read_pages
+from toolserver.sql.row_seal import read_heads
 
 ROOM = "months"  # the lock for closing months: one instance at a time
 _COLUMNS = "month, until, transfers, statement, closed_at, released_at"
@@ -105,6 +107,14 @@ def find_different_tables(db: SqlConnection, statement: MonthStatement) -> Itera
         signed = statement.tables.get(table)
         if signed is not None and all(_sum_up(db, way, span) != signed for way in ways):
             yield table
+
+
+def read_seal_head(db: SqlConnection) -> SealHead | None:
+    """Return how far the seals of rows have come, by all writers; None if rows are not sealed."""
+    seals = read_heads(db)
+    heads = "\n".join(f"{seal.writer} {seal.commits} {seal.head.hex()}" for seal in seals)
+    commits = sum(seal.commits for seal in seals)
+    return SealHead(commits, hashlib.sha256(heads.encode()).hexdigest()) if seals else None
 
 
 def _sum_up(db: SqlConnection, table: str, span: MonthSpan) -> RowDigest:

@@ -93,8 +93,10 @@ async def check_books(
     The receipts of a service that follows a ledger are compared with the calls in that
     ledger's file. `keys` are those that signed closed months.
     """
-    rewritten = await file.find_rewritten()
+    rewritten, unsealed = await file.find_rewritten(), await file.describe_sealing()
     checks = read_place(place, partial(_check, rewritten, mark, now, {key.kid: key for key in keys}.get))
+    if unsealed is not None:
+        checks = [check._replace(note=unsealed) if check.name == "ledger" else check for check in checks]
     return checks if followed is None else [_compare_followed(check, followed, place, now) for check in checks]
 
 

@@ -64,13 +64,15 @@ async def sweep(place: LedgerPlace) -> dict[str, Any]:
 async def check(place: LedgerPlace) -> dict[str, Any]:
     """Check every invariant of the ledger, and that only this service wrote the rows of the money tables.
 
-    Returns `ok`, the `breaches` if there are any, and the totals.
+    Returns `ok`, the `breaches` if there are any, `unsealed` if rows are not sealed, with the reason, and the totals.
     """
     async with _opened(place) as ledger:
         breaches = [Breach(WRITTEN, where) for where in await ledger.file.find_rewritten()]
+        unsealed = await ledger.file.describe_sealing()
         breaches += await ledger.check()
         sums = await ledger.totals()
-    return {"ok": not breaches, "breaches": [breach._asdict() for breach in breaches], **sums._asdict()}
+    found = {"ok": not breaches, "breaches": [breach._asdict() for breach in breaches], **sums._asdict()}
+    return found if unsealed is None else {**found, "unsealed": unsealed}
 
 
 async def accept_rows(place: LedgerPlace) -> dict[str, Any]:

@@ -54,11 +54,18 @@ class LogRoot(msgspec.Struct, frozen=True):
     root: str
 
 
+class SealHead(msgspec.Struct, frozen=True):
+    """The seals of rows when a month was closed: transactions that were sealed, and the SHA-256 (hex) of all heads."""
+
+    commits: int
+    head: str
+
+
 class MonthStatement(msgspec.Struct, frozen=True):
     """A closed month. Times are epoch milliseconds; `previous` is the SHA-256 (hex) of the statement before.
 
     `credits` has the figures of `toolserver books month`, and `usdc` those of payments, by way and state, in 0.000001
-    USDC; months that earlier versions closed have none.
+    USDC; `seals` says how far the seals of rows had come. Months that earlier versions closed have neither.
     """
 
     v: Literal[1]
@@ -72,6 +79,7 @@ class MonthStatement(msgspec.Struct, frozen=True):
     credits: dict[str, int]
     log: LogRoot
     usdc: dict[str, int] | None = None
+    seals: SealHead | None = None
 
 
 class StatementUnreadable(ValueError):

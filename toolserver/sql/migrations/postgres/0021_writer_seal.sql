@@ -33,7 +33,8 @@ BEGIN
     'account', 'token', 'transfer', 'reservation', 'allowance', 'journal', 'receipt', 'no_charge', 'log_node',
     'log_checkpoint', 'no_charge_day', 'purchase', 'tx_credit', 'tx_reversal', 'unapplied_payment', 'payment_review',
     'x402_payment', 'x402_confirmation', 'sweep', 'old_quote', 'refund', 'reissue', 'uncharged_call', 'closed_month',
-    'removed_calls', 'owner_limits', 'quote_limit', 'quote_topup', 'receipt_form', 'packed_receipt', 'removed_name']
+    'removed_calls', 'owner_limits', 'quote_limit', 'quote_topup', 'receipt_form', 'packed_receipt', 'removed_name',
+    'chain_transfer', 'chain_change', 'chain_dust', 'chain_opening']
   LOOP
     EXECUTE format('CREATE TRIGGER note_added_rows AFTER INSERT ON %I REFERENCING NEW TABLE AS new_rows
       FOR EACH STATEMENT WHEN (current_setting(''toolserver.rows'', true) <> '''') EXECUTE FUNCTION note_rows()', money);
