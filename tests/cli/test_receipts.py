@@ -145,7 +145,7 @@ def test_the_keys_of_several_instances_are_made_in_a_folder_to_mount(tmp_path):
     made = run(keys, "make", str(tmp_path / "secret"))
 
     assert made.exit_code == 0, made.output
-    assert made.output.strip().endswith("has log.json, receipts.json, visitors.key, webhooks.key")
+    assert made.output.strip().endswith("has log.json, receipts.json, rows.json, visitors.key, webhooks.key")
     before = {path.name: path.read_bytes() for path in (tmp_path / "secret").iterdir()}
     assert all(path.stat().st_mode & 0o777 == 0o600 for path in (tmp_path / "secret").iterdir())
     assert run(keys, "make", str(tmp_path / "secret")).exit_code == 0

@@ -173,6 +173,20 @@ def test_two_rows_that_exchanged_their_contents_are_named(sealed, table):
     assert rewritten_by(sealed, change) == [f"{table} {name} was changed" for name in names]
 
 
+def test_a_row_of_others_that_we_wrote_to_later_is_still_named(sealed, seal):
+    def change(db):
+        db.execute("UPDATE account SET credits=credits+5 WHERE id=1000")
+
+    assert rewritten_by(sealed, change) == ["account 1000 was changed"]
+    with closing(loosen(connect(sealed))) as db:
+        install_seal(db, seal)
+        db.execute("BEGIN")
+        db.execute("UPDATE account SET debits=debits+1 WHERE id=1000")
+        seal_changes(db)
+        db.execute("COMMIT")
+        assert find_rewritten(db) == ["account 1000 was changed"]
+
+
 def test_more_rows_than_can_be_told_apart_are_named_by_their_tables(sealed):
     def change(db):
         db.executemany("INSERT INTO account VALUES(?,'token',1,0,0)", [(number,) for number in range(5000, 5200)])

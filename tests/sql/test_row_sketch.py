@@ -37,7 +37,7 @@ def test_the_difference_of_two_sets_is_read_from_their_sketches(common, others):
         assert all(row.table == shorts[row.short][0] for row in found)
 
 
-@pytest.mark.parametrize("count", [1, 2, 10, 30])
+@pytest.mark.parametrize("count", [1, 2, 10, 20])
 def test_so_many_rows_can_be_told_apart(count):
     others = {(number % TABLES, f"call_{number}") for number in range(count)}
     found, is_read = read(sketch_of(others).pack())
@@ -77,7 +77,7 @@ def test_rows_that_share_all_of_their_cells_are_told_apart_if_one_of_them_is_at_
     sketch.toggle(2, "same", one)
     sketch.toggle(2, "same", other)
     assert list(sketch.read_rows()) == []
-    assert sketch.split_cell(2, "another", bytes(26)) == []
+    assert sketch.split_cell(2, "another", bytes(DIGEST)) == []
     found = sketch.split_cell(2, "same", one)
     assert {row.short for row in found} == {short_digest(one), short_digest(other)}
     assert sketch.is_read

@@ -18,7 +18,7 @@ from toolserver.sql.postgres import PostgresConnection, ServerAway
 from toolserver.sql.postgres_group_commit import open_postgres
 from toolserver.sql.postgres_migrate import migrate_server
 from toolserver.sql.row_seal import NOT_SEALED, TABLES, RowSeal, name_row, read_seals
-from toolserver.sql.seal_marks import read_mark
+from toolserver.sql.seal_marks import SERVER_MARK, read_mark
 from toolserver.sql.sealed_server import NO_KEY, NOT_YET, SealedServer
 from toolserver.sql.server_seal import find_rewritten_on_server, find_trigger_changes, merge_seals, seal_text
 
@@ -266,7 +266,7 @@ async def test_a_restored_older_database_is_noticed_at_the_start_with_what_it_la
         older = await store.read(copy_rows)
         await sell(store, 3, start=2)
         await store.check_rows()
-    mark = read_mark(HighWater(terms.data_dir))
+    mark = read_mark(HighWater(terms.data_dir), SERVER_MARK)
     await anyio.to_thread.run_sync(restore_rows, terms, older)
     async with open_postgres(terms) as store:
         with pytest.raises(

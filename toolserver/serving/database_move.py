@@ -26,7 +26,9 @@ from toolserver.sql.kept_tables import list_kept_tables
 from toolserver.sql.move_mark import COMPLETE, COPYING, RETURNING, MoveMark, forget_move, read_move, write_move
 from toolserver.sql.postgres import PostgresTerms
 from toolserver.sql.postgres_move import MoveRefused, MoveTarget, count_sealed, open_source, open_target
+from toolserver.sql.row_seal import WriterSeal, read_heads
 from toolserver.sql.seal_marks import MARK as ROWS
+from toolserver.sql.seal_marks import SERVER_MARK, find_mark, note_seals
 
 log = logging.getLogger(__name__)
 
@@ -59,12 +61,15 @@ def move_database(data_dir: Path, terms: PostgresTerms, report: Report = lambda 
                 target.copy(table, source, lambda name, rows: report("copied", rows))
             marks = HighWater(data_dir).read_all()
             target.set_counters(marks.get(ADDRESS) or 0)
-            target.set_marks({name: value for name, value in marks.items() if name != ROWS})
+            target.set_marks({name: value for name, value in marks.items() if name not in (ROWS, SERVER_MARK)})
         copied_s, copied = time.monotonic() - began, target.count_copied() - before
         compared = time.monotonic()
         facts = _compare(read_facts(source, lambda name, rows: report("compared", rows)), target, report)
         if state == COPYING:
             target.finish()
+            seals: list[WriterSeal] = target.read(read_heads)
+            if seals:  # an earlier mark is of another database
+                note_seals(HighWater(data_dir), find_mark(seals), name=SERVER_MARK, lower=True)
     aside = _leave(data_dir, path, mark)
     log.warning("the ledger was moved", extra={"to": mark.to, "rows": sum(each.rows for each in facts.tables.values())})
     return {

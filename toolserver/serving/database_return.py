@@ -24,6 +24,7 @@ from toolserver.sql.postgres import PostgresTerms
 from toolserver.sql.postgres_move import MoveRefused
 from toolserver.sql.postgres_return import ReturnSource, open_return, read_first_address, write_file
 from toolserver.sql.seal_marks import MARK as ROWS
+from toolserver.sql.seal_marks import SERVER_MARK
 
 UNFINISHED = f"{FILE}.returning"
 
@@ -91,7 +92,7 @@ def _copy(source: ReturnSource, data_dir: Path, terms: PostgresTerms, report: Re
         address = read_first_address(db)
     marks = HighWater(data_dir)
     for name, value in SharedMarks(data_dir, terms).read_all().items():
-        if name != ROWS:
+        if name not in (ROWS, SERVER_MARK):
             marks.change(name, partial(find_later, value))
     marks.raise_to(ADDRESS_MARK, address)
     path.rename(data_dir / FILE)

@@ -18,14 +18,15 @@ import hmac
 import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from toolserver.core.private_file import write_private
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import ConstraintViolated, RowsRewritten
-from toolserver.sql.row_sketch import DIGEST, RowSketch, SketchedRow, short_digest, size_of
+from toolserver.sql.row_sketch import DIGEST, RowSketch, SketchedRow, cut_name, short_digest, size_of
 
 TABLES = (
     *("account", "token", "transfer", "reservation", "allowance", "journal"),
@@ -107,15 +108,15 @@ class RowSeal:
         row_key, self._mask_key, self._head_key = (
             hashlib.blake2b(use, key=key, digest_size=SIZE).digest() for use in (b"row 2", b"mask 2", b"head")
         )
-        # Copied for each row, because creating one takes longer than hashing.
-        self._new_row = hashlib.blake2b(key=row_key, digest_size=DIGEST)
+        # Copied for each row of the table of this number, because creating one takes longer than hashing.
+        self._new_rows = [hashlib.blake2b(bytes((table,)), key=row_key, digest_size=DIGEST) for table in range(256)]
         self._last: tuple[WriterSeal, int] | None = None  # the seal that a writer replaces is the last one that it made
         self.fingerprint = hashlib.blake2b(b"fingerprint", key=key, digest_size=SIZE).hexdigest()
 
     def digest(self, table: int, contents: bytes) -> bytes:
         """Return the keyed digest of a row of the table of this number."""
-        hashed = self._new_row.copy()
-        hashed.update(bytes((table,)) + contents)
+        hashed = self._new_rows[table].copy()
+        hashed.update(contents)
         return hashed.digest()
 
     def store(self, db: SqlConnection, writer: int, before: WriterSeal | None, sketch: int, commits: int) -> WriterSeal:
@@ -171,7 +172,7 @@ class RowSeal:
     def _total(self, table: str, read: ReadRows) -> int:
         number, total = TABLES.index(table), 0
         for row in read(table):
-            total ^= int.from_bytes(self.digest(number, row.contents)[:16])
+            total ^= int.from_bytes(self.digest(number, row.contents))
         return total
 
     def _name_rows(self, differing: RowSketch, read: ReadRows, tables: Sequence[str]) -> list[str]:
@@ -184,10 +185,14 @@ class RowSeal:
         for table in tables:
             if not totals[number := TABLES.index(table)]:
                 continue
-            sealed = {row.short: row for row in rows if row.table == number}
-            digests = (self.digest(number, each.contents) for each in read(table))
-            here = {short for digest in digests if (short := short_digest(digest)) in sealed}
-            described = _describe(table, sealed, here)
+            found_here = [row for row in rows if row.table == number]
+            names, shorts = {row.name for row in found_here}, {row.short for row in found_here}
+            there = dict[str, bool]()  # by the names of rows that are there: whether theirs is one that was found
+            for row in read(table):
+                if (name := cut_name(row.name)) in names:
+                    is_found = short_digest(self.digest(number, row.contents)) in shorts
+                    there[name] = there.get(name, False) or is_found
+            described = _describe(table, found_here, there)
             found += described if differing.is_read and described else [*described, f"{table}: more rows were changed"]
         return found
 
@@ -232,8 +237,8 @@ def read_seals(db: SqlConnection) -> list[WriterSeal]:
 
 def read_heads(db: SqlConnection) -> list[WriterSeal]:
     """Read the seals of all writers without their sketches."""
-    rows = db.execute("SELECT writer, commits, at, before, nonce, head FROM writer_seal ORDER BY writer")
-    return [WriterSeal(*row[:5], sketch=b"", head=row[5]) for row in rows]
+    rows = db.execute("SELECT writer, commits, at, before, nonce, before, head FROM writer_seal ORDER BY writer")
+    return [WriterSeal(*row)._replace(sketch=b"") for row in rows]
 
 
 def name_row(key: Sequence[Any]) -> str:
@@ -265,10 +270,13 @@ def _add_up(sketches: Iterable[int]) -> int:
     return total
 
 
-def _describe(table: str, sealed: dict[int, SketchedRow], here: set[int]) -> list[str]:
-    """Say of the rows in which a table differs which were changed, added and removed, at most `NAMED` of them."""
-    present = {row.name for short, row in sealed.items() if short in here}
-    missing = {row.name for short, row in sealed.items() if short not in here}
-    kinds = (("changed", present & missing), ("added", present - missing), ("removed", missing - present))
+def _describe(table: str, rows: Sequence[SketchedRow], there: Mapping[str, bool]) -> list[str]:
+    """Say of the rows in which a table differs which were changed, added and removed, at most `NAMED` of them.
+
+    One that was changed is there with other contents, or with ours if we have written to it since.
+    """
+    counts = Counter(row.name for row in rows)
+    added = {name for name, is_found in there.items() if is_found and counts[name] == 1}
+    kinds = (("changed", there.keys() - added), ("added", added), ("removed", counts.keys() - there.keys()))
     lines = [f"{table} {name} was {what}" for what, names in kinds for name in sorted(names)]
     return lines if len(lines) <= NAMED else [*lines[:NAMED], f"{table}: {len(lines) - NAMED} more"]

@@ -1,7 +1,7 @@
 """Sum up the rows that a database should have in a few kilobytes, so that rows which differ can be named.
 
 A sketch has, for each table, the sum (XOR) of the keyed digests of its rows, and a number of
-cells. Each row is added (XOR) to four of the cells too, with a short digest and its name. A
+cells. Each row is added (XOR) to three of the cells too, with a short digest and its name. A
 row that is added twice is removed again. So a sketch is updated row by row, the sketches of
 several writers add up to one, and the difference of two sketches is the sketch of the rows in
 which they differ. While these are few, some cells have exactly one of them: it is read and
@@ -13,14 +13,18 @@ A sketch shows digests of rows, so it is stored encrypted only.
 from collections.abc import Iterator
 from typing import NamedTuple
 
-QUARTERS, IN_QUARTER = 4, 16  # a row is in one cell of each quarter
-CELLS = QUARTERS * IN_QUARTER
-CELL, TOTAL = 40, 16  # bytes of a cell and of the sum of a table
-DIGEST = TOTAL + 10  # bytes of the keyed digest of a row: for the sum of its table, and for its cells and their places
+THIRD = 16  # cells; a row is in one cell of each third
+CELLS = 3 * THIRD
+DIGEST = TOTAL = 26  # bytes of the keyed digest of a row, and so of the sum of a table
+SHORT = 10  # the last bytes of the digest of a row, which its cells have too; the last two of them say which cells
+CELL = 40  # bytes
 NAME = 25  # bytes of the name of a row in a cell
 _PRIME = 4_294_967_291  # the greatest below 2**32
 _NAME_BITS, _TABLE_BITS, _CHECK_BITS = 8 * NAME, 8, 32
-_SHORT_AT = _NAME_BITS + _TABLE_BITS + _CHECK_BITS
+_CHECK_AT = _NAME_BITS + _TABLE_BITS
+_SHORT_AT = _CHECK_AT + _CHECK_BITS
+_SHORT_MASK = (1 << 8 * SHORT) - 1
+_TAGS = [table << _NAME_BITS for table in range(256)]
 
 
 class SketchedRow(NamedTuple):
@@ -40,10 +44,13 @@ class RowSketch:
 
     def toggle(self, table: int, name: str, digest: bytes) -> None:
         """Add a row by its digest, or remove the same row."""
-        self.totals[table] ^= int.from_bytes(digest[:TOTAL])
-        cell = _write_cell(short_digest(digest), table, name.encode()[:NAME])
-        for place in _places(digest[-2:]):
-            self.cells[place] ^= cell
+        whole = int.from_bytes(digest, "big")
+        self.totals[table] ^= whole
+        cell = _write_cell(whole & _SHORT_MASK, table, int.from_bytes(name.encode()[:NAME], "big"))
+        cells, one = self.cells, digest[-2]
+        cells[one >> 4] ^= cell
+        cells[16 + (one & 15)] ^= cell
+        cells[32 + (digest[-1] & 15)] ^= cell
 
     def pack(self) -> int:
         """Return the sketch as one number. The XOR of two such numbers is that of their sum."""
@@ -81,8 +88,8 @@ class RowSketch:
 
         So rows are found that `read_rows` leaves because they share all of their cells.
         """
-        own = _write_cell(short_digest(digest), table, name.encode()[:NAME])
-        for place in _places(digest[-2:]):
+        own = _write_cell(short_digest(digest), table, int.from_bytes(name.encode()[:NAME]))
+        for place in _places_of(own):
             other = self.cells[place] ^ own
             if self.cells[place] and (row := _read_cell(other, place)) is not None:
                 self._remove(own)
@@ -105,25 +112,25 @@ def size_of(tables: int) -> int:
     return CELL * CELLS + TOTAL * tables
 
 
+def cut_name(name: str) -> str:
+    """Return the part of a name that a cell has."""
+    return name.encode()[:NAME].decode(errors="replace")
+
+
 def short_digest(digest: bytes) -> int:
-    """Return the part of a digest that a cell has: eight bytes, and two that say in which cells it is."""
-    return int.from_bytes(digest[TOTAL:])
-
-
-def _places(two: bytes) -> list[int]:
-    one, other = two
-    return [one >> 4, 16 + (one & 15), 32 + (other >> 4), 48 + (other & 15)]
+    """Return the part of a digest that a cell has."""
+    return int.from_bytes(digest[-SHORT:])
 
 
 def _places_of(cell: int) -> list[int]:
-    return _places((cell >> _SHORT_AT & 0xFFFF).to_bytes(2))
+    """Return the places of the row that a cell has, as `RowSketch.toggle` finds them."""
+    one, other = (cell >> _SHORT_AT & 0xFFFF).to_bytes(2)
+    return [one >> 4, 16 + (one & 15), 32 + (other & 15)]
 
 
-def _write_cell(short: int, table: int, name: bytes) -> int:
-    named = int.from_bytes(name.ljust(NAME, b"\0"))
-    # A product is no sum of the products of its parts, so that the sum of several rows does not look like one.
-    check = (short + 1) * ((table << _NAME_BITS | named) + 1) % _PRIME
-    return ((short << _CHECK_BITS | check) << _TABLE_BITS | table) << _NAME_BITS | named
+def _write_cell(short: int, table: int, named: int) -> int:
+    # The square of a sum is no sum of squares, so that the sum of several rows does not look like one row.
+    return (short << _CHECK_BITS | short * short % _PRIME) << _CHECK_AT | _TAGS[table] | named
 
 
 def _read_cell(cell: int, place: int) -> SketchedRow | None:
@@ -131,7 +138,7 @@ def _read_cell(cell: int, place: int) -> SketchedRow | None:
     if not cell or place not in _places_of(cell):
         return None
     named, table = cell & (1 << _NAME_BITS) - 1, cell >> _NAME_BITS & 0xFF
-    name, short = named.to_bytes(NAME).rstrip(b"\0"), cell >> _SHORT_AT
-    if _write_cell(short, table, name) != cell:
+    name, short = named.to_bytes(NAME).lstrip(b"\0"), cell >> _SHORT_AT
+    if _write_cell(short, table, named) != cell:
         return None
     return SketchedRow(short, table, name.decode(errors="replace"))

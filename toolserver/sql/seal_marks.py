@@ -1,6 +1,6 @@
 """Keep beside a database how far its seals have come, so that an older copy of it is noticed, with what it lacks.
 
-The mark `rows` in `keys/high-water.json` has the number of sealed transactions, when the last of
+The marks `rows` and `database_rows` in `keys/high-water.json` have the number of sealed transactions, when the last of
 them was sealed, and the head of each writer. Versions before had only the number.
 """
 
@@ -12,7 +12,7 @@ from toolserver.core.models import iso_of_ms
 from toolserver.sql.high_water import HighWater, MarksBroken
 from toolserver.sql.row_seal import WriterSeal
 
-MARK = "rows"
+MARK, SERVER_MARK = "rows", "database_rows"  # of the file, and of the database that this data directory uses
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,12 +33,12 @@ def find_mark(seals: Sequence[WriterSeal]) -> SealMark:
     return SealMark(sum(seal.commits for seal in seals), max((seal.at for seal in seals), default=None), writers)
 
 
-def read_mark(marks: HighWater) -> SealMark | None:
+def read_mark(marks: HighWater, name: str = MARK) -> SealMark | None:
     """Read how far the seals had come when that was last noted; None if it never was. Raises MarksBroken."""
-    return _parse(marks.read_own(MARK))
+    return _parse(marks.read_own(name))
 
 
-def note_seals(marks: HighWater, mark: SealMark, *, lower: bool = False) -> None:
+def note_seals(marks: HighWater, mark: SealMark, *, name: str = MARK, lower: bool = False) -> None:
     """Note how far the seals have come. An earlier state is noted only if `lower`. Raises MarksBroken."""
 
     def rule(before: Any) -> Any:
@@ -47,7 +47,7 @@ def note_seals(marks: HighWater, mark: SealMark, *, lower: bool = False) -> None
             return before
         return {"size": mark.commits, "at": mark.at, "writers": mark.writers}
 
-    marks.change_own(MARK, rule)
+    marks.change_own(name, rule)
 
 
 def describe_older(here: SealMark | None, mark: SealMark | None, what: str) -> list[str]:
@@ -81,4 +81,4 @@ def _parse(value: Any) -> SealMark | None:
         writers = {writer: (int(commits), str(head)) for writer, (commits, head) in value["writers"].items()}
         return SealMark(int(value["size"]), value["at"], writers)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise MarksBroken(f"the mark {MARK!r} cannot be read: {error!r}") from None
+        raise MarksBroken(f"the mark of sealed rows cannot be read: {error!r}") from None

@@ -21,7 +21,7 @@ from toolserver.sql.errors import (
 from toolserver.sql.high_water import HighWater, MarksBroken
 from toolserver.sql.postgres import PostgresConnection, PostgresTerms
 from toolserver.sql.row_seal import RowSeal, SealBroken, read_heads, read_seal
-from toolserver.sql.seal_marks import SealMark, describe_older, find_mark, note_seals, read_mark
+from toolserver.sql.seal_marks import SERVER_MARK, SealMark, describe_older, find_mark, note_seals, read_mark
 from toolserver.sql.server_seal import (
     BASE,
     begin_snapshot,
@@ -43,7 +43,7 @@ _LONG = (
     "SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0; SET LOCAL enable_seqscan = on"
 )
 _IS_SMALL = f"SELECT count(*) FROM (SELECT 1 FROM transfer LIMIT {SMALL + 1}) AS few"
-_USED = ("token", "receipt", "packed_receipt", "no_charge", "uncharged_call")
+_USED = ("ledger_move", "token", "receipt", "packed_receipt", "no_charge", "uncharged_call")
 
 
 class SealedServer:
@@ -101,7 +101,7 @@ class SealedServer:
                 db.transact(lambda: merge_seals(db, RowSeal(key)))
             seals = self._read(read_heads)
             if self._marks is not None and seals:
-                note_seals(self._marks, find_mark(seals))
+                note_seals(self._marks, find_mark(seals), name=SERVER_MARK)
         except (DatabaseError, TransactionLost, StorageFailed, OSError, MarksBroken) as error:
             log.warning("the progress of the database could not be recorded", extra={"reason": str(error)})
 
@@ -121,7 +121,7 @@ class SealedServer:
                     if tried == _TRIES:
                         raise StorageFailed(f"the rows could not be sealed: {error}") from error
         if self._marks is not None:
-            note_seals(self._marks, find_mark(self._read(read_heads)), lower=True)
+            note_seals(self._marks, find_mark(self._read(read_heads)), name=SERVER_MARK, lower=True)
 
     def require_ours(self) -> None:
         """Raise StorageFailed if rewritten rows have been found."""
@@ -161,7 +161,7 @@ class SealedServer:
         return describe_older(here, mark, "the database")
 
     def _read_mark(self) -> SealMark | None:
-        return None if self._marks is None else read_mark(self._marks)
+        return None if self._marks is None else read_mark(self._marks, SERVER_MARK)
 
     def _require_none(self, changes: list[str]) -> None:
         if changes:
