@@ -10,8 +10,8 @@ from pydantic import SecretStr
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import token
 from tests.postgres import run_sql, terms_of, url_of
-from toolserver.clock import ManualClock
-from toolserver.money.ledger.store import FILE
+from toolserver.clock import ManualClock, SystemClock
+from toolserver.money.ledger.store import FILE, SqlLedger
 from toolserver.money.purchases.quotes import ADDRESS_MARK as ADDRESS
 from toolserver.serving import database_move
 from toolserver.serving.database_check import check_place
@@ -25,7 +25,9 @@ from toolserver.sql.high_water import HighWater, SharedMarks
 from toolserver.sql.ledger_place import read_place
 from toolserver.sql.move_mark import COPYING, LedgerMoved, MoveMark, read_move, write_move
 from toolserver.sql.postgres import PostgresTerms
+from toolserver.sql.postgres_group_commit import open_postgres
 from toolserver.sql.postgres_move import MoveRefused, MoveTarget, MoveUnfinished
+from toolserver.sql.seal_marks import SERVER_MARK, SealMark, note_seals
 
 live = pytest.mark.live
 NOWHERE = PostgresTerms("postgresql://127.0.0.1:9/none", connect_s=1, work_s=1)
@@ -78,6 +80,21 @@ async def test_what_was_sold_is_sold_on_from_the_server_and_nowhere_else(folder)
     marks = await anyio.to_thread.run_sync(SharedMarks(folder / "another", terms_of(folder)).read_all)
     assert marks["address"] == 64
     assert "rows" not in marks
+
+
+@live
+async def test_the_rows_that_were_moved_are_sealed_and_an_earlier_mark_of_another_database_is_forgotten(folder):
+    data, terms = folder / "data", terms_of(folder, row_key=b"k" * 32, data_dir=folder / "data")
+    note_seals(HighWater(data), SealMark(commits=900), name=SERVER_MARK)
+    await anyio.to_thread.run_sync(move_database, data, terms)
+    async with open_postgres(terms) as store:
+        assert (await store.describe_sealing(), await store.find_rewritten()) == (None, [])
+        await store.check_rows_at_start()
+        await SqlLedger(store, SystemClock()).charge("c9", token(1), 1, endpoint="/x")
+        assert await store.find_rewritten() == []
+    run_sql("UPDATE account SET credits=credits+1 WHERE id=4", terms.url)
+    async with open_postgres(terms) as store:
+        assert await store.find_rewritten() == ["account 4 was changed"]
     with pytest.raises(MoveRefused, match="was already moved to "):
         await move(folder)
 
