@@ -351,6 +351,7 @@ class Service:
 
     def mcp_endpoint(self, extension: McpExtension | None = None) -> McpEndpoint:
         """Return MCP over HTTP as one ASGI callable. An `extension` is for tests alone."""
+        events = self._mcp_events()
         return McpEndpoint(
             self.registry,
             self.pipeline,
@@ -359,8 +360,8 @@ class Service:
             facts=self.facts,
             settings=self.settings,
             extension=extension,
-            events=self._mcp_events(),
-            resources=None if extension is not None else self._mcp_resources(),
+            events=events,
+            resources=None if extension is not None else self._mcp_resources(has_events=events is not None),
             elicitation=None if self.links is None else PaymentElicitation(self.links, self.facts),
         )
 
@@ -371,12 +372,12 @@ class Service:
         dialect = self.settings.mcp.events_dialect
         return McpEvents(self.webhooks.events, self.registry, self.pipeline, self.facts, dialect)
 
-    def _mcp_resources(self) -> McpResources:
+    def _mcp_resources(self, *, has_events: bool) -> McpResources:
         """Return the resources of MCP, with the skills that this service can serve."""
         skills = {
             BUY_CREDITS: self.facts.sales is not None,
             VERIFY_A_RECEIPT: self.money.evidence is not None,
-            WATCH_SOMETHING: self._mcp_events() is not None,
+            WATCH_SOMETHING: has_events,
         }
         return McpResources(
             self.registry,
