@@ -47,7 +47,7 @@ from toolserver.serving.advice import Advice
 from toolserver.serving.data_directory import note_running
 from toolserver.serving.known_sources import SOURCE_FACTS, KnownSources
 from toolserver.serving.listen import bind_socket, serve_metrics
-from toolserver.settings import KEYS, Settings, SourceSettings
+from toolserver.settings import KEYS, ServingSettings, Settings, SourceSettings
 from toolserver.upstream.drift import Drift
 from toolserver.upstream.http_sender import Announcement
 from toolserver.upstream.source_health import HostRefusal
@@ -316,7 +316,7 @@ async def test_the_metrics_of_the_server_that_runs_are_read(tmp_path):
     sock = bind_socket("127.0.0.1", 0)
     url = f"http://127.0.0.1:{sock.getsockname()[1]}/metrics"
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(serve_metrics, Settings(), sock, lambda: made, stop)
+        tasks.start_soon(serve_metrics, Settings(serving=ServingSettings(drain_s=0)), sock, lambda: made, stop)
         with note_running(tmp_path, url):
             found = await ask_running_server(tmp_path)
         stop.set()

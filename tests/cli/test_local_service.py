@@ -1,11 +1,11 @@
 """The service in the process of a command: who calls it, and which data directories it takes."""
 
-import gc
 import json
 
 import click
 import pytest
 
+from tests.garbage import garbage_found_afterwards
 from toolserver.cli.local_service import has_data, local_caller, local_service, open_conversation
 from toolserver.mcp.messages import read_message
 from toolserver.serving.money import MARKER, keeps_books
@@ -65,10 +65,8 @@ def test_an_answer_has_data_unless_its_data_is_null():
 @pytest.fixture
 def thawed():
     """What the service froze at its start is found by garbage collection again once the test has ended."""
-    threshold = gc.get_threshold()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*threshold)
+    with garbage_found_afterwards():
+        yield
 
 
 async def test_a_conversation_has_the_free_tools_that_were_chosen_and_writes_no_ledger(tmp_path, thawed):

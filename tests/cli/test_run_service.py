@@ -1,6 +1,5 @@
 """A service in this process: what is refused, what is announced, in which order it starts and how it ends."""
 
-import gc
 import json
 from functools import partial
 
@@ -8,30 +7,32 @@ import anyio
 import httpx
 import pytest
 
+from tests.garbage import garbage_found_afterwards
 from toolserver.cli.ready_notice import ReadyNotice
 from toolserver.cli.run_service import serve_command, serve_until
 from toolserver.serving.listeners import Listeners
-from toolserver.settings import MetricsSettings, Settings
+from toolserver.settings import MetricsSettings, ServingSettings, Settings
+
+AT_ONCE = ServingSettings(drain_s=0)
 
 
 @pytest.fixture(autouse=True)
 def thawed():
     """What a service froze at its start is found by garbage collection again once a test has ended."""
-    threshold = gc.get_threshold()
-    yield
-    gc.unfreeze()
-    gc.set_threshold(*threshold)
+    with garbage_found_afterwards():
+        yield
 
 
 async def test_what_prepares_a_service_is_done_before_the_ready_line(tmp_path, capsys):
     stop, printed = anyio.Event(), []
+    settings = Settings(data_dir=tmp_path, port=0, serving=AT_ONCE)
 
     async def prepare(service):
         printed.append(capsys.readouterr().out)
         stop.set()
 
     with anyio.fail_after(60):
-        await serve_until(Settings(data_dir=tmp_path, port=0), stop, ReadyNotice(True, {"credits": 5}), prepare=prepare)
+        await serve_until(settings, stop, ReadyNotice(True, {"credits": 5}), prepare=prepare)
     line = json.loads(capsys.readouterr().out)
     assert printed == [""]
     assert (line["ready"], line["credits"]) == (True, 5)
@@ -39,7 +40,7 @@ async def test_what_prepares_a_service_is_done_before_the_ready_line(tmp_path, c
 
 async def test_metrics_and_the_operators_page_are_served_beside_the_service(tmp_path):
     stop, ready = anyio.Event(), anyio.Event()
-    settings = Settings(data_dir=tmp_path, port=0, metrics=MetricsSettings(port=0))
+    settings = Settings(data_dir=tmp_path, port=0, metrics=MetricsSettings(port=0), serving=AT_ONCE)
     listeners = Listeners.open(settings)
 
     async def prepare(service):

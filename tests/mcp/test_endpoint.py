@@ -418,6 +418,7 @@ async def test_a_body_in_pieces_is_put_together(http: httpx.AsyncClient) -> None
     assert answer.json()["result"]["isError"] is False
 
 
+@pytest.mark.slow("it waits for twenty seconds")
 async def test_a_body_that_never_ends_is_given_up(service: Service) -> None:
     events = iter([{"type": "http.request", "body": b"{", "more_body": True}])
     sent: list[Any] = []

@@ -16,6 +16,7 @@ import anyio
 import httpx
 import pytest
 
+from tests.garbage import garbage_found_afterwards
 from toolserver.core.metrics import Metrics
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving import listen
@@ -32,8 +33,9 @@ from toolserver.serving.listen import (
     serve_metrics,
     stop_signal,
 )
-from toolserver.settings import LimitSettings, Settings
+from toolserver.settings import LimitSettings, ServingSettings, Settings
 
+AT_ONCE = Settings(serving=ServingSettings(drain_s=0))
 FACTS = SiteFacts(base_url="https://data.example", source="data.example")
 
 
@@ -122,15 +124,11 @@ def test_the_ready_line_is_one_line_of_json(capsys):
 
 def test_garbage_is_collected_again_once_the_service_has_started():
     threshold = gc.get_threshold()
-    gc.disable()
-    try:
+    with garbage_found_afterwards():
+        gc.disable()
         freeze_startup()
         assert (gc.isenabled(), gc.get_freeze_count() > 0) == (True, True)
         assert gc.get_threshold() == (10_000, *threshold[1:])
-    finally:
-        gc.enable()
-        gc.unfreeze()
-        gc.set_threshold(*threshold)
 
 
 # --- serving
@@ -141,7 +139,7 @@ async def test_an_app_is_served_until_the_event_is_set():
     url = address_of(sock, "127.0.0.1")
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks, httpx.AsyncClient() as client:
-            tasks.start_soon(lambda: serve(hello, sock, Settings(), stop=stop))
+            tasks.start_soon(lambda: serve(hello, sock, AT_ONCE, stop=stop))
             assert (await client.get(f"{url}/path")).text == "/path"
             stop.set()
     with pytest.raises(ConnectionRefusedError):
@@ -232,7 +230,7 @@ async def test_the_metrics_listener_serves_until_the_event_is_set():
     url = address_of(sock, "127.0.0.1")
     with anyio.fail_after(30):
         async with anyio.create_task_group() as tasks, httpx.AsyncClient() as client:
-            tasks.start_soon(serve_metrics, Settings(), sock, Metrics, stop)
+            tasks.start_soon(serve_metrics, AT_ONCE, sock, Metrics, stop)
             assert (await client.get(f"{url}/metrics")).status_code == 200
             stop.set()
 

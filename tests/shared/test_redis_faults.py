@@ -18,6 +18,7 @@ from toolserver.settings import Settings
 from toolserver.shared.redis import RedisPauses, RedisRefused, find_fault, open_redis
 from toolserver.shared.redis_faults import explain_redis
 
+pytestmark = pytest.mark.live
 ADD = Script("return redis.call('INCRBY', KEYS[1], ARGV[1])")
 SOON = RedisPauses(retry_s=0.02, look_s=0.02)
 DEADLINE_S = 3.0

@@ -12,7 +12,7 @@ from toolserver.money.purchases.offline_key import KeyRefused
 from toolserver.money.x402 import local_facilitator
 from toolserver.serving.listen import address_of, announce, bind_socket, serve, stop_signal
 from toolserver.serving.request_gate import Asgi
-from toolserver.settings import Settings
+from toolserver.settings import ServingSettings, Settings
 
 
 @click.command()
@@ -50,5 +50,5 @@ async def run_until_signal(app: Asgi, sock: socket) -> None:
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(stop_signal, stop)
         announce(facilitator_url=address_of(sock, "127.0.0.1"))
-        await serve(app, sock, Settings(), stop=stop)
+        await serve(app, sock, Settings(serving=ServingSettings(drain_s=0)), stop=stop)  # no balancer stands before it
         tasks.cancel_scope.cancel()
