@@ -42,6 +42,10 @@ def test_the_call_after_the_hundred_thousandth_is_one_too_many():
         free.take("192.0.2.1", "another endpoint")
     assert refused.value.extra == {"retry_after_seconds": 1, "limit": "daily"}
     assert refused.value.headers["RateLimit"].startswith('"daily";r=0;t=')
+    for _ in range(10):
+        with pytest.raises(RateLimited) as again:
+            free.take("192.0.2.1", "another endpoint")
+        assert again.value.headers == refused.value.headers, "refused calls do not make the next one wait longer"
     assert free.spacing.look("192.0.2.1 another endpoint").remaining == 1  # nothing was counted
     assert free.take("192.0.2.2", "another endpoint")[0].remaining == 99_999
 

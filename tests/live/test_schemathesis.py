@@ -38,6 +38,7 @@ KEYS = itertools.count()
 EXAMPLES, FEW = sized(10, fast=10, long=100), 3  # FEW where nothing but headers can vary
 LENIENT = {"/api/air-quality"}  # by the specification: invalid coordinates take the defaults
 DECIMALS = "at most six decimals: for `multipleOf` 0.000001 validators divide binary fractions, and 1.1 fails"
+VISIBLE = "which characters can be seen: Unicode's list grows, and patterns of JSON Schema cannot name all of it"
 STRICTER: dict[str, dict[str, str]] = {
     "/api/air-quality": {"place": "which places there are, and that one is given by its name or by coordinates"},
     "/api/btc-price": {"coin": "which coins are among the 250 largest"},
@@ -49,9 +50,13 @@ STRICTER: dict[str, dict[str, str]] = {
     "/api/exposure-lookup": {"ip": "which addresses are public: a registry says so, and changes"},
     "/api/payment/allowances": {
         "expires_at": "which times are past",
+        "name": VISIBLE,
         "tools": "which tools cost credits: packages of others add some",
     },
-    "/api/payment/allowances/{id}": {"tools": "which tools cost credits: packages of others add some"},
+    "/api/payment/allowances/{id}": {
+        "name": VISIBLE,
+        "tools": "which tools cost credits: packages of others add some",
+    },
     "/api/payment/buy-credits": {"amount_usd": DECIMALS},
     "/api/payment/topup": {"amount_usd": DECIMALS},
     "/api/pro/subscribe": {
@@ -60,6 +65,7 @@ STRICTER: dict[str, dict[str, str]] = {
         "params": "what the endpoint takes",
         "when": "what the endpoint's answers hold",
         "headers": "which names of headers are taken",
+        "description": VISIBLE,
     },
     "/api/pro/world-deltas": {"since": "which times are ahead"},
     "/api/receipt/verify": {"receipt": "what is written inside the signed text"},

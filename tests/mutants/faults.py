@@ -168,6 +168,7 @@ MUTANTS = (
         "stale answers are charged",
         '    if rendered.stale:\n        return "stale_data"\n',
         "",
+        "tests/calls/test_sale.py",
     ),
     fault(
         "toolserver/calls/idempotency.py",

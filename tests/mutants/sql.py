@@ -2,6 +2,8 @@
 
 from tests.mutants.faults import Mutant, fault
 
+LOCKS = "tests/money/ledger/test_postgres_locks.py"
+
 SQL: tuple[Mutant, ...] = (
     fault(
         "toolserver/sql/connection.py",
@@ -20,12 +22,14 @@ SQL: tuple[Mutant, ...] = (
         "a row that was waited for is left out of a join",
         "SELECT id FROM account WHERE id = ANY(ARRAY(",
         "SELECT id FROM account WHERE id IN ((",
+        LOCKS,
     ),
     fault(
         "toolserver/money/ledger/sql_tables.py",
         "the account of a call is not locked",
         "SELECT account FROM reservation WHERE call_id = ANY(:calls)",
         "SELECT account FROM reservation WHERE call_id = ANY(:calls) AND false",
+        LOCKS,
     ),
     fault(
         "toolserver/sql/postgres.py",
@@ -147,6 +151,7 @@ SQL: tuple[Mutant, ...] = (
         "a mark is read and not locked",
         "WHERE name=? FOR UPDATE",
         "WHERE name=?",
+        "tests/sql/test_postgres_marks.py",
     ),
     fault(
         "toolserver/sql/connection.py",

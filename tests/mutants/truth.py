@@ -21,7 +21,7 @@ PROOF, FRESHNESS, CACHE = (
     "toolserver/upstream/cache.py",
 )
 FETCHER = "toolserver/upstream/fetcher.py"
-SIZES = "toolserver/upstream/outlier_guard.py"
+SIZES, LENGTHS = "toolserver/upstream/outlier_guard.py", "tests/upstream/test_size_guard.py"
 PROVENANCE = "toolserver/context/provenance.py"
 
 ENGINE = (
@@ -60,15 +60,16 @@ ENGINE = (
         "if True:",
     ),
     fault(FRESHNESS, "what moves may stand for an hour", "STILL_S = 300.0", "STILL_S = 3600.0"),
-    fault(SIZES, "three rows of fifty are a list", "and count < SHARE * usual", "and False"),
+    fault(SIZES, "three rows of fifty are a list", "and count < SHARE * usual", "and False", LENGTHS),
     fault(
         SIZES,
         "two of usually three are too few",
         "usual is not None and usual >= LEAST_USUAL and",
         "usual is not None and",
+        LENGTHS,
     ),
-    fault(SIZES, "any other provider agrees", "listed == source.lists and name != source.name and", ""),
-    fault(SIZES, "a short list is the usual one at once", "CHANGED_S = 2 * 86400.0", "CHANGED_S = 0.0"),
+    fault(SIZES, "any other provider agrees", "listed == source.lists and name != source.name and", "", LENGTHS),
+    fault(SIZES, "a short list is the usual one at once", "CHANGED_S = 2 * 86400.0", "CHANGED_S = 0.0", LENGTHS),
     fault(
         CACHE,
         "nobody counts the rows",
@@ -105,6 +106,7 @@ ENGINE = (
         "a proof that fails is not noted",
         "        reading.note_failure(answers[1])\n",
         "",
+        "tests/context/test_gather.py",
     ),
 )
 

@@ -326,7 +326,8 @@ async def test_the_licence_policy_bars_a_source_and_a_missing_key_makes_it_unusa
     rig = Rig(rights=Rights("commercial"), keys={})
     barred = source_of(Get(URL), licence=Licence("non_commercial", "Test"))
     keyed = source_of(lambda query, keys: None)
-    for source, error in ((barred, SourceExcluded), (keyed, SourceUnusable)):
+    both = source_of(lambda query, keys: None, licence=Licence("non_commercial", "Test"))
+    for source, error in ((barred, SourceExcluded), (keyed, SourceUnusable), (both, SourceExcluded)):
         assert not rig.fetcher.usable(source, None)
         with pytest.raises(error):
             await rig.fetch(source)
