@@ -21,12 +21,12 @@ def parse(body: Any, query: None) -> FearGreed:
     """Return the newest of the listed days, with the one before it as `previous_value`."""
     if (error := body["metadata"]["error"]) is not None:
         raise SourceChanged(f"metadata.error: {clean(str(error), 60)}")
-    days = sorted(body["data"], key=lambda day: number(day["timestamp"]), reverse=True)
-    if not days:
+    dated = sorted(read_rows(body["data"], _date), key=lambda day: day[0], reverse=True)
+    if not dated:
         raise SourceEmpty("no day")
-    today = days[0]
+    updated, today = dated[0]
+    days = [day for _, day in dated]
     label = clean(today["value_classification"], 40)
-    updated = from_epoch(today["timestamp"])
     return FearGreed(
         value=read_score(today["value"], label),
         label=label,
@@ -35,6 +35,10 @@ def parse(body: Any, query: None) -> FearGreed:
         next_update_at=updated + ONE_DAY if _counts_down(today) else None,
         days=read_rows(reversed(days), _day),
     )
+
+
+def _date(day: dict[str, Any]) -> tuple[datetime, dict[str, Any]]:
+    return from_epoch(day["timestamp"]), day
 
 
 def _day(day: dict[str, Any]) -> tuple[datetime, int]:

@@ -261,6 +261,18 @@ async def test_a_settled_payment_is_never_settled_for_something_else(tmp_path):
         assert d.script.settlements == 1
 
 
+async def test_a_payment_that_another_instance_begins_at_this_moment_is_no_other_one(tmp_path):
+    """Each instance looks for the payment before any of them has stored it, and compares it with the offer later."""
+    payment = signed()
+    async with desk(tmp_path) as d:
+        sent, offer = wire.read_payment(payment), d.exact.offer(REGISTRY["premium_report"])
+        await d.settling.check_fit(sent, offer)
+        await d.buy(payment)
+        await d.settling.check_fit(sent, offer)
+        assert (await d.buy(payment)).sold.charged == 2
+        assert d.script.settlements == 1
+
+
 @pytest.mark.parametrize("seen", [AuthorisationState("unused", None, 0.0), AuthorisationState("void")])
 async def test_a_settlement_that_the_chain_does_not_have_is_not_credited(tmp_path, seen):
     chain = Chain(seen)

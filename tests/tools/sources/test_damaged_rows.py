@@ -81,7 +81,6 @@ for operation in Registry.load("tools"):
 ONE_THING = frozenset(
     {
         "AWS.current_events parse",
-        "AlternativeMe.fear_greed parse",
         "Azure.status_feed parse",
         "Binance.ticker_24h parse",
         "BitcoinCore.mempool parse_ids",  # replies to a batch of calls, all of which have to be there

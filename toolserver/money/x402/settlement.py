@@ -125,7 +125,9 @@ class SettlementService:
         if its authorisation is stored with another signature.
         """
         if not await self.store.find_unknown([(payment.payer, payment.nonce)]):
-            raise refuse_other_signature()
+            if await self.find_stored(payment) is None:
+                raise refuse_other_signature()
+            return  # another instance has begun this very payment since it was looked for
         reason = misfit(payment, offer.requirement, self.clock.time())
         if reason is not None:
             raise await self.refuse(payment, offer, reason)
