@@ -163,6 +163,17 @@ def test_what_was_bought_called_and_fired_stands_after_a_restart(shop, inbox):
         shop.require_right_books()
 
 
+def call_until_served(client: httpx.Client) -> int:
+    """The status of a paid call, which is sent again as long as its 503 says that the ledger has no time: no charge."""
+    for _ in range(20):
+        answer = client.get(BRIEFING)
+        if answer.status_code != 503:
+            break
+        assert answer.json()["error"] == "billing_unavailable"
+        time.sleep(0.5)
+    return answer.status_code
+
+
 @proves("ledger.instances")
 def test_three_instances_spend_one_token_to_exactly_zero_and_refuse_what_one_revoked(shop):
     with instances(shop, 3) as servers:
@@ -173,7 +184,7 @@ def test_three_instances_spend_one_token_to_exactly_zero_and_refuse_what_one_rev
                 stack.enter_context(client)
             given = {"name": "agent", "credits": 5}
             child = clients[0].post("/api/payment/allowances", json=given).json()
-            called = list(threads.map(lambda turn: clients[turn % 3].get(BRIEFING).status_code, range(150)))
+            called = list(threads.map(lambda turn: call_until_served(clients[turn % 3]), range(150)))
             price = 100 // called.count(200)
             assert called.count(200) * price == 100, called
             assert set(called) == {200, 402}
