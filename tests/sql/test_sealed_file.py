@@ -5,6 +5,8 @@ import shutil
 import sqlite3
 from contextlib import closing
 
+import anyio
+import anyio.from_thread
 import pytest
 
 from tests.sql.old_seal import seal_as_before
@@ -235,6 +237,20 @@ async def test_a_large_file_is_not_read_at_the_start_but_an_older_copy_is_still_
             await file.check_rows_at_start()
         with pytest.raises(StorageFailed, match="an older copy of the file"):
             await file.alone(buy(5))
+
+
+async def test_what_is_sold_and_noted_during_a_check_does_not_make_the_file_an_older_copy(path, monkeypatch):
+    read, numbers = HighWater.read_own, iter((5, 6, 7))
+
+    def read_after_a_sale(marks, name):
+        anyio.from_thread.run(file.alone, buy(next(numbers)))
+        file.rows.note_progress()
+        return read(marks, name)
+
+    async with durable(path) as file:
+        monkeypatch.setattr(HighWater, "read_own", read_after_a_sale)
+        assert await file.find_rewritten() == []
+    assert next(numbers) == 6
 
 
 async def test_a_copy_that_went_on_by_itself_is_not_the_same_history(path):

@@ -2,8 +2,11 @@
 
 from contextlib import closing
 from dataclasses import replace
+from functools import partial
+from itertools import count
 
 import anyio
+import anyio.from_thread
 import anyio.to_thread
 import pytest
 
@@ -278,6 +281,26 @@ async def test_a_restored_older_database_is_noticed_at_the_start_with_what_it_la
         await store.accept_rows()
         assert await store.find_rewritten() == []
         await store.check_rows_at_start()
+
+
+@pytest.mark.parametrize("limit", [10, -1], ids=["every row", "the seals alone"])
+async def test_what_is_sold_and_noted_during_a_check_does_not_make_the_database_an_older_copy(
+    terms, monkeypatch, limit
+):
+    read, sales = HighWater.read_own, count(1)
+
+    def read_after_a_sale(marks, name):
+        anyio.from_thread.run(partial(ledger.charge, endpoint="/x"), f"sale {next(sales)}", token(1), 1)
+        anyio.from_thread.run(store.check_rows)
+        return read(marks, name)
+
+    monkeypatch.setattr("toolserver.sql.sealed_server.SMALL", limit)
+    async with open_postgres(terms) as store:
+        ledger = await sell(store, 1)
+        monkeypatch.setattr(HighWater, "read_own", read_after_a_sale)
+        await store.check_rows_at_start()
+        assert await store.find_rewritten() == []
+    assert next(sales) > 2
 
 
 def copy_rows(db):

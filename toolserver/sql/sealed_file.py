@@ -239,11 +239,16 @@ class SealedFile:
 
     def find_rewritten(self, db: SqlConnection) -> list[str]:
         """Describe changes made without our key; empty if every row, trigger and index is as we left it."""
-        return [*find_rewritten_rows(db, self._key), *find_schema_changes(db), *self.find_older(db)]
+        older = self.find_older(db)  # first: see there
+        return [*find_rewritten_rows(db, self._key), *find_schema_changes(db), *older]
 
     def find_older(self, db: SqlConnection) -> list[str]:
-        """Say how much is missing if the file is an older copy of itself; empty if it is not."""
-        return describe_older(find_file_mark(db), read_mark(self.marks), "the file")
+        """Say how much is missing if the file is an older copy of itself; empty if it is not.
+
+        The mark is read before anything is read from the file: others write meanwhile, and raise it.
+        """
+        mark = read_mark(self.marks)
+        return describe_older(find_file_mark(db), mark, "the file")
 
     def accept(self, db: SqlConnection) -> None:
         """Seal every row as it is now, within the caller's transaction, because a person vouches for it."""

@@ -72,7 +72,8 @@ class SealedServer:
         key = self._terms.row_key
         if key is None:
             return []
-        return self._read(lambda db: self._find_rewritten(db, key))
+        mark = self._read_mark()  # before the snapshot: others write meanwhile, and raise it
+        return self._read(lambda db: self._find_rewritten(db, key, mark))
 
     def describe_sealing(self) -> str | None:
         """Say why rows are not checked; None if they are."""
@@ -89,7 +90,9 @@ class SealedServer:
             self._require_none([NO_KEY] if self._read(is_server_sealed) else [])
             return
         is_small = self._read(lambda db: db.execute(_IS_SMALL).fetchone()[0]) <= SMALL
-        self._require_none(self.find_rewritten() if is_small else self._read(lambda db: self._find_unlike(db, key)))
+        mark = self._read_mark()
+        found = self.find_rewritten() if is_small else self._read(lambda db: self._find_unlike(db, key, mark))
+        self._require_none(found)
         self.note_progress()
 
     def note_progress(self) -> None:
@@ -138,15 +141,15 @@ class SealedServer:
             raise
         db.commit()
 
-    def _find_rewritten(self, db: SqlConnection, key: bytes) -> list[str]:
+    def _find_rewritten(self, db: SqlConnection, key: bytes, mark: SealMark | None) -> list[str]:
         if not self._is_sealed(db):
             return []
-        return [*find_rewritten_on_server(db, key), *self._find_older(db)]
+        return [*find_rewritten_on_server(db, key), *_find_older(db, mark)]
 
     def _is_sealed(self, db: SqlConnection) -> bool:
         return is_server_sealed(db) or self._read_mark() is not None
 
-    def _find_unlike(self, db: SqlConnection, key: bytes) -> list[str]:
+    def _find_unlike(self, db: SqlConnection, key: bytes, mark: SealMark | None) -> list[str]:
         """Say without reading the rows if the seals are of another key, or older than the marks."""
         base = read_seal(db, BASE)
         try:
@@ -154,11 +157,7 @@ class SealedServer:
                 RowSeal(key).open(base)
         except SealBroken as error:
             return [str(error)]
-        return self._find_older(db)
-
-    def _find_older(self, db: SqlConnection) -> list[str]:
-        here, mark = find_mark(read_heads(db)), self._read_mark()
-        return describe_older(here, mark, "the database")
+        return _find_older(db, mark)
 
     def _read_mark(self) -> SealMark | None:
         return None if self._marks is None else read_mark(self._marks, SERVER_MARK)
@@ -180,3 +179,7 @@ class SealedServer:
                 return job(db)
             except (DatabaseError, TransactionLost) as error:
                 raise StorageFailed(str(error)) from error
+
+
+def _find_older(db: SqlConnection, mark: SealMark | None) -> list[str]:
+    return describe_older(find_mark(read_heads(db)), mark, "the database")
