@@ -4,7 +4,7 @@ https://alternative.me/crypto/fear-and-greed-index/#api
 """
 
 from datetime import datetime, timedelta
-from typing import Any
+from typing import Any, NamedTuple
 
 from tools.parsing.fear_greed_index import FearGreed, read_score
 from tools.parsing.fields import clean, from_epoch, number
@@ -21,34 +21,32 @@ def parse(body: Any, query: None) -> FearGreed:
     """Return the newest of the listed days, with the one before it as `previous_value`."""
     if (error := body["metadata"]["error"]) is not None:
         raise SourceChanged(f"metadata.error: {clean(str(error), 60)}")
-    dated = sorted(read_rows(body["data"], _date), key=lambda day: day[0], reverse=True)
-    if not dated:
+    days = sorted(read_rows(body["data"], _read_day), key=lambda day: day.at, reverse=True)
+    if not days:
         raise SourceEmpty("no day")
-    updated, today = dated[0]
-    days = [day for _, day in dated]
-    label = clean(today["value_classification"], 40)
+    today, *earlier = days
+    is_announced = today.left_s is not None and 0 < today.left_s <= ONE_DAY.total_seconds()
     return FearGreed(
-        value=read_score(today["value"], label),
-        label=label,
-        updated_at=updated,
-        previous_value=read_score(days[1]["value"], days[1]["value_classification"]) if len(days) > 1 else None,
-        next_update_at=updated + ONE_DAY if _counts_down(today) else None,
-        days=read_rows(reversed(days), _day),
+        value=today.score,
+        label=today.label,
+        updated_at=today.at,
+        previous_value=earlier[0].score if earlier and today.at - earlier[0].at <= 1.5 * ONE_DAY else None,
+        next_update_at=today.at + ONE_DAY if is_announced else None,
+        days=tuple((day.at, day.score) for day in reversed(days)),
     )
 
 
-def _date(day: dict[str, Any]) -> tuple[datetime, dict[str, Any]]:
-    return from_epoch(day["timestamp"]), day
+class _Day(NamedTuple):
+    at: datetime
+    score: int
+    label: str
+    left_s: float | None  # until the next value: the newest day alone has it
 
 
-def _day(day: dict[str, Any]) -> tuple[datetime, int]:
-    return from_epoch(day["timestamp"]), read_score(day["value"], day["value_classification"])
-
-
-def _counts_down(today: dict[str, Any]) -> bool:
-    """Return True if the next value is announced: the countdown must end within a day after this value."""
-    left = today.get("time_until_update")
-    return left is not None and 0 < number(left) <= ONE_DAY.total_seconds()
+def _read_day(day: dict[str, Any]) -> _Day:
+    label, left = clean(day["value_classification"], 40), day.get("time_until_update")
+    at, score = from_epoch(day["timestamp"]), read_score(day["value"], label)
+    return _Day(at, score, label, None if left is None else number(left))
 
 
 FEAR_GREED = Source(
