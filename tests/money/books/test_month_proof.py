@@ -208,9 +208,9 @@ def make_large_archive(path, ring, calls):
 def test_a_month_of_any_size_is_proved_in_the_same_memory(tmp_path, closed, monkeypatch):
     ring = closed[1]
     monkeypatch.setattr(sql_month_scratch, "AT_ONCE", 200)
-    monkeypatch.setattr(gzip, "READ_BUFFER_SIZE", 8192, raising=False)  # 128 KiB from Python 3.12 on: more than a file
+    monkeypatch.setattr(gzip, "READ_BUFFER_SIZE", 8192, raising=False)  # from Python 3.12 on 128 KiB, which files fill
     peaks = []
-    for calls in (2_000, 8_000):
+    for calls in (4_000, 16_000):
         make_large_archive(tmp_path / "large", ring, calls)
         looks = []
         for _ in range(3):  # other threads of the process allocate too: the least is that of the proof
