@@ -343,7 +343,7 @@ class Service:
                     addresses=Addresses(settings.limits.trusted_proxies, note_proxy),
                     visitors=issuer,
                     watch=watch,
-                    links=make_payment_links(registry, facts, money, clock),
+                    links=make_payment_links(registry, facts, money, clock, metrics),
                 )
             finally:
                 if store is not None:
@@ -466,11 +466,15 @@ def make_limits(settings: LimitSettings, clock: Clock, memory: SharedMemory | No
     )
 
 
-def make_payment_links(registry: Registry, facts: SiteFacts, money: MoneyParts, clock: Clock) -> PaymentLinks | None:
+def make_payment_links(
+    registry: Registry, facts: SiteFacts, money: MoneyParts, clock: Clock, metrics: Metrics
+) -> PaymentLinks | None:
     """Return the links by which people pay for calls in chats; None unless this service sells from its own ledger."""
     if facts.sales is None or not facts.sales.transfer or money.own is None or money.evidence is None:
         return None
-    return PaymentLinks(money.own, money.evidence.rings["receipts"], registry, clock)
+    links = PaymentLinks(money.own, money.evidence.rings["receipts"], registry, clock)
+    metrics.follow_waits(links.room.count)
+    return links
 
 
 def make_visitor_issuer(

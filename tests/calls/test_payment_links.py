@@ -11,6 +11,7 @@ from toolserver.calls import payment_links
 from toolserver.calls.payment_links import LIFE_S, LOOK_S, WAIT_S, PaymentLinks, TextSeal
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
+from toolserver.core.waiting_room import WaitLimits
 from toolserver.errors import AllowanceConflict, InvalidToken, NotFound, PayerProofRequired, RevokedToken
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.receipts.keys import KeyRing, ensure_keys, rotate_keys, write
@@ -134,7 +135,13 @@ async def test_a_call_looks_at_the_ledger_twice_a_second_and_no_longer_than_it_s
     assert room.ledger.asked == WAIT_S / LOOK_S + 1
 
 
-async def test_where_too_many_calls_wait_a_further_one_looks_once(room: Room, monkeypatch: pytest.MonkeyPatch) -> None:
+CLIENT = "192.0.2.1"
+
+
+@pytest.mark.parametrize("limits", [WaitLimits(9, 1, 9), WaitLimits(9, 9, 1)], ids=["of a client", "of a network"])
+async def test_where_too_many_calls_wait_a_further_one_looks_once(
+    room: Room, monkeypatch: pytest.MonkeyPatch, limits: WaitLimits
+) -> None:
     made, waits = room.links.make(OPERATION, None), anyio.Event()
     assert made.secret is not None
 
@@ -142,14 +149,18 @@ async def test_where_too_many_calls_wait_a_further_one_looks_once(room: Room, mo
         waits.set()
         await anyio.sleep_forever()
 
-    monkeypatch.setattr(payment_links, "MOST_WAITING", 1)
+    monkeypatch.setattr(payment_links, "PAYMENT_WAITS", limits)
     monkeypatch.setattr(room.clock, "sleep", sleep)
+    links = room.open()
     async with anyio.create_task_group() as tasks:
-        tasks.start_soon(room.links.wait_until_paid, made.link, made.secret)
+        tasks.start_soon(links.wait_until_paid, made.link, made.secret, CLIENT)
         await waits.wait()
-        assert not await room.links.wait_until_paid(made.link, made.secret)
-        await room.links.pay_call(made.link, PAYER)
-        assert await room.links.wait_until_paid(made.link, made.secret)
+        asked = room.ledger.asked
+        assert not await links.wait_until_paid(made.link, made.secret, CLIENT)
+        assert room.ledger.asked == asked + 1
+        await links.pay_call(made.link, PAYER)
+        assert await links.wait_until_paid(made.link, made.secret, CLIENT)
+        assert links.room.refused == {"share": 1}
         tasks.cancel_scope.cancel()
 
 

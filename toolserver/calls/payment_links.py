@@ -21,6 +21,7 @@ import msgspec
 
 from toolserver.clock import Clock
 from toolserver.core.caller import token_hash
+from toolserver.core.waiting_room import WaitingRoom, WaitLimits, WaitRefused
 from toolserver.errors import AllowanceConflict, InsufficientCredits, NotFound, PayerProofRequired
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.protocol import AllowanceLedger, Ledger
@@ -30,7 +31,7 @@ from toolserver.registry.registry import Operation, Registry
 
 LIFE_S = 30 * 60  # as long as the offer of a purchase
 WAIT_S, LOOK_S = 20.0, 0.5  # how long a call waits for its payment, and between two looks at the ledger
-MOST_WAITING = 200  # calls that wait at once in one process; a further one is looked at once
+PAYMENT_WAITS = WaitLimits(most=200, share=8, crowd_share=32)
 MOST_TEXT = 1000  # characters of a link
 _LETTERS, _CODE_LENGTH = "23456789ABCDEFGHJKMNPQRSTUVWXYZ", 4  # none that are read as another
 
@@ -97,7 +98,7 @@ class PaymentLinks:
     def __init__(self, ledger: LinkLedger, ring: KeyRing, registry: Registry, clock: Clock) -> None:
         self._ledger, self._ring, self._registry, self._clock = ledger, ring, registry, clock
         self._seal = TextSeal(ring, "payment links")
-        self._waiting = 0
+        self.room = WaitingRoom("payments", PAYMENT_WAITS)
 
     def open_seal(self, purpose: str) -> TextSeal:
         """Return a seal for another purpose, with keys of its own."""
@@ -180,22 +181,26 @@ class PaymentLinks:
                 " all its credits."
             ) from conflict
 
-    async def wait_until_paid(self, link: PaymentLink, payer: str) -> bool:
+    async def wait_until_paid(self, link: PaymentLink, payer: str, client: str | None = None) -> bool:
         """Return True once a token, or the secret of a link of one call, can pay; False after `WAIT_S`.
 
-        Where too many calls wait already, the ledger is asked only once.
+        Where too many calls wait already, in all or for this client, the ledger is asked only once.
         """
-        until = self._clock.monotonic() + (WAIT_S if self._waiting < MOST_WAITING else 0)
-        self._waiting += 1
-        try:
-            while not await self._can_pay(link, payer):
-                left = until - self._clock.monotonic()
-                if left <= 0:
-                    return False
-                await self._clock.sleep(min(LOOK_S, left))
+        if await self._can_pay(link, payer):
             return True
-        finally:
-            self._waiting -= 1
+        try:
+            async with self.room.wait(client):
+                return await self._look_until_paid(link, payer)
+        except WaitRefused:
+            return False
+
+    async def _look_until_paid(self, link: PaymentLink, payer: str) -> bool:
+        until = self._clock.monotonic() + WAIT_S
+        while (left := until - self._clock.monotonic()) > 0:
+            await self._clock.sleep(min(LOOK_S, left))
+            if await self._can_pay(link, payer):
+                return True
+        return False
 
     async def _can_pay(self, link: PaymentLink, payer: str) -> bool:
         if link.spender is not None:

@@ -124,7 +124,8 @@ class PaymentElicitation:
             return arguments, buyer
         payer = secret if secret is not None else buyer.token
         assert payer is not None, "the state of an account opens only for a token of it"
-        if not await run_unless_disconnected(receive, lambda: self._links.wait_until_paid(link, payer)):
+        client = buyer.client if buyer.limited else None
+        if not await run_unless_disconnected(receive, lambda: self._links.wait_until_paid(link, payer, client)):
             raise self._pend(call.operation, text, link)
         return arguments, replace(buyer, token=payer)
 
