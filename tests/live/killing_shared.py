@@ -13,6 +13,7 @@ import signal
 import sys
 import tempfile
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -34,24 +35,24 @@ _WITHOUT_LEASE = """SELECT r.call_id FROM reservation r LEFT JOIN journal j ON j
   WHERE r.state = 'open' AND j.call_id IS NULL"""
 
 
-class Team:
+class Team(ABC):
     """What is killed: one of several that share a database, which is started again."""
 
     def __init__(self, shop: Shop) -> None:
         self.shop = shop
 
     @property
+    @abstractmethod
     def programs(self) -> list[Program]:
         """Where callers call."""
-        raise NotImplementedError
 
+    @abstractmethod
     def kill_one(self, rng: random.Random) -> None:
         """Kill one at once."""
-        raise NotImplementedError
 
+    @abstractmethod
     def wait_until_whole(self) -> None:
         """Wait until the one that was killed is back."""
-        raise NotImplementedError
 
 
 class Workers(Team):
