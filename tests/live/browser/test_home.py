@@ -12,6 +12,7 @@ from tests.live.browser.visitor import PHONE, visiting
 from tests.live.processes import UNLIMITED, Program, started
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(240)]
+EXCHANGE = "(Coinbase|Kraken)"  # the second answers where the first is slow, on a busy machine
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +44,7 @@ def test_the_first_view_of_a_fresh_demo_has_every_tile_filled(browser: Browser, 
         expect(page.locator("#cards .missing")).to_have_count(0)
         assert page.locator("#cards .card").count() >= 26
         expect(card(page, "btc_price").locator(".value")).to_have_text(re.compile(r"^\$[\d,]+\.\d\d$"))
-        expect(card(page, "btc_price").locator(".foot")).to_contain_text(re.compile(r"^\s*\d\d:\d\d UTC\s*Coinbase"))
+        expect(card(page, "btc_price").locator(".foot")).to_contain_text(re.compile(rf"^\s*\d\d:\d\d UTC\s*{EXCHANGE}"))
         assert int(page.locator(".ticker .spark").first.get_attribute("data-points") or 0) >= 20  # hours of a day
         assert page.locator(".world .m").count() > 50
         expect(page.locator(".news li")).not_to_have_count(0)
