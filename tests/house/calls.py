@@ -22,7 +22,7 @@ from typing import Any
 from tests.architecture.code import ROOT
 
 AT_MOST = {"free, cached": 14, "paid, cached": 28, "paid, composed": 65, "quote": 36, "confirm": 42, "webhook fire": 60}
-SETTLED_S, PAUSE_S, PATIENCE_S = 0.15, 2.0, 30.0
+SETTLED_S, PAUSE_S, PATIENCE_S = 0.15, 2.0, 90.0
 UNLIMITED = {"TOOLSERVER_LIMITS__ENABLED": "false", "TOOLSERVER_WEBHOOKS__ALLOW_LOOPBACK": "true"}
 
 Function = tuple[str, str, int]  # the file, the qualified name, the first line
