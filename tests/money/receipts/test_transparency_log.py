@@ -21,6 +21,7 @@ from tests.money.receipts.old_log import make_old_log
 from tests.money.receipts.stores import lease_at
 from tests.money.receipts.test_merkle import consistent, mth, root_from_path, root_from_tiles, state, unbundled
 from tests.requirements import proves
+from toolserver.calls.paid_call import LEDGER_WAITS
 from toolserver.clock import ManualClock
 from toolserver.core.caller import token_hash
 from toolserver.errors import BillingUnavailable
@@ -561,9 +562,17 @@ async def test_nothing_public_leads_to_a_token_or_a_caller(tmp_path):
 async def test_concurrent_uncharged_calls_of_a_token_are_one_leaf_with_all_their_receipts(tmp_path):
     async with shop(tmp_path) as s:
         await s.ledger.mint(RICH, 10_000, cause="more")
+        places = anyio.Semaphore(
+            LEDGER_WAITS.share
+        )  # those of one client: of more, some are refused, for another reason
+
+        async def buy_in_turn() -> None:
+            async with places:
+                await s.buy("/api/pro/void")
+
         async with anyio.create_task_group() as tasks:
             for _ in range(300):
-                tasks.start_soon(s.buy, "/api/pro/void")
+                tasks.start_soon(buy_in_turn)
         assert await s.ledger.balance(RICH) == 10_100
         before = await stats(s)
         await s.close_hour()
