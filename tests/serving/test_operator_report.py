@@ -12,6 +12,7 @@ from tests.webhooks.shop import subscription
 from toolserver.app import Service, ServiceParts
 from toolserver.clock import ManualClock
 from toolserver.money.ledger.store import FILE
+from toolserver.money.receipts.log import LogForked
 from toolserver.serving.operator_report import OperatorReport, list_advice
 from toolserver.settings import Settings, WebhookSettings
 from toolserver.sql.sqlite import in_memory
@@ -101,8 +102,11 @@ async def test_the_log_is_told_with_its_signed_state(service):
     assert log["note"] == (await service.money.evidence.log.checkpoint()).note
 
 
-async def test_a_log_that_was_changed_needs_a_person(service):
-    service.money.evidence.log._forked = "the root is another"
+async def test_a_log_that_was_changed_needs_a_person(service, monkeypatch):
+    async def checkpoint():
+        raise LogForked("the root is another")
+
+    monkeypatch.setattr(service.money.evidence.log, "checkpoint", checkpoint)
     found = await report_of(service).read()
     assert (found["log"]["trouble"], found["log"]["note"]) == ("It was changed: the root is another", None)
     assert ("log_unwell", True) in [(each["code"], each["urgent"]) for each in found["advice"]]
