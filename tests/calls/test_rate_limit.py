@@ -14,7 +14,7 @@ from tests.calls.test_quotas import Clock
 from tests.calls.toy import REGISTRY
 from tests.requirements import proves
 from tests.size import sized
-from toolserver.calls.rate_limit import WIDER, DistinctValueLimit, FreeLimits, PersonalLimits, Quota
+from toolserver.calls.rate_limit import WIDER, Bucket, DistinctValueLimit, FreeLimits, PersonalLimits, Quota
 from toolserver.calls.response import RenderedResponse
 from toolserver.calls.response_cache import ENTRIES
 from toolserver.core.caller import Addresses
@@ -55,6 +55,15 @@ def test_the_call_after_the_hundred_thousandth_is_one_too_many():
         free.take("192.0.2.1", "one more")
     clock.now += DAY
     assert free.take("192.0.2.1", "one more")[0].remaining == 99_999
+
+
+def test_calls_that_are_refused_do_not_make_the_next_one_wait_longer():
+    clock = Clock()
+    bucket = Bucket(Quota(2, 60), monotonic=clock)
+    assert [bucket.take("a").remaining for _ in range(2)] == [1, 0]
+    assert {bucket.take("a") for _ in range(10)} == {bucket.look("a")}
+    clock.now += 30
+    assert [bucket.take("a").allowed for _ in range(2)] == [True, False]
 
 
 def test_a_call_that_is_too_soon_costs_nothing_of_the_day():
