@@ -59,7 +59,7 @@ def test_the_call_after_the_hundred_thousandth_is_one_too_many():
 
 def test_calls_that_are_refused_do_not_make_the_next_one_wait_longer():
     clock = Clock()
-    bucket = Bucket(Quota(2, 60), monotonic=clock)
+    bucket = Bucket(Quota("single", 2, 60), monotonic=clock)
     assert [bucket.take("a").remaining for _ in range(2)] == [1, 0]
     assert {bucket.take("a") for _ in range(10)} == {bucket.look("a")}
     clock.now += 30
