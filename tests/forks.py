@@ -16,7 +16,7 @@ import sys
 import traceback
 from collections import deque
 from collections.abc import Iterable
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from itertools import groupby, pairwise
 from multiprocessing.connection import Connection, wait
@@ -211,11 +211,13 @@ def run_groups(session: pytest.Session, number: int, connection: Connection, inh
     config.pluginmanager.register(teller)
     with suppress(BrokenPipeError, ConnectionResetError):  # the run has ended early, and nobody listens
         try:
-            try:
+            with ExitStack() as at_end:  # the last is called first
+                at_end.callback(config._ensure_unconfigure)  # fails where a test left something that nobody awaited
+                finish = config.hook.pytest_sessionfinish
+                at_end.callback(finish, session=session, exitstatus=pytest.ExitCode.OK)
+                # A session that ends frees its folder, and other runs clear it away: first ends what tests share.
+                at_end.callback(session._setupstate.teardown_exact, None)
                 run_until_told(session, connection, teller)
-            finally:
-                config.hook.pytest_sessionfinish(session=session, exitstatus=pytest.ExitCode.OK)
-                config._ensure_unconfigure()  # which fails where a test left something behind that nobody awaited
             connection.send(("end", config.workeroutput))  # type: ignore[attr-defined]
         except (KeyboardInterrupt, pytest.exit.Exception) as error:
             connection.send(("interrupted", str(error) or type(error).__name__))

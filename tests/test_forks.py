@@ -99,6 +99,14 @@ def test_a_run_that_ends_early_says_so_and_fails(tmp_path, words, content, statu
     assert not (tmp_path / "ran").exists() or "test_2" not in (tmp_path / "ran").read_text(encoding="utf-8")
 
 
+def test_what_tests_share_ends_before_their_folder_may_be_cleared_away(tmp_path):
+    folder = "import pytest\n@pytest.fixture(scope='session')\ndef folder(tmp_path_factory):\n"
+    lock = " lock = tmp_path_factory.getbasetemp() / '.lock'\n yield\n assert lock.exists(), 'it is free already'\n"
+    done = run(tmp_path, a=f"{folder}{lock}def test_1(folder): ...")
+
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 @pytest.mark.slow("it starts pytest")
 def test_a_test_that_takes_too_long_says_what_its_threads_did(tmp_path):
     slow = "@pytest.mark.timeout(1)\ndef test_1():\n threading.Thread(target=late).start()\n late()"
