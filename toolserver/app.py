@@ -45,7 +45,8 @@ from toolserver.calls.payment_links import PaymentLinks
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import CallLimits, FreeLimits, PersonalLimits, UnchargedLimit
 from toolserver.calls.response import AnswerOrigin
-from toolserver.calls.response_cache import ResponseCache, SharedResponses, StoredResponses
+from toolserver.calls.response_cache import ResponseCache, StoredResponses
+from toolserver.calls.shared_answers import SharedResponses
 from toolserver.calls.shared_limits import (
     SharedFreeLimits,
     SharedPersonalLimits,
@@ -70,6 +71,7 @@ from toolserver.core.metrics import KEEP_H, Metrics, Usage
 from toolserver.core.outbound import read_proxies
 from toolserver.core.public_address import is_address
 from toolserver.core.shared_memory import SharedMemory
+from toolserver.core.shared_seal import SEAL_OF_THIS_PROCESS, SharedSeal
 from toolserver.mcp.elicitation import PaymentElicitation
 from toolserver.mcp.endpoint import McpEndpoint
 from toolserver.mcp.events import McpEvents
@@ -211,6 +213,7 @@ class Service:
             store = None if parts.in_memory else await open_(open_answers(settings.data_dir, clock))
             history, sources = await restore_history(store, usage, clock)
             memory = await open_(open_shared_memory(settings, metrics))
+            seal = open_shared_seal(settings, memory, in_memory=parts.in_memory)
             fetcher = await open_(
                 open_fetcher(
                     settings,
@@ -231,7 +234,7 @@ class Service:
                 store=store,
                 sizes=sources.sizes,
                 members=sources.members,
-                shared=None if memory is None else FetchInMemory(memory, SecretRemover(settings.keys)),
+                shared=None if memory is None else FetchInMemory(memory, SecretRemover(settings.keys), seal),
             )
             keeps_facts = via is None and not parts.in_memory  # a simulated world says nothing about real sources
             known = KnownSources(settings.data_dir if keeps_facts else None, fetcher, sources.members)
@@ -261,7 +264,7 @@ class Service:
                     f"{facts.source}|{'simulated' if facts.simulated else 'live'}|{facts.rights.fingerprint}",
                     disk=store,
                     pack=StoredAnswer,
-                    shared=None if memory is None else SharedResponses(memory),
+                    shared=None if memory is None else SharedResponses(memory, seal),
                 ),
             )
             limits = make_limits(settings.limits, clock, memory)
@@ -638,6 +641,17 @@ async def open_shared_memory(settings: Settings, metrics: Metrics) -> AsyncItera
     ) as memory:
         metrics.follow_shared_memory(lambda: (not memory.is_lost, memory.lost, memory.refused))
         yield memory
+
+
+def open_shared_seal(settings: Settings, memory: SharedMemory | None, *, in_memory: bool) -> SharedSeal:
+    """Return the seal of what instances share, by the key of visitor tokens, which they have in common.
+
+    Without that key, which a log line says, what others wrote is not used. Raise KeyFileBroken, OSError.
+    """
+    if memory is None or in_memory:
+        return SEAL_OF_THIS_PROCESS
+    key = open_visitor_key(settings.data_dir, settings.scaling.keys_dir)
+    return SEAL_OF_THIS_PROCESS if key is None else SharedSeal(key)
 
 
 class App:

@@ -15,16 +15,16 @@ from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.redis_server import LostMemory
 from toolserver.calls.arguments import build_cache_key
 from toolserver.calls.response import RenderedResponse
-from toolserver.calls.response_cache import (
+from toolserver.calls.response_cache import POPULAR, StoredResponses
+from toolserver.calls.shared_answers import (
     CLOCKS_APART_S,
     COMPOSING_S,
     MOST_SHARED_BYTES,
-    POPULAR,
     AnswerFacts,
     SharedResponses,
-    StoredResponses,
 )
 from toolserver.core.packing import pack
+from toolserver.core.shared_seal import MARK_BYTES, SEAL_OF_THIS_PROCESS, SharedSeal
 
 NUMBER = REGISTRY["number"]
 KEY = build_cache_key(NUMBER, NUMBER.arguments())
@@ -34,6 +34,15 @@ KEY = build_cache_key(NUMBER, NUMBER.arguments())
 async def instances(redis_server):
     async with instances_on(redis_server) as started:
         yield started
+
+
+def share(memory, seal=SEAL_OF_THIS_PROCESS):
+    return SharedResponses(memory, seal)
+
+
+def sealed(packed, name="x"):
+    """What an instance of this process writes."""
+    return SEAL_OF_THIS_PROCESS.mark(name.encode(), packed) + packed
 
 
 async def three_of(instances):
@@ -127,7 +136,7 @@ async def test_a_hit_asks_redis_nothing(instances, monkeypatch):
 
 
 async def test_without_redis_each_composes_for_itself():
-    shared = SharedResponses(LostMemory())
+    shared = share(LostMemory())
     mine = RenderedResponse(b"{}", 100.0, 130.0, None)
     assert await shared.find("x", at=100, ttl_s=30) is None
     assert await shared.offer("x", mine, starts_at=100, now=100, ttl_s=30) is mine
@@ -135,7 +144,7 @@ async def test_without_redis_each_composes_for_itself():
 
 def good_answer(**changes):
     facts = {"generated_at": 100.0, "expires_at": 130.0, "oldest_at": None, "no_charge": None, **changes}
-    return zlib.compress(msgspec.json.encode(facts) + b'\n{"theirs":1}')
+    return sealed(zlib.compress(msgspec.json.encode(facts) + b'\n{"theirs":1}'))
 
 
 async def plant(instances, packed):
@@ -153,10 +162,18 @@ async def plant(instances, packed):
     [
         (good_answer(), True),
         (good_answer(no_charge="empty_result"), True),
-        (b"no zlib", False),
-        (zlib.compress(b"no facts"), False),
-        (zlib.compress(b'{"generated_at":"x"}\n{}'), False),
-        (zlib.compress(msgspec.json.encode({"generated_at": 1.0, "expires_at": 130.0, "oldest_at": None})), False),
+        (sealed(b"no zlib"), False),
+        (sealed(zlib.compress(b"no facts")), False),
+        (sealed(zlib.compress(b'{"generated_at":"x"}\n{}')), False),
+        (
+            sealed(zlib.compress(msgspec.json.encode({"generated_at": 1.0, "expires_at": 130.0, "oldest_at": None}))),
+            False,
+        ),
+        (b"", False),
+        (good_answer()[MARK_BYTES:], False),  # without a mark
+        (good_answer()[:-1], False),
+        (bytes([good_answer()[0] ^ 1]) + good_answer()[1:], False),
+        (sealed(good_answer()[MARK_BYTES:], name="y"), False),  # of another answer
         (good_answer(expires_at=1e9), False),
         (good_answer(generated_at=1e9), False),
         (good_answer(expires_at=99.0), False),
@@ -164,7 +181,7 @@ async def plant(instances, packed):
 )
 async def test_an_answer_is_taken_only_if_it_is_one_of_now(instances, packed, is_taken):
     one, *_ = await three_of(instances)
-    shared, mine = SharedResponses(one.service.memory), RenderedResponse(b'{"mine":1}', 100.0, 130.0, None)
+    shared, mine = share(one.service.memory), RenderedResponse(b'{"mine":1}', 100.0, 130.0, None)
     await shared.offer("x", mine, starts_at=100, now=100, ttl_s=30)
     await plant(instances, packed)
     found = await shared.find("x", at=101, ttl_s=30)
@@ -179,7 +196,7 @@ async def test_an_answer_is_taken_only_if_it_is_one_of_now(instances, packed, is
 
 async def test_an_answer_of_later_stands_beside_that_of_now(instances):
     one, *_ = await three_of(instances)
-    shared = SharedResponses(one.service.memory)
+    shared = share(one.service.memory)
     payloads = {}
     for number, start in enumerate((100.0, 130.0, 160.0)):
         mine = RenderedResponse(b'{"of":%d}' % number, start - 3, start + 30, None)
@@ -200,7 +217,7 @@ async def test_an_answer_of_later_stands_beside_that_of_now(instances):
 
 async def test_an_instance_whose_clock_is_late_takes_what_another_one_composed_just_now(instances):
     one, *_ = await three_of(instances)
-    shared = SharedResponses(one.service.memory)
+    shared = share(one.service.memory)
     first, other = (RenderedResponse(b'{"of":%d}' % each, 100.0, 130.0, None) for each in (1, 2))
     await shared.offer("x", first, starts_at=100, now=100, ttl_s=30)
     assert (await shared.find("x", at=99.6, ttl_s=30)).payload == first.payload
@@ -212,7 +229,7 @@ async def test_an_instance_whose_clock_is_late_takes_what_another_one_composed_j
 
 async def test_an_answer_that_would_be_over_before_it_begins_or_is_too_large_is_kept_to_oneself(instances):
     one, *_ = await three_of(instances)
-    shared = SharedResponses(one.service.memory)
+    shared = share(one.service.memory)
     mine = RenderedResponse(b"{}", 100.0, 130.0, None)
     assert await shared.offer("x", mine, starts_at=130, now=100, ttl_s=30) is mine
     large = RenderedResponse(bytes(MOST_SHARED_BYTES + 1), 100.0, 130.0, None)
@@ -243,7 +260,7 @@ class Remembered:
 
 
 async def packed(generated_at, expires_at, payload=b"{}"):
-    return await pack(msgspec.json.encode(AnswerFacts(generated_at, expires_at, None)) + b"\n" + payload)
+    return sealed(await pack(msgspec.json.encode(AnswerFacts(generated_at, expires_at, None)) + b"\n" + payload))
 
 
 @pytest.mark.parametrize(
@@ -262,7 +279,7 @@ async def test_an_answer_of_another_instance_is_taken_if_it_holds_now_and_no_lon
     generated_at, expires_at, payload, is_taken
 ):
     memory = Remembered(await packed(generated_at, expires_at, payload))
-    found = await SharedResponses(memory).find("x", at=1000.0, ttl_s=30.0)
+    found = await share(memory).find("x", at=1000.0, ttl_s=30.0)
     assert (found is not None) is is_taken
     assert memory.given == [[b"1000.000000"]]
     if found is not None:
@@ -272,7 +289,7 @@ async def test_an_answer_of_another_instance_is_taken_if_it_holds_now_and_no_lon
 @pytest.mark.parametrize(("starts_at", "begins"), [(1000.0, b"970.000000"), (1000.5, b"1000.500000")])
 async def test_an_answer_of_now_is_also_offered_to_those_whose_clock_is_late(starts_at, begins):
     memory, mine = Remembered(), RenderedResponse(b"{}", 1000.0, 1030.0, None)
-    assert await SharedResponses(memory).offer("x", mine, starts_at=starts_at, now=1000.0, ttl_s=30.0) is mine
+    assert await share(memory).offer("x", mine, starts_at=starts_at, now=1000.0, ttl_s=30.0) is mine
     ((start, begin, until, now, _, unreadable),) = memory.given
     assert (start, begin, until, now) == (b"%.6f" % starts_at, begins, b"1030.000000", b"1000.000000")
     assert unreadable == b""
@@ -280,18 +297,26 @@ async def test_an_answer_of_now_is_also_offered_to_those_whose_clock_is_late(sta
 
 async def test_what_was_offered_before_counts_and_what_cannot_be_read_is_named_once():
     mine, times = RenderedResponse(b"{}", 1000.0, 1030.0, None), {"starts_at": 1000.0, "now": 1000.0, "ttl_s": 30.0}
-    earlier = await SharedResponses(Remembered(await packed(990.0, 1020.0))).offer("x", mine, **times)
+    earlier = await share(Remembered(await packed(990.0, 1020.0))).offer("x", mine, **times)
     assert (earlier.generated_at, earlier.expires_at) == (990.0, 1020.0)
     damaged = Remembered(b"no answer")
-    assert await SharedResponses(damaged).offer("x", mine, **times) is mine
+    assert await share(damaged).offer("x", mine, **times) is mine
     assert [given[5] for given in damaged.given] == [b"", b"no answer"]
 
 
 @pytest.mark.parametrize(("expires_at", "asked"), [(1000.0, 0), (1000.1, 1)])
 async def test_an_answer_that_ends_before_it_begins_is_not_offered(expires_at, asked):
     memory, mine = Remembered(), RenderedResponse(b"{}", 990.0, expires_at, None)
-    assert await SharedResponses(memory).offer("x", mine, starts_at=1000.0, now=1000.0, ttl_s=30.0) is mine
+    assert await share(memory).offer("x", mine, starts_at=1000.0, now=1000.0, ttl_s=30.0) is mine
     assert len(memory.given) == asked
+
+
+async def test_an_answer_of_somebody_with_another_key_is_not_there(caplog):
+    mine, memory = RenderedResponse(b"{}", 1000.0, 1030.0, None), Remembered()
+    await share(memory, SharedSeal(b"of a stranger")).offer("x", mine, starts_at=1000.0, now=1000.0, ttl_s=30.0)
+    memory.found = memory.given[0][4]
+    assert await share(memory).find("x", at=1000.0, ttl_s=30.0) is None
+    assert caplog.messages == ["no instance wrote what is shared as an answer"]
 
 
 def test_half_a_minute_lies_between_clocks_and_a_minute_is_for_composing():

@@ -5,7 +5,7 @@ import socket
 import zlib
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 import anyio
 import httpx
@@ -14,12 +14,14 @@ import pytest
 from tests.calls.instances import instances_on, until_shared
 from tests.calls.parts import START, number_source
 from toolserver.core.shared_memory import hash_name
+from toolserver.core.shared_seal import SharedSeal
 from toolserver.settings import ScalingSettings, SourceSettings
 from toolserver.upstream import shared_fetch
 from toolserver.upstream.host_lane import RequestWithheld
 from toolserver.upstream.secret_removal import SecretRemover
 from toolserver.upstream.shared_fetch import (
     SHARED_BYTES,
+    SharedBody,
     pack_body,
     read_failure,
     read_time,
@@ -203,6 +205,7 @@ async def test_a_call_that_is_not_patient_does_not_wait_for_the_turn_of_another_
         ("hset", "at", str(int((START.timestamp() + 3600) * 1e6))),
         ("hdel", "body"),
         ("hdel", "at"),
+        ("hdel", "mark"),
     ],
 )
 async def test_what_cannot_be_read_is_as_if_it_were_not_there(instances, damage):
@@ -211,7 +214,7 @@ async def test_what_cannot_be_read_is_as_if_it_were_not_there(instances, damage)
     await read(one)
     await until_shared(one)
     verb, *words = damage
-    assert instances.server.command(verb, key_of(instances, "body"), *words) in ("0", "1")
+    assert instances.server.command(verb, key_of(instances, "sealed"), *words) in ("0", "1")
     with anyio.fail_after(5):
         assert (await read(two)).value.value == 1
     assert len(instances.internet.asked) == 2
@@ -222,21 +225,91 @@ async def test_what_cannot_be_read_is_as_if_it_were_not_there(instances, damage)
 
 
 async def test_a_body_larger_than_the_source_may_send_is_not_taken(instances):
-    one = await instances.start()
-    instances.internet.serves(URL, {"value": 1})
+    one, two = await instances.start(), await instances.start()
+    instances.internet.serves(URL, {"value": 1, "more": 1})
     await read(one)
     await until_shared(one)
-    two, small = await instances.start(), replace(SOURCE, max_bytes=12)
-    key = key_of(instances, "body")
-    packed = zlib.compress(b'{"value":2}   ')
+    instances.internet.serves(URL, {"value": 1})
+    assert (await read(two, replace(SOURCE, max_bytes=12))).value.value == 1
+    assert len(instances.internet.asked) == 2
 
+
+def put(instances, key, **fields):
+    """Write to Redis as a stranger who has its password: redis-cli takes no zeros."""
+    words = [b"HSET", key.encode(), *(each for name, value in fields.items() for each in (name.encode(), value))]
     with socket.socket(socket.AF_UNIX) as raw:
         raw.connect(str(instances.server.socket))
-        sizes_and_words = (len(key), key.encode(), len(packed), packed)
-        raw.sendall(b"*4\r\n$4\r\nHSET\r\n$%d\r\n%b\r\n$4\r\nbody\r\n$%d\r\n%b\r\n" % sizes_and_words)
-        raw.recv(10)
-    assert (await read(two, small)).value.value == 1
-    assert len(instances.internet.asked) == 2
+        raw.sendall(b"*%d\r\n" % len(words) + b"".join(b"$%d\r\n%b\r\n" % (len(each), each) for each in words))
+        assert raw.recv(10).startswith(b":")
+
+
+def take(instances, key):
+    """The fields of a body in Redis."""
+    with socket.socket(socket.AF_UNIX) as raw:
+        raw.connect(str(instances.server.socket))
+        raw.sendall(b"*2\r\n$7\r\nHGETALL\r\n$%d\r\n%b\r\n" % (len(key), key.encode()))
+        parts = raw.recv(65536).split(b"\r\n", 1)[1]
+    words = []
+    while parts:
+        size, _, parts = parts.partition(b"\r\n")
+        words.append(parts[: int(size[1:])])
+        parts = parts[int(size[1:]) + 2 :]
+    return {name.decode(): value for name, value in zip(words[::2], words[1::2], strict=True)}
+
+
+OTHER = number_source("Other.number", conditional=True)
+OTHER_URL = "https://test.example/Other.number"
+
+
+@pytest.mark.parametrize("kind", ["made up", "changed", "newer", "of another source", "of another service"])
+async def test_a_body_that_no_instance_wrote_under_this_name_is_not_used(instances, kind):
+    one, two = await instances.start(), await instances.start()
+    instances.internet.serves(URL, {"value": 1})
+    instances.internet.serves(OTHER_URL, {"value": 9})
+    await read(one)
+    await read(one, OTHER)
+    await until_shared(one)
+    key, mark = key_of(instances, "sealed"), take(instances, key_of(instances, "sealed"))["mark"]
+    at, body = write_time(START), zlib.compress(b'{"value":9}', 1)
+    stranger = SharedSeal(b"of a stranger").mark(key.removeprefix(instances.prefix).encode(), at, b"{}", body)
+    forged = {
+        "made up": {"at": at, "validators": b"{}", "body": body, "mark": b""},
+        "changed": {"body": body},
+        "newer": {"at": write_time(START + timedelta(seconds=20))},
+        "of another source": take(instances, key_of(instances, "sealed", OTHER)),
+        "of another service": {"at": at, "validators": b"{}", "body": body, "mark": stranger},
+    }
+    put(instances, key, **forged[kind])
+    assert (await read(two)).value.value == 1
+    assert len(instances.internet.asked) == 3, "it asked for itself"
+    await until_shared(two)
+    assert take(instances, key)["mark"] == mark, "what it got stands there again"
+
+
+async def test_an_older_body_that_was_put_back_is_not_confirmed(instances):
+    one, two = await instances.start(), await instances.start()
+    version = 1
+
+    async def serve(request):
+        if request.headers.get("if-none-match") == f'"v{version}"':
+            return httpx.Response(304)
+        return httpx.Response(200, json={"value": version}, headers={"etag": f'"v{version}"'})
+
+    instances.internet.serves(URL, serve)
+    await read(one)
+    await until_shared(one)
+    old = take(instances, key_of(instances, "sealed"))
+    instances.clock.advance(31)
+    version = 2
+    await read(one)
+    await until_shared(one)
+    put(instances, key_of(instances, "sealed"), **old)
+    instances.clock.advance(31)
+    assert (await read(one)).value.value == 2
+    await until_shared(one)
+    assert "if-none-match" not in instances.internet.asked[-1].headers, "the whole was asked for"
+    found = await read(two)
+    assert (found.value.value, found.fetched_at, len(instances.internet.asked)) == (2, instances.clock.now(), 3)
 
 
 async def test_an_answer_with_one_of_our_keys_in_it_is_not_put_there(instances):
@@ -248,7 +321,7 @@ async def test_an_answer_with_one_of_our_keys_in_it_is_not_put_there(instances):
     await read(two)
     await until_shared(two)
     assert len(instances.internet.asked) == 2
-    assert instances.server.command("exists", key_of(instances, "body")) == "0"
+    assert instances.server.command("exists", key_of(instances, "sealed")) == "0"
     assert instances.server.command("exists", key_of(instances, "lock")) == "0"
 
 
@@ -269,7 +342,7 @@ async def test_not_modified_is_news_to_all_and_after_a_flush_the_whole_is_asked_
     assert len(instances.internet.asked) == 2
     instances.clock.advance(31)
     await until_shared(one)
-    instances.server.command("del", key_of(instances, "body"))
+    instances.server.command("del", key_of(instances, "sealed"))
     for each in (one, two):
         assert (await read(each)).fetched_at == instances.clock.now()
     assert len(instances.internet.asked) == 3
@@ -288,7 +361,7 @@ async def test_a_new_instance_has_the_last_good_answer_when_nobody_gets_a_newer_
     kept = await new.cache.kept(SOURCE, None)
     assert (kept.value.value, kept.fetched_at) == (1, START)
     await until_shared(one)
-    kept_s = int(instances.server.command("ttl", key_of(instances, "body")))
+    kept_s = int(instances.server.command("ttl", key_of(instances, "sealed")))
     assert 3600 < kept_s <= 3630
 
 
@@ -300,7 +373,7 @@ async def test_what_a_caller_chose_is_shared_while_it_is_fresh_and_its_key_does_
         await read(each, chosen, "192.0.2.7", is_chosen=True)
     await until_shared(one)
     assert len(instances.internet.asked) == 1
-    assert 0 < int(instances.server.command("ttl", key_of(instances, "body", chosen, "192.0.2.7"))) <= 30
+    assert 0 < int(instances.server.command("ttl", key_of(instances, "sealed", chosen, "192.0.2.7"))) <= 30
     assert "192.0.2.7" not in instances.server.command("keys", "*")
 
 
@@ -331,7 +404,7 @@ REMOVER = SecretRemover({"FRED_API_KEY": SECRET})
 @pytest.mark.parametrize("body", [b"", b"{}", b"ab" * 100_000])
 async def test_a_body_is_what_it_was(body):
     packed = await pack_body(body, {"etag": "x"}, REMOVER)
-    found = await unpack_body(number_source(), write_time(START), *packed)
+    found = await unpack_body(number_source(), SharedBody(write_time(START), *packed, b""))
     assert (found.body, found.fetched_at, found.validators) == (body, START, {"etag": "x"})
 
 
@@ -348,10 +421,14 @@ async def test_a_body_that_stays_too_large_is_not_written_down():
 async def test_nothing_that_is_missing_or_damaged_is_a_body():
     named, packed = await pack_body(b"{}", {}, REMOVER)
     at = write_time(START)
-    for found in ((None, named, packed), (at, None, packed), (at, named, None), (b"x", named, packed)):
-        assert await unpack_body(number_source(), *found) is None
-    for found in ((at, b"[", packed), (at, b'{"a":1}', packed), (at, named, b"no"), (at, named, packed[:-1])):
-        assert await unpack_body(number_source(), *found) is None
+    for found in (
+        (b"x", named, packed),
+        (at, b"[", packed),
+        (at, b'{"a":1}', packed),
+        (at, named, b"no"),
+        (at, named, packed[:-1]),
+    ):
+        assert await unpack_body(number_source(), SharedBody(*found, b"")) is None
 
 
 def test_an_error_is_the_same_after_it_was_written_down():
@@ -385,7 +462,7 @@ async def test_a_body_that_is_as_large_as_the_source_may_send_is_taken_and_no_la
     source = number_source(max_bytes=100)
     for size, is_taken in ((100, True), (101, False)):
         named, packed = await pack_body(b"a" * size, {}, REMOVER)
-        assert (await unpack_body(source, write_time(START), named, packed) is not None) is is_taken
+        assert (await unpack_body(source, SharedBody(write_time(START), named, packed, b"")) is not None) is is_taken
 
 
 def test_of_a_long_detail_a_hundred_characters_are_written_down():

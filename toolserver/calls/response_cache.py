@@ -31,12 +31,11 @@ from toolserver.calls.response import (
     find_no_charge_reason,
     json_bytes,
 )
+from toolserver.calls.shared_answers import AnswerFacts, SharedResponses
 from toolserver.clock import Clock
 from toolserver.context.context import Surroundings, ToolContext
 from toolserver.core.caller import Caller
 from toolserver.core.models import iso, iso_or_none
-from toolserver.core.packing import PackingDamaged, pack, unpack
-from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
 from toolserver.core.single_flight import SingleFlight
 from toolserver.errors import CallRejected
 from toolserver.registry.registry import Operation, Tier
@@ -45,44 +44,6 @@ from toolserver.upstream.throttle import HOLD_S
 
 log = logging.getLogger(__name__)
 
-MOST_SHARED_BYTES = 8 << 20  # of a shared payload
-CLOCKS_APART_S = 30.0  # the tolerated difference between clocks of instances
-COMPOSING_S = 60.0  # longer than composing takes
-
-_VALID_AT = """
-local function find(at)
-  for _, key in ipairs(KEYS) do
-    local from, till, packed = unpack(redis.call('HMGET', key, 'from', 'until', 'packed'))
-    from, till = tonumber(from or ''), tonumber(till or '')
-    if from and till and packed and from <= at and at < till then return packed, key end
-  end
-end
-"""
-FIND = Script(
-    _VALID_AT
-    + """
--- Keys: two places. Argument: epoch seconds. Returns what is valid then.
-return (find(tonumber(ARGV[1])))
-"""
-)
-OFFER = Script(
-    _VALID_AT
-    + """
--- Keys: two places, of the answer of now and of the next one. Arguments: when it begins, the same for a clock that is
--- late, until, now (epoch seconds), the answer, and the one that was found unreadable.
--- Returns the answer that was offered first for that time.
-local packed, place = find(tonumber(ARGV[1]))
-if packed and packed ~= ARGV[6] then return packed end
-if not place then
-  local _, taken = find(tonumber(ARGV[4]))
-  place = taken == KEYS[1] and KEYS[2] or KEYS[1]
-end
-redis.call('HSET', place, 'from', ARGV[2], 'until', ARGV[3], 'packed', ARGV[5])
-redis.call('PEXPIRE', place, math.max(1, math.ceil((tonumber(ARGV[3]) - tonumber(ARGV[4])) * 1000)))
-return ARGV[5]
-"""
-)
-
 
 class StoredAnswers(Protocol):
     """A store in which rendered answers outlive the process."""
@@ -90,60 +51,6 @@ class StoredAnswers(Protocol):
     async def load_answer(self, key: str) -> Any: ...
 
     def save_answer(self, key: str, stored: Any, *, expires_at: float) -> None: ...
-
-
-class AnswerFacts(msgspec.Struct, frozen=True):
-    """The stored facts of an answer besides its payload."""
-
-    generated_at: float
-    expires_at: float
-    oldest_at: float | None
-    no_charge: str | None = None
-
-    @classmethod
-    def of(cls, rendered: RenderedResponse) -> "AnswerFacts":
-        """Return the facts of an answer."""
-        return cls(rendered.generated_at, rendered.expires_at, rendered.oldest_at, rendered.no_charge)
-
-    def make_response(self, payload: bytes) -> RenderedResponse:
-        """Return the original answer."""
-        return RenderedResponse(payload, self.generated_at, self.expires_at, self.oldest_at, no_charge=self.no_charge)
-
-
-class SharedResponses:
-    """The answers that instances share. Its content is not trusted: an unreadable answer counts as missing."""
-
-    def __init__(self, memory: SharedMemory) -> None:
-        self._memory = memory
-
-    async def find(self, name: str, *, at: float, ttl_s: float) -> RenderedResponse | None:
-        """Return the answer for the time `at`, if any instance has offered one."""
-        try:
-            packed = await self._memory.run(FIND, _keys(name), [b"%.6f" % at], bulk=True)
-        except SharedMemoryLost:
-            return None
-        return None if packed is None else await _read(packed, at, ttl_s)
-
-    async def offer(
-        self, name: str, rendered: RenderedResponse, *, starts_at: float, now: float, ttl_s: float
-    ) -> RenderedResponse:
-        """Return the answer of all instances from `starts_at` on: this one, or one that was offered before."""
-        if rendered.expires_at <= starts_at or len(rendered.payload) > MOST_SHARED_BYTES:
-            return rendered
-        packed = await pack(msgspec.json.encode(AnswerFacts.of(rendered)) + b"\n" + rendered.payload)
-        begins = starts_at if starts_at > now else now - CLOCKS_APART_S  # the clock of another instance may be late
-        times, unreadable = [b"%.6f" % each for each in (starts_at, begins, rendered.expires_at, now)], b""
-        for _ in range(2):
-            try:
-                offered = await self._memory.run(OFFER, _keys(name), [*times, packed, unreadable], bulk=True)
-            except SharedMemoryLost:
-                return rendered
-            if offered == packed:
-                return rendered
-            if (earlier := await _read(offered, starts_at, ttl_s)) is not None:
-                return earlier
-            unreadable = offered
-        return rendered
 
 
 class StoredResponses:
@@ -191,23 +98,6 @@ class StoredResponses:
 
     def _name(self, key: Hashable) -> str:
         return f"{self._space}|{key!r}"
-
-
-def _keys(name: str) -> list[bytes]:
-    hashed = hash_name(name)
-    return [b"answer:" + hashed + b":a", b"answer:" + hashed + b":b"]
-
-
-async def _read(packed: bytes, at: float, ttl_s: float) -> RenderedResponse | None:
-    """Return the offered answer, or None if it is unreadable or valid for longer than its `ttl_s` allows."""
-    try:
-        facts, _, payload = (await unpack(packed, MOST_SHARED_BYTES + 1000)).partition(b"\n")
-        stored = msgspec.json.decode(facts, type=AnswerFacts)
-    except (PackingDamaged, msgspec.DecodeError):
-        return None
-    is_current = stored.generated_at <= at + CLOCKS_APART_S and at < stored.expires_at
-    is_usual = is_current and stored.expires_at <= stored.generated_at + ttl_s + COMPOSING_S
-    return stored.make_response(payload) if is_usual and payload.endswith(b"}") else None
 
 
 ENTRIES = 4096

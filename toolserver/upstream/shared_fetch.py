@@ -4,13 +4,13 @@ An instance that needs an answer first looks for a body that another instance ha
 the meantime. If there is none, it takes a lock and sends the request. Later instances wait
 for its body or for the reason of its failure. The lock expires soon after its holder dies.
 While the memory is lost, every instance sends its own requests. Shared data is not trusted:
-unreadable data counts as missing.
+a body that no instance wrote, or that cannot be read, counts as missing.
 """
 
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple, Protocol
 
@@ -19,6 +19,7 @@ import msgspec
 
 from toolserver.core.packing import PackingDamaged, pack, run_apart, unpack
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
+from toolserver.core.shared_seal import SharedSeal
 from toolserver.upstream import source as source_module
 from toolserver.upstream.fetcher import Fetched
 from toolserver.upstream.host_lane import RequestWithheld
@@ -45,11 +46,11 @@ _ERRORS: dict[str, type[SourceError]] = {
 CLAIM = Script(
     """
 -- Keys: body, lock, failure. Arguments: microseconds, own token, ms of the lock, token of the holder waited for.
--- Returns {"found", at, validators, body}, {"failed", why}, {"wait", holder}, or {"yours", whether there is a body}.
+-- Returns {"found", at, validators, body, mark}, {"failed", why}, {"wait", holder}, or {"yours", at of the body or ""}.
 local at = tonumber(redis.call('HGET', KEYS[1], 'at') or '')
 if at and at > 1e18 then at = nil end
 if at and at > tonumber(ARGV[1]) then
-  return {'found', unpack(redis.call('HMGET', KEYS[1], 'at', 'validators', 'body'))}
+  return {'found', unpack(redis.call('HMGET', KEYS[1], 'at', 'validators', 'body', 'mark'))}
 end
 if ARGV[4] ~= '' and redis.call('HGET', KEYS[3], 'of') == ARGV[4] then
   return {'failed', redis.call('HGET', KEYS[3], 'why')}
@@ -57,10 +58,10 @@ end
 local holder = redis.call('GET', KEYS[2])
 if holder then return {'wait', holder} end
 redis.call('SET', KEYS[2], ARGV[2], 'PX', ARGV[3])
-return {'yours', at and 1 or 0}
+return {'yours', at and redis.call('HGET', KEYS[1], 'at') or ''}
 """
 )
-FIND = Script("return redis.call('HMGET', KEYS[1], 'at', 'validators', 'body')")
+FIND = Script("return redis.call('HMGET', KEYS[1], 'at', 'validators', 'body', 'mark')")
 HOLD = Script(
     """
 -- Keys: lock. Arguments: token, ms, and the token with a mark where its holder waits for its turn.
@@ -79,14 +80,12 @@ end
 PUBLISH = Script(
     _RELEASE
     + """
--- Keys: body, lock. Arguments: token, microseconds, ms to keep, validators and body; without these two, only the time
--- of the body is new. The instance that holds the lock is believed; a late one only if it fetched later.
+-- Keys: body, lock. Arguments: token, microseconds, ms to keep, validators, body, mark.
+-- The instance that holds the lock is believed; a late one only if it fetched later.
 local at = tonumber(redis.call('HGET', KEYS[1], 'at') or '')
 local is_holder = release(ARGV[1])
 if at and at >= tonumber(ARGV[2]) and not is_holder then return end
-if not ARGV[4] and not at then return end
-redis.call('HSET', KEYS[1], 'at', ARGV[2])
-if ARGV[4] then redis.call('HSET', KEYS[1], 'validators', ARGV[4], 'body', ARGV[5]) end
+redis.call('HSET', KEYS[1], 'at', ARGV[2], 'validators', ARGV[4], 'body', ARGV[5], 'mark', ARGV[6])
 redis.call('PEXPIRE', KEYS[1], ARGV[3])
 """
 )
@@ -128,45 +127,76 @@ class SharedFetch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Lock:
-    """The right to send the request. `has_body` says that the memory has a body, so that "not modified" is useful."""
+    """The right to send the request. `confirmable` says that the memory has the newest body, so that "not modified" is
+    useful.
+    """
 
     keys: list[bytes]
     token: bytes
-    has_body: bool
+    confirmable: bool
+
+
+class SharedBody(NamedTuple):
+    """A body as it stands in the memory: its time, its validators, the compressed bytes, and the mark of all three."""
+
+    at: bytes
+    validators: bytes
+    packed: bytes
+    mark: bytes
 
 
 class FetchInMemory:
     """Shares bodies through a memory. Its data is not trusted, and bodies with one of our API keys are not shared."""
 
-    def __init__(self, memory: SharedMemory, secrets: SecretRemover) -> None:
-        self._memory, self._secrets = memory, secrets
+    def __init__(self, memory: SharedMemory, secrets: SecretRemover, seal: SharedSeal) -> None:
+        self._memory, self._secrets, self._seal = memory, secrets, seal
 
     async def find(self, source: Source[Any, Any], key: str) -> StoredBody | None:
-        try:
-            at, validators, packed = await self._memory.run(FIND, _keys(source, key)[:1], [], bulk=True)
-        except SharedMemoryLost:
-            return None
-        return await unpack_body(source, at, validators, packed)
+        keys = _keys(source, key)
+        shared = await self._find(source, keys)
+        return None if shared is None else await unpack_body(source, shared)
 
     async def fetch(
         self, source: Source[Any, Any], key: str, after: datetime, held: anyio.Event, ask: Ask, take: Take
     ) -> Fetched:
-        keys = _keys(source, key)
+        keys, was_readable = _keys(source, key), True
         while True:
             try:
                 claim = await self._claim(keys, after, held)
             except SharedMemoryLost:
                 return await ask(True)
             if isinstance(claim, _Lock):
-                return await self._ask(source, claim, held, ask)
-            at, *packed = claim
-            after = read_time(at) or _NEVER
-            stored = await unpack_body(source, at, *packed)
+                lock = claim if was_readable else replace(claim, confirmable=False)
+                return await self._ask(source, lock, after, held, ask)
+            after = read_time(claim[0]) or _NEVER
+            shared = await self._check(source, keys, claim)
+            stored = None if shared is None else await unpack_body(source, shared)
+            was_readable = stored is not None
             if stored is not None and (fetched := await take(stored)) is not None:
                 return fetched
 
-    async def _claim(self, keys: list[bytes], after: datetime, held: anyio.Event) -> "_Lock | list[bytes]":
-        """Return a body with its time and validators, or the lock. Raise SourceError, SharedMemoryLost."""
+    async def _find(self, source: Source[Any, Any], keys: list[bytes]) -> SharedBody | None:
+        try:
+            found = await self._memory.run(FIND, keys[:1], [], bulk=True)
+        except SharedMemoryLost:
+            return None
+        return await self._check(source, keys, found)
+
+    async def _check(
+        self, source: Source[Any, Any], keys: list[bytes], found: Sequence[bytes | None]
+    ) -> SharedBody | None:
+        """Return the body that was found in the memory if one of the instances wrote it."""
+        at, validators, packed, mark = found
+        if at is None or validators is None or packed is None:
+            return None
+        shared = SharedBody(at, validators, packed, mark or b"")
+        if not await run_apart(len(packed), lambda: self._seal.is_ours(shared.mark, keys[0], *shared[:-1])):
+            log.warning("no instance wrote what is shared as a body", extra={"source": source.name})
+            return None
+        return shared
+
+    async def _claim(self, keys: list[bytes], after: datetime, held: anyio.Event) -> "_Lock | list[bytes | None]":
+        """Return a body as it was found, or the lock. Raise SourceError, SharedMemoryLost."""
         token, holder, pause_s = secrets.token_hex(TOKEN_SIZE // 2).encode(), b"", FIRST_LOOK_S
         until = anyio.current_time() + LONGEST_S
         while anyio.current_time() < until:
@@ -175,7 +205,7 @@ class FetchInMemory:
             if word == b"found":
                 return list(rest)
             if word == b"yours":
-                return _Lock(keys, token, bool(rest[0]))
+                return _Lock(keys, token, (read_time(rest[0]) or _EPOCH) >= after)
             if word == b"failed":
                 raise read_failure(rest[0])
             holder = rest[0]
@@ -185,19 +215,21 @@ class FetchInMemory:
             pause_s = min(pause_s * 1.5, LAST_LOOK_S)
         raise SourceDown("another instance does not get an answer", word="timeout")
 
-    async def _ask(self, source: Source[Any, Any], lock: _Lock, held: anyio.Event, ask: Ask) -> Fetched:
+    async def _ask(
+        self, source: Source[Any, Any], lock: _Lock, after: datetime, held: anyio.Event, ask: Ask
+    ) -> Fetched:
         """Send the request and share its result, holding the lock until then."""
         outcome: Fetched | Exception | None = None
         try:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._hold, lock, held)
                 try:
-                    outcome = await ask(lock.has_body)
+                    outcome = await ask(lock.confirmable)
                 except Exception as error:  # raised below, outside the task group
                     outcome = error
                 tasks.cancel_scope.cancel()
             if isinstance(outcome, Fetched):
-                await self._publish(source, lock, outcome)
+                await self._publish(source, lock, after, outcome)
         finally:
             if not isinstance(outcome, Fetched):
                 why = write_failure(outcome, self._secrets) if isinstance(outcome, SourceError) else b""
@@ -214,23 +246,30 @@ class FetchInMemory:
             marked = lock.token + (_HELD if held.is_set() else b"")
             self._memory.send(HOLD, lock.keys[1:2], [lock.token, b"%d" % (LOCK_S * 1000), marked], bulk=True)
 
-    async def _publish(self, source: Source[Any, Any], lock: _Lock, fetched: Fetched) -> None:
-        """Share the fetched body, unless it is too large or contains a key: then the others send their own requests."""
-        keep_s = source.fresh_s if source.user_input else min(source.fresh_s + source.keep_s, KEEP_S)
-        publication = [lock.token, write_time(fetched.answer.fetched_at), b"%d" % (keep_s * 1000)]
+    async def _publish(self, source: Source[Any, Any], lock: _Lock, after: datetime, fetched: Fetched) -> None:
+        """Share the fetched body, or the one that is there with the time at which the upstream confirmed it.
+
+        If that is not possible, or the body is too large or contains a key, the others send their own requests.
+        """
         if fetched.body is not None:
             packed = await pack_body(fetched.body, fetched.validators, self._secrets)
-            if packed is None:
-                self._memory.send(FAIL, lock.keys, [lock.token, b"", b"0"], bulk=True)
-                return
-            publication += packed
-        self._memory.send(PUBLISH, lock.keys[:2], publication, bulk=True)
+        else:
+            shared = await self._find(source, lock.keys)
+            is_newest = shared is not None and (read_time(shared.at) or _EPOCH) >= after
+            packed = [shared.validators, shared.packed] if shared is not None and is_newest else None
+        if packed is None:
+            self._memory.send(FAIL, lock.keys, [lock.token, b"", b"0"], bulk=True)
+            return
+        keep_s = source.fresh_s if source.user_input else min(source.fresh_s + source.keep_s, KEEP_S)
+        at = write_time(fetched.answer.fetched_at)
+        mark = await run_apart(len(packed[1]), lambda: self._seal.mark(lock.keys[0], at, *packed))
+        self._memory.send(PUBLISH, lock.keys[:2], [lock.token, at, b"%d" % (keep_s * 1000), *packed, mark], bulk=True)
 
 
 def _keys(source: Source[Any, Any], key: str) -> list[bytes]:
     """Return the memory keys of a query: its body, its lock, and its last failure."""
     name = hash_name(f"{source.name} {key}")
-    return [b"body:" + name, b"lock:" + name, b"failed:" + name]
+    return [b"sealed:" + name, b"lock:" + name, b"failed:" + name]
 
 
 class _Failure(NamedTuple):
@@ -264,16 +303,14 @@ async def pack_body(body: bytes, validators: dict[str, str], secrets: SecretRemo
     return [named, packed] if len(packed) <= SHARED_BYTES else None
 
 
-async def unpack_body(
-    source: Source[Any, Any], at: bytes | None, validators: bytes | None, packed: bytes | None
-) -> StoredBody | None:
+async def unpack_body(source: Source[Any, Any], shared: SharedBody) -> StoredBody | None:
     """Return the shared body, or None if it is unreadable or larger than the source may send."""
-    fetched_at = read_time(at)
-    if fetched_at is None or validators is None or packed is None:
+    fetched_at = read_time(shared.at)
+    if fetched_at is None:
         return None
     try:
-        named = msgspec.json.decode(validators, type=dict[str, str])
-        return StoredBody(await unpack(packed, source.max_bytes), fetched_at, named)
+        validators = msgspec.json.decode(shared.validators, type=dict[str, str])
+        return StoredBody(await unpack(shared.packed, source.max_bytes), fetched_at, validators)
     except (msgspec.DecodeError, PackingDamaged) as error:
         log.warning("what instances share cannot be read", extra={"source": source.name, "reason": str(error)[:100]})
         return None
