@@ -496,6 +496,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
         " body.",
         "x402.topup": "One signed authorisation buys a new token or tops up the bearer that is sent along.",
         "x402.call": "A signed payment buys one call, is settled once and has a receipt, over REST and MCP.",
+        "x402.negotiated": "A client of 2026-07-28 that names `org.x402/payment` gets offers as results of their own"
+        " type; no other does.",
         "x402.verified-first": "A payment that is not verified is refused before anything runs.",
         "x402.unsettled": "A payment is never settled for a failure, a stale answer or an empty one.",
         "x402.again": "A payment made is answered with what it bought, for 24 hours with the first key and 10 minutes"
@@ -537,6 +539,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "apps.one-code": "Views draw with the code of pages.",
         "apps.drawn": "Ten tools are drawn in the official bridge, light and dark, 320 and 800 px, by valid messages.",
         "apps.hostile": "Texts of third parties stay text in a view, and links only ask the host.",
+        "resources.stdio": "Views, resources and skills are the same over standard input as over HTTP.",
         "resources.read": "Resources are listed and read in both eras; unknown ones are refused by the era's code.",
         "resources.answers": "Free answers are resources within the limits of their tools; nothing is sold so.",
         "resources.receipts": "A receipt is a resource of the token that paid alone.",

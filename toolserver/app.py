@@ -364,7 +364,7 @@ class Service:
             settings=self.settings,
             extension=extension,
             events=events,
-            resources=None if extension is not None else self._mcp_resources(has_events=events is not None),
+            resources=None if extension is not None else self.mcp_resources(has_events=events is not None),
             elicitation=None if self.links is None else PaymentElicitation(self.links, self.facts),
         )
 
@@ -375,8 +375,8 @@ class Service:
         dialect = self.settings.mcp.events_dialect
         return McpEvents(self.webhooks.events, self.registry, self.pipeline, self.facts, dialect)
 
-    def _mcp_resources(self, *, has_events: bool) -> McpResources:
-        """Return the resources of MCP, with the skills that this service can serve."""
+    def mcp_resources(self, *, has_events: bool) -> McpResources:
+        """Return the resources of MCP, with the skills that this service can serve over one transport."""
         skills = {
             BUY_CREDITS: self.facts.sales is not None,
             VERIFY_A_RECEIPT: self.money.evidence is not None,

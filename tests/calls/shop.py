@@ -15,6 +15,7 @@ from tests.calls.toy import FIRST, SECOND, broken, liar, number, premium_report
 from tests.internet import Internet
 from tools.payment.no_charge_stats import payment_no_charge_stats
 from tools.payment.receipt_verify import receipt_verify
+from toolserver.app import Service
 from toolserver.calls.pipeline import Pipeline
 from toolserver.clock import ManualClock
 from toolserver.context.context import ToolContext
@@ -77,6 +78,7 @@ class Shop:
     mcp: httpx.AsyncClient
     folder: Path
     app: Any  # the service as it is served
+    service: Service
     file: GroupCommit
 
     async def buy(self, path: str = "/api/pro/report", **headers: str) -> httpx.Response:
@@ -151,5 +153,6 @@ async def shop(
                 mcp=client,
                 folder=folder,
                 app=app,
+                service=service,
                 file=money.file,
             )

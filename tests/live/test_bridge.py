@@ -14,7 +14,8 @@ from mcp import ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 
 from tests.live.processes import Program, control
-from toolserver.mcp.messages import MODERN
+from tests.requirements import proves
+from toolserver.mcp.messages import MODERN, VIEW_TYPE, VIEWS_KEY
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 
@@ -79,6 +80,44 @@ def test_people_list_and_call_the_tools_of_a_service_elsewhere(demo: Program, tm
     assert (refused.returncode, "did you mean weather" in refused.stderr) == (1, True)
     paid = run(tmp_path, "call", "premium_macro", "--server", demo.url, "--token", demo.ready["token"], "--text")
     assert (paid.returncode, "credits_remaining: " in paid.stdout) == (0, True)
+
+
+def talk(home: Path, *lines: dict[str, Any], server: str | None) -> list[dict[str, Any]]:
+    """The answers of a program to a whole conversation, in the order of the ids."""
+    command = [TOOLSERVER, "stdio", *([] if server is None else ["--server", server])]
+    written = "".join(json.dumps({"jsonrpc": "2.0", "id": id, **line}) + "\n" for id, line in enumerate(lines))
+    done = subprocess.run(command, env={"HOME": str(home)}, cwd=home, input=written, capture_output=True, text=True)
+    return sorted((json.loads(line) for line in done.stdout.splitlines()), key=lambda answer: int(answer["id"]))
+
+
+@proves("resources.stdio")
+@pytest.mark.parametrize("is_bridged", [False, True])
+def test_a_host_that_shows_views_gets_them_over_standard_input(demo: Program, tmp_path: Path, is_bridged: bool) -> None:
+    server = demo.url if is_bridged else None
+    shows = {"extensions": {VIEWS_KEY: {"mimeTypes": [VIEW_TYPE]}}}
+    about = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "t", "version": "1"}, "capabilities": shows}
+    hello = {"method": "initialize", "params": about}
+    greeting, tools, skills = talk(tmp_path, hello, {"method": "tools/list"}, {"method": "skills/list"}, server=server)
+    assert VIEWS_KEY in greeting["result"]["capabilities"]["extensions"]
+    addresses = [
+        tool["_meta"]["ui"]["resourceUri"] for tool in tools["result"]["tools"] if "ui" in tool.get("_meta", {})
+    ]
+    assert len(addresses) >= 8
+    assert bool(skills["result"]["skills"]) is is_bridged, "a process that sells nothing has nothing to buy and verify"
+    read = {"method": "resources/read", "params": {"uri": addresses[0]}}
+    _, view, plain = talk(
+        tmp_path, hello | {"params": about | {"capabilities": {}}}, read, {"method": "tools/list"}, server=server
+    )
+    assert view["result"]["contents"][0]["mimeType"] == VIEW_TYPE
+    assert not any("ui" in tool.get("_meta", {}) for tool in plain["result"]["tools"])
+
+
+async def test_the_official_client_reads_resources_over_a_bridge(demo: Program, tmp_path: Path) -> None:
+    async with hosted(demo, tmp_path) as session:
+        listed = [str(one.uri) for one in (await session.list_resources()).resources]
+        assert {"skill://buy-credits/SKILL.md", "toolserver://docs/receipts"} <= set(listed)
+        answer = await session.read_resource("toolserver://answers/weather?place=Zürich")
+        assert json.loads(answer.contents[0].text)["data"]["place"].startswith("Zürich")
 
 
 def test_listening_is_refused_over_a_bridge_as_over_http(demo: Program, tmp_path: Path) -> None:

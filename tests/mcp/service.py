@@ -11,6 +11,7 @@ import httpx
 from pydantic import Field
 
 from tests.arranged import FACTS, arrange_service
+from toolserver.app import Service as Engine
 from toolserver.calls.payment_links import PaymentLinks
 from toolserver.calls.pipeline import Pipeline
 from toolserver.clock import ManualClock
@@ -145,7 +146,8 @@ class Service:
     ledger: MemoryLedger
     clock: ManualClock
     facts: SiteFacts
-    links: PaymentLinks | None = None
+    links: PaymentLinks | None
+    engine: Engine
 
     def client(self, **named: Any) -> httpx.AsyncClient:
         """An HTTP client of the endpoint, in process."""
@@ -198,7 +200,7 @@ async def running(
     ) as service:
         endpoint = service.mcp_endpoint(extension)
         links = service.links
-        yield Service(service.registry, service.pipeline, endpoint, desk, ledger, clock, service.facts, links)
+        yield Service(service.registry, service.pipeline, endpoint, desk, ledger, clock, service.facts, links, service)
 
 
 MODERN_META = {messages.VERSION_KEY: messages.MODERN, messages.CAPABILITIES_KEY: {}}

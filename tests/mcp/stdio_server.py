@@ -13,13 +13,14 @@ from typing import Any
 import anyio
 from click import ClickException
 
+from toolserver.mcp.messages import ClientFacts
 from toolserver.mcp.stdio import Conversation, serve_stdio
 
 CHOSEN: dict[str, Any] = {}
 
 
 @asynccontextmanager
-async def load(client: str) -> AsyncIterator[Conversation]:
+async def load(client: ClientFacts) -> AsyncIterator[Conversation]:
     from tests.mcp.service import running
     from toolserver.core.caller import Caller
     from toolserver.mcp.stdio_session import open_session
@@ -35,7 +36,10 @@ async def load(client: str) -> AsyncIterator[Conversation]:
     async with running(limited=True) as service:
         service.desk.slow = 0.4
         caller = Caller(client="local", limited=False, transport="stdio", token=os.environ.get("TOOLSERVER_TOKEN"))
-        async with open_session(service.registry, service.pipeline, caller, service.facts, **CHOSEN) as session:
+        resources = service.engine.mcp_resources(has_events=False)
+        async with open_session(
+            service.registry, service.pipeline, caller, service.facts, resources=resources, **CHOSEN
+        ) as session:
             yield session
         print("closed in order", file=sys.stderr)
 

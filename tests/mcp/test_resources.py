@@ -1,6 +1,7 @@
 """Resources as clients see them: what is offered, listed and read in both eras, and who is told the views of tools."""
 
 import json
+from dataclasses import replace
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from tests.mcp.service import TOKEN, Word, asked, headers_for, running
 from tests.requirements import proves
 from tests.webhooks.served_hooks import hooked
 from toolserver.context.context import ToolContext
+from toolserver.core.caller import Caller
 from toolserver.mcp import messages
 from toolserver.registry.display import CardValue
 from toolserver.registry.registry import tool
@@ -168,6 +170,20 @@ async def test_a_receipt_is_read_only_by_the_token_that_paid(tmp_path: Path) -> 
         assert (await read(s.mcp, "toolserver://receipts/rcpt_0", token=RICH))["code"] == -32602
         listed = (await post(s.mcp, "skills/list", modern=True)).json()["result"]["skills"]
         assert [one["frontmatter"]["name"] for one in listed] == ["verify-a-receipt"]
+
+
+@proves("resources.receipts", "resources.stdio")
+async def test_the_owner_of_the_machine_reads_receipts_without_limits_and_others_within_them(tmp_path: Path) -> None:
+    async with shop(tmp_path, limited=True) as s:
+        uri = f"toolserver://receipts/{(await s.tell('premium_report'))['_meta']['receipt_id']}"
+        resources = s.service.mcp_resources(has_events=False)
+        owner = Caller(client="local", limited=False, transport="stdio", token=RICH)
+        for _ in range(61):
+            await resources.answer("resources/read", {"uri": uri}, owner, modern=True)
+        for _ in range(60):
+            await resources.answer("resources/read", {"uri": uri}, replace(owner, limited=True), modern=True)
+        with pytest.raises(messages.MessageRefusal, match="60"):
+            await resources.answer("resources/read", {"uri": uri}, replace(owner, limited=True), modern=True)
 
 
 async def test_documents_are_read_and_nothing_outside_their_folder() -> None:

@@ -95,11 +95,13 @@ async def test_a_whole_legacy_conversation(backend: str) -> None:
 
     assert hello["result"]["protocolVersion"] == "2025-11-25"
     assert hello["result"]["serverInfo"]["name"] == "toolserver"
+    assert hello["result"]["capabilities"] == {"tools": {"listChanged": False}, **wire.RESOURCES_CAPABILITIES}
     assert [tool["name"] for tool in tools["result"]["tools"]] == ["echo", "word", "oracle"]
     assert call["result"]["structuredContent"]["data"]["word"] == 'gl"ück\\'
     assert ping == {"jsonrpc": "2.0", "id": 4, "result": {}}
     assert (unusual["id"], unusual["error"]["code"]) == (5, -32601)
-    assert (again["id"], again["error"]["code"]) == (6, -32601)
+    assert again["id"] == 6
+    assert {one["uri"].partition(":")[0] for one in again["result"]["resources"]} == {"skill", "toolserver"}
 
 
 @pytest.mark.slow("it starts a program for each case")
@@ -356,14 +358,17 @@ async def test_the_conversation_is_opened_for_the_client_that_the_first_message_
     opened = []
 
     @asynccontextmanager
-    async def load_for(client: str) -> AsyncIterator[Conversation]:
+    async def load_for(client: wire.ClientFacts) -> AsyncIterator[Conversation]:
         opened.append(client)
         async with load(client) as conversation:
             yield conversation
 
     modern = asked("tools/list", modern=True)
     modern["params"]["_meta"][wire.CLIENT_KEY] = {"name": "of today", "version": "1"}
-    for first in (HELLO, modern, asked("tools/list"), asked("tools/list", modern=True)):
+    shows = {"extensions": {wire.VIEWS_KEY: {"mimeTypes": [wire.VIEW_TYPE]}}}
+    greets = asked("initialize", HELLO["params"] | {"capabilities": shows})
+    says = asked("server/discover", {"_meta": {wire.CAPABILITIES_KEY: shows}}, modern=True)
+    for first in (HELLO, modern, asked("tools/list"), asked("tools/list", modern=True), greets, says):
         (their_in, our_out), (our_in, their_out) = os.pipe(), os.pipe()
         os.write(their_out, json.dumps(first).encode() + b"\n" + json.dumps(HELLO).encode() + b"\n")
         os.close(their_out)
@@ -374,7 +379,7 @@ async def test_the_conversation_is_opened_for_the_client_that_the_first_message_
             for descriptor in (their_in, our_out, our_in):
                 os.close(descriptor)
 
-    assert opened == ["t", "of today", "", ""]
+    assert opened == [("t", False), ("of today", False), ("", False), ("", False), ("t", True), ("", True)]
 
 
 @pytest.mark.slow("it starts a program for each case")
@@ -408,7 +413,13 @@ async def test_the_sdk_client_talks_to_it(mode: Any) -> None:
         tools = await client.list_tools()
         result = await client.call_tool("oracle", {"question": "x"})
         version = client.protocol_version
+        documents = await client.list_resources()
+        document = await client.read_resource("toolserver://docs/receipts")
+        templates = await client.list_resource_templates()
 
+    assert "receipts" in [one.name for one in documents.resources]
+    assert document.contents[0].text.startswith("# Receipts")
+    assert len(templates.resource_templates) == 3
     assert [tool.name for tool in tools.tools] == ["echo", "word", "oracle"]
     assert result.structured_content["meaning"] == "42"
     assert version == (wire.MODERN if mode == "auto" else "2025-11-25")

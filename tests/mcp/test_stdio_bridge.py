@@ -242,6 +242,54 @@ async def test_headers_repeat_what_the_message_says_of_itself(tmp_path, message,
     assert {name: value for name, value in sent.headers.items() if name.startswith("mcp-")} == headers
 
 
+async def test_an_address_that_a_header_cannot_have_is_sent_in_base64(tmp_path):
+    bridged, uri = Bridged(tmp_path, result()), "toolserver://answers/weather?place=Zürich"
+    await bridged.ask(asked("resources/read", {"uri": uri}, modern=True))
+    name = bridged.requests[0].headers["mcp-name"]
+    assert name == "=?base64?dG9vbHNlcnZlcjovL2Fuc3dlcnMvd2VhdGhlcj9wbGFjZT1aw7xyaWNo?="
+    assert messages.decode_header(name.encode()) == uri.encode()
+
+
+async def test_a_receipt_is_read_with_the_token_that_paid_and_other_resources_without_one(tmp_path):
+    unknown = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Resource not found"}}
+    receipt = {"jsonrpc": "2.0", "id": 1, "result": {"contents": []}}
+    bridged = Bridged(tmp_path, unknown, receipt, given=FIRST)
+    bridged.file.add(URL, SECOND)
+    assert await bridged.ask(asked("resources/read", {"uri": "toolserver://receipts/rcpt_1"})) == receipt
+    assert bridged.tokens == [FIRST, SECOND]
+    assert bridged.bridge.purse.read_tokens() == [FIRST, SECOND], "nothing is wrong with the first token"
+    await bridged.ask(asked("resources/read", {"uri": "toolserver://docs/receipts"}))
+    assert bridged.tokens[2:] == [""]
+
+
+@pytest.mark.parametrize(
+    "asks",
+    [{"resultType": "input_required"}, {"resultType": "payment_required", "paymentRequired": {"error": "expired"}}],
+)
+async def test_nobody_is_asked_to_pay_while_another_token_has_credits(tmp_path, asks):
+    question = {"jsonrpc": "2.0", "id": 1, "result": asks}
+    bridged = Bridged(tmp_path, question, result(answer=1))
+    bridged.file.add(URL, SECOND)
+    bridged.file.add(URL, FIRST)
+    call = asked("tools/call", {"name": "premium_macro"}, value=1, modern=True)
+    assert (await bridged.ask(call))["result"]["structuredContent"] == {"answer": 1}
+    assert len(set(bridged.tokens)) == 2
+
+
+async def test_a_call_that_waited_for_its_payment_goes_on_with_the_token_that_it_waited_for(tmp_path):
+    refused = {"code": -32602, "message": "Invalid", "data": {"reason": messages.STATE_REFUSED}}
+    bridged = Bridged(tmp_path, {"jsonrpc": "2.0", "id": 1, "error": refused}, result(answer=1), given=FIRST)
+    bridged.file.add(URL, SECOND)
+    again = {"name": "premium_macro", "requestState": "sealed", "inputResponses": {"buy": {"action": "accept"}}}
+    told = await bridged.ask(asked("tools/call", again, value=1, modern=True))
+    assert (told["result"]["structuredContent"], bridged.tokens) == ({"answer": 1}, [FIRST, SECOND])
+    assert bridged.bridge.purse.read_tokens() == [FIRST, SECOND]
+    unknown = {"jsonrpc": "2.0", "id": 1, "error": {"code": -32602, "message": "Unknown tool"}}
+    other = Bridged(tmp_path, unknown, given=FIRST)
+    assert await other.ask(asked("tools/call", {"name": "none"}, value=1)) == unknown
+    assert other.tokens == [FIRST]
+
+
 async def test_a_failure_is_told_in_the_era_of_the_call_and_to_nobody_for_a_notification(tmp_path):
     bridged = Bridged(tmp_path, httpx.ConnectError("refused"))
     for modern in (False, True):

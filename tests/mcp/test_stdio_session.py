@@ -1,11 +1,14 @@
 """What a loaded service answers over standard input: common messages itself, the others by the SDK."""
 
 import json
+from contextlib import asynccontextmanager
 
 import anyio
 import pytest
 
-from tests.mcp.service import TOKEN, asked, registry, running
+from tests.mcp.service import TOKEN, asked, headers_for, registry, running
+from tests.mcp.test_resources import drawn
+from tests.requirements import proves
 from toolserver.mcp import messages
 from toolserver.mcp.stdio_session import open_session
 
@@ -69,6 +72,61 @@ async def test_only_a_plain_call_of_a_known_tool_is_answered_without_the_sdk(ses
     assert session.sdk is None
     assert (await tell(session, asked("tools/call", {"name": "word", "task": {}}))).keys() >= {"id"}
     assert session.sdk is not None
+
+
+@asynccontextmanager
+async def opened(*, wants_views=False, token=None):
+    """A conversation that has resources, and its service."""
+    async with running(limited=True, more=(drawn,)) as service:
+        resources = service.engine.mcp_resources(has_events=False)
+        named = {"toolset": "all", "wants_views": wants_views, "resources": resources}
+        caller = service.caller(token=token)
+        async with open_session(service.registry, service.pipeline, caller, service.facts, **named) as session:
+            yield session
+
+
+async def read(session, uri, *, modern=True):
+    return await tell(session, asked("resources/read", {"uri": uri}, modern=modern))
+
+
+@proves("resources.stdio")
+@pytest.mark.parametrize("modern", [False, True])
+async def test_resources_are_listed_and_read_as_over_http(modern):
+    async with opened() as session, running(limited=True, more=(drawn,)) as service, service.client() as client:
+        for method in ("resources/list", "resources/templates/list", "skills/list"):
+            message = asked(method, modern=modern)
+            headers = headers_for(message, messages.MODERN if modern else None)
+            over_http = (await client.post("/api/mcp", json=message, headers=headers)).json()
+            assert (await tell(session, message)) == over_http
+        view = (await tell(session, asked("resources/list", modern=modern)))["result"]["resources"][-1]
+        (content,) = (await read(session, view["uri"], modern=modern))["result"]["contents"]
+        assert (content["mimeType"], content["text"][:15]) == (messages.VIEW_TYPE, "<!doctype html>")
+        for _ in range(3):  # the owner of the machine has no limits
+            answer = await read(session, "toolserver://answers/echo?text=a", modern=modern)
+            assert json.loads(answer["result"]["contents"][0]["text"])["data"]["text"] == "a"
+        refused = await read(session, "toolserver://docs/none", modern=modern)
+        assert (refused["id"], refused["error"]["code"]) == (1, -32602 if modern else -32002)
+        assert session.sdk is None, "resources need no SDK"
+
+
+@proves("resources.stdio")
+async def test_listed_tools_have_views_for_a_client_that_shows_them():
+    shows = {messages.CAPABILITIES_KEY: {"extensions": {messages.VIEWS_KEY: {"mimeTypes": [messages.VIEW_TYPE]}}}}
+
+    async def list_views(session, **message):
+        tools = (await tell(session, asked("tools/list", **message)))["result"]["tools"]
+        return [one["name"] for one in tools if "ui" in one.get("_meta", {})]
+
+    async with opened() as session:
+        assert await list_views(session) == await list_views(session, modern=True) == []
+        assert await list_views(session, params={"_meta": shows}, modern=True) == ["drawn"]
+    async with opened(wants_views=True) as session:
+        assert await list_views(session) == ["drawn"]
+
+
+async def test_a_service_without_resources_offers_none(session):
+    for method in ("resources/list", "skills/list"):
+        assert (await tell(session, asked(method)))["error"]["code"] == -32601
 
 
 async def test_the_sdk_answers_what_is_not_common(session):

@@ -428,6 +428,11 @@ class Pipeline:
         self.count_hit(operation, now, agent, 304 if unchanged else 200)
         return limit_states
 
+    @property
+    def takes_x402(self) -> bool:
+        """True if a call may bring its own payment (x402)."""
+        return self._x402 is not None
+
     def count_hit(self, operation: Operation, now: float, agent: str, status: int = 200) -> None:
         """Count a call that is answered with what `peek` found."""
         self.metrics.hit(operation.name, operation.tier)

@@ -62,7 +62,12 @@ def needs_books(operation: Operation) -> bool:
 
 @asynccontextmanager
 async def open_conversation(
-    flags: Mapping[str, Any], *, toolset: str | None, tools: list[str] | None, output_schema: bool = True
+    flags: Mapping[str, Any],
+    *,
+    toolset: str | None,
+    tools: list[str] | None,
+    output_schema: bool = True,
+    wants_views: bool = False,
 ) -> AsyncIterator[Conversation]:
     """Open an MCP session with the service in this process, for the owner of this machine."""
     settings = prepare_settings(**flags)
@@ -77,6 +82,8 @@ async def open_conversation(
             toolset=toolset,
             tools=tools,
             output_schema=output_schema,
+            wants_views=wants_views,
+            resources=service.mcp_resources(has_events=False),
         ) as session:
             yield session
 

@@ -9,6 +9,7 @@ import anyio
 import click
 
 from toolserver.cli.options import TOOLSETS, data_dir_option, server_option
+from toolserver.mcp.messages import ClientFacts
 from toolserver.mcp.stdio import Conversation, Load, serve_stdio
 
 SEARCHING_CLIENTS = frozenset({"claude-code", "claude-ai", "codex-mcp-client"})
@@ -61,22 +62,25 @@ def make_load(
     """
 
     @asynccontextmanager
-    async def load_service(client: str) -> AsyncIterator[Conversation]:
+    async def load_service(client: ClientFacts) -> AsyncIterator[Conversation]:
         from toolserver.cli.local_service import open_conversation
 
-        offered = toolset or choose_toolset(client, tools)
-        async with open_conversation(flags, toolset=offered, tools=tools, output_schema=output_schema) as session:
+        offered = toolset or choose_toolset(client.name, tools)
+        shown = {"output_schema": output_schema, "wants_views": client.shows_views}
+        async with open_conversation(flags, toolset=offered, tools=tools, **shown) as session:
             yield session
 
     @asynccontextmanager
-    async def load_bridge(client: str) -> AsyncIterator[Conversation]:
+    async def load_bridge(client: ClientFacts) -> AsyncIterator[Conversation]:
         from toolserver.cli.bridge import open_bridge
 
-        offered = toolset or choose_toolset(client, tools)
+        offered = toolset or choose_toolset(client.name, tools)
         named = {"tools": ",".join(tools) if tools else None, "toolset": None if tools else offered}
         selection = {name: value for name, value in named.items() if value is not None}
         if not output_schema:
             selection["output_schema"] = "off"
+        if client.shows_views:
+            selection["views"] = "on"  # before 2026-07-28, only the first message says so
         async with open_bridge(str(server), flags, selection) as bridge:
             yield bridge
 

@@ -14,7 +14,7 @@ A link alone is worth nothing to others than its payer, and a state nothing with
 """
 
 import importlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -27,6 +27,7 @@ from toolserver.core.caller import Caller, is_visitor_token
 from toolserver.errors import CallRejected, InsufficientCredits, MissingToken, NotFound, PaymentPending, UnpaidCall
 from toolserver.mcp import messages
 from toolserver.mcp.call_arguments import take_token
+from toolserver.mcp.fast_path import PendingResult
 from toolserver.mcp.messages import INVALID_PARAMS, UNSET, Message, MessageRefusal, decode
 from toolserver.registry.registry import Operation, Tier
 from toolserver.registry.site_facts import BUY, LINK, SiteFacts
@@ -58,17 +59,6 @@ class ElicitedCall(NamedTuple):
         return {"name": self.message.params.name, "arguments": self.arguments}
 
 
-class InputRequired(NamedTuple):
-    """A result that asks for input. It carries no `_meta` of a call."""
-
-    core: bytes
-    meta: Mapping[str, Any]
-
-    def end(self, *, modern: bool) -> bytes:
-        """Return the bytes that close the result. Only modern requests get one."""
-        return messages.INPUT_REQUIRED_END
-
-
 class _SealedState(msgspec.Struct, frozen=True):
     """What the state says once it is opened: the link, and the secret of a link of one call."""
 
@@ -95,7 +85,7 @@ class PaymentElicitation:
             return "cap" not in rejected.extra
         return isinstance(rejected, MissingToken | UnpaidCall) and meta.paid is None
 
-    async def ask(self, call: ElicitedCall) -> InputRequired:
+    async def ask(self, call: ElicitedCall) -> PendingResult:
         """Return the result that asks to pay for a refused call. Raise CallRejected if the ledger cannot be used."""
         _, buyer = take_token(call.operation, call.arguments, call.caller)
         account = await self._find_account(buyer)
@@ -104,7 +94,7 @@ class PaymentElicitation:
         state = msgspec.json.encode(_SealedState(request.text, request.secret)).decode()
         params = {"mode": "url", "message": self._write_message(call, request), "url": self._find_page(request.text)}
         asked = {BUY_KEY: {"method": "elicitation/create", "params": params}}
-        return InputRequired(messages.require_input(asked, await states.seal(call.params, account, state)), {})
+        return PendingResult(messages.require_input(asked, await states.seal(call.params, account, state)), {})
 
     async def resume(self, call: ElicitedCall, receive: Receive) -> tuple[dict[str, Any], Caller]:
         """Return the arguments and the caller of a repeated call, once it is paid or nobody is going to pay for it.
@@ -210,5 +200,5 @@ def _read_state(message: Message) -> str | None:
 
 def _refuse_state() -> MessageRefusal:
     """Return the refusal of a state, in the words of the SDK. It does not say which of its checks failed."""
-    data = {"reason": "invalid_request_state"}
+    data = {"reason": messages.STATE_REFUSED}
     return MessageRefusal(400, INVALID_PARAMS, "Invalid or expired requestState", data=data)

@@ -41,25 +41,30 @@ from toolserver.mcp.asgi import (
     replay_body,
 )
 from toolserver.mcp.definitions import ToolChoice, ToolChoices, ToolRoute
-from toolserver.mcp.elicitation import ElicitedCall, InputRequired, PaymentElicitation
+from toolserver.mcp.elicitation import ElicitedCall, PaymentElicitation
 from toolserver.mcp.events import METHODS as EVENT_METHODS
 from toolserver.mcp.events import McpEvents
 from toolserver.mcp.fast_path import (
     KNOWN,
     FastPath,
+    FindView,
+    PendingResult,
     ToolResult,
     arguments_of,
     is_modern_request,
     is_not_offered,
     is_plain_notification,
+    offer_payment,
 )
 from toolserver.mcp.messages import (
+    DESCRIBING,
     EVENTS_CAPABILITIES,
     HEADER_MISMATCH,
     INTERNAL_ERROR,
     INVALID_PARAMS,
     INVALID_REQUEST,
     METHOD_NOT_FOUND,
+    PAYMENTS_CAPABILITIES,
     UNSET,
     Introduction,
     Message,
@@ -132,7 +137,9 @@ class McpEndpoint:
         self._elicitation = None if extension is not None else elicitation
         has_events = () if events is None else (EVENTS_CAPABILITIES,)
         has_resources = () if resources is None else (resources.capabilities,)
-        self._fast = FastPath(pipeline, facts, Introduction(*has_events, *has_resources))
+        self._offers = pipeline.takes_x402
+        has_offers = (PAYMENTS_CAPABILITIES,) if self._offers else ()
+        self._fast = FastPath(pipeline, facts, Introduction(*has_events, *has_resources, modern=has_offers))
         self._answers = ResponseSender(facts)
         self._limits = pipeline.limits
         self._addresses = addresses
@@ -234,12 +241,13 @@ class McpEndpoint:
             return None  # there, the SDK handles sessions
         if self._is_extended and message.method == "server/discover":
             return None  # the extension offers more
+        find_view: FindView | None = None
         if self._resources is not None and message.params.plain:
             if message.method == "tools/list" and (choice.wants_views or _shows_views(post, message)):
-                return choice.list_with_views(self._resources.views.find_address, modern=modern)
-            if message.method == "initialize" and messages.shows_views(message.params.capabilities):
+                find_view = self._resources.views.find_address
+            elif message.method == "initialize" and messages.shows_views(message.params.capabilities):
                 post.reply = ((SESSION, VIEWS_SESSION + secrets.token_hex(8).encode()),)
-        return self._fast.find_prepared(message, choice, modern=modern)
+        return self._fast.find_prepared(message, choice, modern=modern, find_view=find_view)
 
     async def _answer_from_cache(
         self, post: IncomingPost, route: ToolRoute, message: Message, choice: ToolChoice
@@ -276,7 +284,7 @@ class McpEndpoint:
         if result is not None:
             await self._send(post, result)
 
-    async def _send(self, post: IncomingPost, result: ToolResult | InputRequired) -> None:
+    async def _send(self, post: IncomingPost, result: ToolResult | PendingResult) -> None:
         """Send the result of a common message that is a request."""
         if post.message is None or post.message.id is UNSET:
             return
@@ -295,22 +303,24 @@ class McpEndpoint:
         params = message.params
         if message.method != "tools/call" or post.modern is None:
             return None
-        if not params.plain and not (post.modern and params.brings_input and self._elicitation is not None):
+        if not params.plain and (self._is_extended or not (post.modern and params.brings_input)):
             return None
         route, arguments = choice.routes.get(message.params.name), arguments_of(message.params)
         return None if route is None or arguments is None else (route, arguments)
 
     async def _call(
         self, post: IncomingPost, message: Message, route: ToolRoute, arguments: dict[str, Any], *, short_meta: bool
-    ) -> ToolResult | InputRequired | None:
+    ) -> ToolResult | PendingResult | None:
         """Return the result of a call; None if the caller of a paid call hung up, in which case nothing is charged."""
         caller = self._caller_of(post, message, short_meta=short_meta)
         try:
             result = await self._fast.call(route, message.params, arguments, caller, post.receive)
             elicits = self._elicitation
-            if result.rejected is None or elicits is None or not post.modern:
+            if result.rejected is None or not post.modern:
                 return result
-            if not elicits.fits(message, route.operation, result.rejected):
+            if self._offers and (offer := offer_payment(message.params, result)) is not None:
+                return offer
+            if elicits is None or not elicits.fits(message, route.operation, result.rejected):
                 return result
             return await elicits.ask(ElicitedCall(message, route.operation, arguments, caller))
         except Disconnected:
@@ -320,15 +330,16 @@ class McpEndpoint:
 
     async def _resume_call(
         self, post: IncomingPost, message: Message, route: ToolRoute, arguments: dict[str, Any], *, short_meta: bool
-    ) -> ToolResult | None:
+    ) -> ToolResult | PendingResult | None:
         """Return the result of a call that brings input; None if its caller hung up. Nobody is asked twice."""
-        assert self._elicitation is not None, "other servers leave such calls to the SDK"
         self._count_uncommon(post)
         caller = self._caller_of(post, message, short_meta=short_meta)
         try:
-            call = ElicitedCall(message, route.operation, arguments, caller)
-            arguments, caller = await self._elicitation.resume(call, post.receive)
-            return await self._fast.call(route, messages.NO_PARAMS, arguments, caller, post.receive)
+            if self._elicitation is not None:
+                call = ElicitedCall(message, route.operation, arguments, caller)
+                arguments, caller = await self._elicitation.resume(call, post.receive)
+            result = await self._fast.call(route, messages.NO_PARAMS, arguments, caller, post.receive)
+            return (offer_payment(message.params, result) if self._offers else None) or result
         except Disconnected:
             return None
         except CallRejected as rejected:
@@ -389,8 +400,8 @@ class McpEndpoint:
         if b"accept" not in post.headers or not self._is_extended:  # admission judged it; the SDK would want streams
             headers = [*(line for line in headers if line[0] != b"accept"), (b"accept", b"*/*")]
         scope = {**post.scope, "headers": headers}
-        describes = method in ("initialize", "server/discover")
-        send = self._answers.sdk(post.send, post.request_id, self._fast.introduction.add_to if describes else None)
+        describes = self._fast.introduction.add_to if method in DESCRIBING else None
+        send = self._answers.sdk(post.send, post.request_id, describes)
         await self.sdk(scope, receive, send, choice=choice, caller=self._caller(post))
 
     async def _without_message(self, post: IncomingPost) -> None:

@@ -11,9 +11,7 @@ at once, in the SDK's words: importing the SDK takes half a second, and using it
 hundred times as long as this.
 """
 
-import base64
-import re
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
@@ -82,7 +80,6 @@ def _has_texts_as_arguments(params: Params) -> bool:
 _LEGACY_HEADERS = frozenset(version.encode() for version in LEGACY)
 _MODERN_HEADER = MODERN.encode()
 _NOTHING = (b"{}", b"null")
-_BASE64 = re.compile(rb"=\?base64\?(.*)\?=")
 NAME_BEARING = {"tools/call": "name", "prompts/get": "name", "resources/read": "uri"}
 """Modern requests that repeat a member in the header Mcp-Name, with the name of that member."""
 
@@ -114,16 +111,7 @@ def _fits(message: Message, headers: Mapping[bytes, bytes]) -> bool:
     if named is None:
         return True
     sent, name = headers.get(b"mcp-name"), getattr(params, named).encode()
-    return sent == name or (sent is not None and _decode_name(sent) == name)
-
-
-def _decode_name(sent: bytes) -> bytes | None:
-    """Return what a header's value in Base64, as the protocol marks it, stands for; None for any other value."""
-    coded = _BASE64.fullmatch(sent)
-    try:
-        return None if coded is None else base64.b64decode(coded[1], validate=True)
-    except ValueError:
-        return None
+    return sent == name or (sent is not None and messages.decode_header(sent) == name)
 
 
 def is_plain_notification(message: Message, headers: Mapping[bytes, bytes]) -> bool:
@@ -152,6 +140,29 @@ class ToolResult(NamedTuple):
     def end(self, *, modern: bool) -> bytes:
         """Return the bytes that close the result."""
         return messages.end_with(self.meta, modern=modern) if self.meta else messages.end(modern=modern)
+
+
+class PendingResult(NamedTuple):
+    """A result that does not complete its call: it asks for input, or to be paid. Only modern requests get one."""
+
+    core: bytes
+    meta: Mapping[str, Any]
+
+    def end(self, *, modern: bool) -> bytes:
+        """Return the bytes that close the result."""
+        return messages.end_pending(self.meta)
+
+
+def offer_payment(params: Params, result: ToolResult) -> PendingResult | None:
+    """Return the offer of a refusal (x402) as a result of its own type, to a modern client that says that it takes
+    such; None for every other result and client.
+    """
+    if result.rejected is None or REQUIRED not in result.rejected.headers:
+        return None
+    if params.meta is UNSET or not messages.takes_offers(params.meta.capabilities):
+        return None
+    core = b'{"resultType":"payment_required","paymentRequired":' + result.payload
+    return PendingResult(core, result.meta)
 
 
 def _content(escaped: bytes, payload: bytes, end: bytes = b',"isError":false') -> bytes:
@@ -218,9 +229,13 @@ def render_failure(rejected: CallRejected, facts: SiteFacts, request_id: str) ->
     if REQUIRED in headers:
         offer = unheader(headers[REQUIRED]) | {"extensions": {}}  # `tools/list` describes the tool already
         written = encode(offer | body)
-        return ToolResult(_content(encode(written.decode()), written, b',"isError":true'), meta, rejected)
+        core = _content(encode(written.decode()), written, b',"isError":true')
+        return ToolResult(core, meta, rejected, payload=written)
     text = encode(encode(body).decode())
     return ToolResult(b'{"content":[{"type":"text","text":' + text + b'}],"isError":true', meta, rejected)
+
+
+FindView = Callable[[str], str | None]
 
 
 class FastPath:
@@ -231,12 +246,17 @@ class FastPath:
     def __init__(self, pipeline: Pipeline, facts: SiteFacts, introduction: Introduction = TOOLS_ONLY) -> None:
         self.pipeline, self._facts, self.introduction = pipeline, facts, introduction
 
-    def find_prepared(self, message: Message, choice: ToolChoice, *, modern: bool) -> bytes | None:
-        """Return the core of a result that needs no call: a listing, the answer to `initialize`, or a fixture."""
+    def find_prepared(
+        self, message: Message, choice: ToolChoice, *, modern: bool, find_view: FindView | None = None
+    ) -> bytes | None:
+        """Return the core of a result that needs no call: a listing, the answer to `initialize`, or a fixture.
+
+        With `find_view`, which returns the URI of a tool's view, the listing names the views.
+        """
         if not message.params.plain:
             return None
         if message.method == "tools/list":
-            return choice.listed[modern]
+            return choice.listed[modern] if find_view is None else choice.list_with_views(find_view, modern=modern)
         if message.method == "tools/call":
             return choice.fixed.get(message.params.name)
         return self.introduction.answer(message, modern=modern)

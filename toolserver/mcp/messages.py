@@ -5,10 +5,11 @@ client's capabilities. The *legacy* era has `initialize`, and four versions. Thi
 imports nothing heavy, because stdio answers `initialize` before anything else is loaded.
 """
 
+import base64
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -33,6 +34,7 @@ METHOD_NOT_FOUND = -32601
 INVALID_PARAMS = -32602
 INTERNAL_ERROR = -32603
 HEADER_MISMATCH = -32020
+RESOURCE_NOT_FOUND = -32002  # of the legacy era; the modern one has INVALID_PARAMS
 
 NAME = "toolserver"
 TITLE = "Toolserver: live data for agents"
@@ -48,6 +50,8 @@ INSTRUCTIONS = (
 )  # some hosts show a model only the first 250 or 512 characters, and others repeat all of it with every tool
 SERVER_INFO = {"name": NAME, "title": TITLE, "version": API_VERSION}
 CAPABILITIES = {"tools": {"listChanged": False}}
+DESCRIBING = ("initialize", "server/discover")
+"""The methods by which a client asks what the server is."""
 EVENTS_KEY = "io.modelcontextprotocol/events"
 EVENTS_CAPABILITIES: dict[str, Any] = {"events": {}, "extensions": {EVENTS_KEY: {}}}
 """What a server with MCP Events also says of itself: hosts of today look for one member, the extension's text has the
@@ -55,6 +59,11 @@ other. Clients declare nothing."""
 VIEWS_KEY = "io.modelcontextprotocol/ui"
 VIEW_TYPE = "text/html;profile=mcp-app"
 SKILLS_KEY = "io.modelcontextprotocol/skills"
+PAYMENTS_KEY = "org.x402/payment"
+RESOURCES_CAPABILITIES: dict[str, Any] = {"resources": {}, "extensions": {VIEWS_KEY: {}, SKILLS_KEY: {}}}
+STATE_REFUSED = "invalid_request_state"  # the SDK's word
+RECEIPTS = "toolserver://receipts/"
+"""How the URI of a receipt begins."""
 
 encode = msgspec.json.encode
 Raw = msgspec.Raw
@@ -194,14 +203,22 @@ def is_modern_message(message: Message) -> bool | None:
     return True if meta.version == MODERN and meta.capabilities is not UNSET else None
 
 
-def client_of(message: Message | None) -> str:
-    """Return what the client of a message calls itself, in both eras; an empty string where it does not say."""
+class ClientFacts(NamedTuple):
+    """What a client says of itself in a message: its name, and whether it shows views of MCP Apps."""
+
+    name: str = ""
+    shows_views: bool = False
+
+
+def client_of(message: Message | None) -> ClientFacts:
+    """Return what the client of a message says of itself, in both eras. Where it does not say, its name is empty."""
     if message is None:
-        return ""
-    client = message.params.clientInfo
-    if client is UNSET and message.params.meta is not UNSET:
-        client = message.params.meta.client or UNSET
-    return "" if client is UNSET else client.name
+        return ClientFacts()
+    client, capabilities, meta = message.params.clientInfo, message.params.capabilities, message.params.meta
+    if meta is not UNSET:
+        client = client or meta.client or UNSET
+        capabilities = capabilities or meta.capabilities
+    return ClientFacts("" if client is UNSET else client.name, shows_views(capabilities))
 
 
 def failure(value: Id | None, code: int, message: str, data: Any = None) -> bytes:
@@ -226,7 +243,9 @@ def end_with(meta: dict[str, Any], *, modern: bool) -> bytes:
     return b',"resultType":"complete","_meta":' + encode({**meta, SERVER_KEY: SERVER_INFO}) + b"}}"
 
 
-INPUT_REQUIRED_END = b',"_meta":' + encode({SERVER_KEY: SERVER_INFO}) + b"}}"
+def end_pending(meta: Mapping[str, Any]) -> bytes:
+    """Return the same for a modern result whose core names its type."""
+    return b',"_meta":' + encode({**meta, SERVER_KEY: SERVER_INFO}) + b"}}"
 
 
 def require_input(requests: Mapping[str, Any], state: str) -> bytes:
@@ -242,19 +261,23 @@ def opens_urls(capabilities: Capabilities | msgspec.UnsetType) -> bool:
 
 
 class Introduction:
-    """What a server says of itself in `initialize` and `server/discover`: the tools, and what else it `has`."""
+    """What a server says of itself in `initialize` and `server/discover`: the tools, and what else it `has`.
+
+    It has the members of `modern` only in the modern era.
+    """
 
     __slots__ = ("_discovered", "_greetings", "_more")
 
-    def __init__(self, *has: Mapping[str, Any]) -> None:
-        extensions = {key: value for more in has for key, value in more.get("extensions", {}).items()}
-        self._more: dict[str, Any] = {key: value for more in has for key, value in more.items()}
-        if extensions:
-            self._more["extensions"] = extensions
-        capabilities = CAPABILITIES | self._more
-        about = {"capabilities": capabilities, "serverInfo": SERVER_INFO, "instructions": INSTRUCTIONS}
+    def __init__(self, *has: Mapping[str, Any], modern: Iterable[Mapping[str, Any]] = ()) -> None:
+        self._more = {False: _join_capabilities(has), True: _join_capabilities([*has, *modern])}
+        about = {
+            "capabilities": CAPABILITIES | self._more[False],
+            "serverInfo": SERVER_INFO,
+            "instructions": INSTRUCTIONS,
+        }
         self._greetings = {version: encode({"protocolVersion": version, **about})[:-1] for version in LEGACY}
         hinted = {"ttlMs": DISCOVER_TTL_MS, "cacheScope": "public"}
+        capabilities = CAPABILITIES | self._more[True]
         offer = {"supportedVersions": [MODERN], "capabilities": capabilities, "instructions": INSTRUCTIONS}
         self._discovered = encode({**offer, **hinted})[:-1]
 
@@ -279,11 +302,23 @@ class Introduction:
         capabilities = message.get("result", {}).get("capabilities")
         if capabilities is None:
             return answer
-        message["result"]["capabilities"] = {**capabilities, **self._more}
+        is_modern = "protocolVersion" not in message["result"]
+        message["result"]["capabilities"] = {**capabilities, **self._more[is_modern]}
         return encode(message)
 
 
+def _join_capabilities(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return the members of all parts, and all their extensions."""
+    joined: dict[str, Any] = {}
+    for part in parts:
+        extensions = {**joined.get("extensions", {}), **part.get("extensions", {})}
+        joined = {**joined, **part, **({"extensions": extensions} if extensions else {})}
+    return joined
+
+
 TOOLS_ONLY = Introduction()
+STDIO = Introduction(RESOURCES_CAPABILITIES)
+"""Standard input says this before anything is loaded. A service without a skill lists none."""
 
 
 def shows_views(capabilities: Capabilities | msgspec.UnsetType) -> bool:
@@ -292,6 +327,17 @@ def shows_views(capabilities: Capabilities | msgspec.UnsetType) -> bool:
         return False
     types = capabilities.extensions.get(VIEWS_KEY, {}).get("mimeTypes")
     return isinstance(types, list) and VIEW_TYPE in types
+
+
+PAYMENTS_CAPABILITIES: dict[str, Any] = {"extensions": {PAYMENTS_KEY: {}}}
+"""What a server that takes payments with a call (x402) says of itself in the modern era."""
+
+
+def takes_offers(capabilities: Capabilities | msgspec.UnsetType) -> bool:
+    """Return True if a client says that it takes offers of x402 as results of their own type."""
+    if capabilities is UNSET or capabilities.extensions is None:
+        return False
+    return PAYMENTS_KEY in capabilities.extensions
 
 
 def description(url: str, docs: str, tools: dict[str, int]) -> bytes:
@@ -307,6 +353,26 @@ def description(url: str, docs: str, tools: dict[str, int]) -> bytes:
         "docs": docs,
     }
     return encode(about)
+
+
+_BASE64 = re.compile(rb"=\?base64\?(.*)\?=")
+_PLAIN = re.compile(r"[!-~]([ -~]*[!-~])?")
+
+
+def encode_header(text: str) -> str:
+    """Return a text as the value of a header, in Base64, as the protocol marks it, where a header cannot have it."""
+    if _PLAIN.fullmatch(text) and not _BASE64.fullmatch(text.encode()):
+        return text
+    return f"=?base64?{base64.b64encode(text.encode()).decode()}?="
+
+
+def decode_header(sent: bytes) -> bytes | None:
+    """Return what a header's value in Base64 stands for; None for any other value."""
+    coded = _BASE64.fullmatch(sent)
+    try:
+        return None if coded is None else base64.b64decode(coded[1], validate=True)
+    except ValueError:
+        return None
 
 
 ROUTING = (b"mcp-protocol-version", b"mcp-method", b"mcp-name")

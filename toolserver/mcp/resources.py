@@ -1,4 +1,4 @@
-"""Answer the methods of resources and skills over HTTP: what a host or a person reads beside the answers of tools.
+"""Answer the methods of resources and skills: what a host or a person reads beside the answers of tools.
 
 | URI | |
 |---|---|
@@ -19,15 +19,23 @@ from toolserver.calls.pipeline import Pipeline
 from toolserver.core.caller import Caller, well_formed
 from toolserver.errors import CallRejected, RateLimited
 from toolserver.mcp import messages
-from toolserver.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, SKILLS_KEY, VIEW_TYPE, VIEWS_KEY, MessageRefusal
+from toolserver.mcp.messages import (
+    INVALID_PARAMS,
+    INVALID_REQUEST,
+    RECEIPTS,
+    RESOURCE_NOT_FOUND,
+    RESOURCES_CAPABILITIES,
+    SKILLS_KEY,
+    VIEW_TYPE,
+    MessageRefusal,
+)
 from toolserver.mcp.skills import Skill
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.registry.registry import Operation, Registry, Tier
 
 METHODS = frozenset({"resources/list", "resources/templates/list", "resources/read", "skills/list", "skills/get"})
-RESOURCE_NOT_FOUND = -32002  # the legacy era's code; the modern one has INVALID_PARAMS
 TTL_MS = 3_600_000
-DOCS, ANSWERS, RECEIPTS = "toolserver://docs/", "toolserver://answers/", "toolserver://receipts/"
+DOCS, ANSWERS = "toolserver://docs/", "toolserver://answers/"
 LISTED_DOCUMENTS = (
     "connecting",
     "tools",
@@ -93,8 +101,9 @@ class McpResources:
     @property
     def capabilities(self) -> dict[str, Any]:
         """What a server with these resources also says of itself. A client that shows views says so, too."""
-        skills: dict[str, Any] = {SKILLS_KEY: {}} if self._skills else {}
-        return {"resources": {}, "extensions": {VIEWS_KEY: {}, **skills}}
+        extensions: dict[str, Any] = RESOURCES_CAPABILITIES["extensions"]
+        left = {key: value for key, value in extensions.items() if self._skills or key != SKILLS_KEY}
+        return RESOURCES_CAPABILITIES | {"extensions": left}
 
     async def answer(self, method: str, params: Mapping[str, Any], caller: Caller, *, modern: bool) -> bytes:
         """Return the core of a result. Raises MessageRefusal, without an id and with HTTP status 200."""
@@ -198,7 +207,8 @@ class McpResources:
             outcome = await self._pipeline.call(operation, arguments, caller)
             return outcome.rendered.payload.decode()
         if uri.startswith(RECEIPTS) and self._evidence is not None and caller.token is not None:
-            await self._pipeline.personal.count(await self._pipeline.tokens.identify_client(caller), "receipt")
+            if caller.limited:
+                await self._pipeline.personal.count(await self._pipeline.tokens.identify_client(caller), "receipt")
             if well_formed(caller.token):
                 receipt = await self._evidence.receipt(uri.removeprefix(RECEIPTS), caller.token)
                 return None if receipt is None else messages.encode(receipt).decode()

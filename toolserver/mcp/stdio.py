@@ -24,7 +24,7 @@ from click import ClickException
 from toolserver.calls.response import sending
 from toolserver.errors import ToolserverError
 from toolserver.mcp import messages
-from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, UNSET, Id, Message
+from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, UNSET, ClientFacts, Id, Message
 
 CHUNK = 65_536
 SLICE = 4_096  # how much a pipe that is reported writable takes without blocking
@@ -107,8 +107,8 @@ class Conversation(Protocol):
         """Return the answer to a message; None if it needs no answer."""
 
 
-Load = Callable[[str], AbstractAsyncContextManager[Conversation]]
-"""Opens the conversation that answers a client of this name, as its first message says it."""
+Load = Callable[[ClientFacts], AbstractAsyncContextManager[Conversation]]
+"""Opens the conversation that answers a client, of which this is what its first message says."""
 
 BOM = b"\xef\xbb\xbf"  # some programs and shells of Windows begin what they write with it
 LINE_LIMIT = 4 * 1024 * 1024
@@ -136,7 +136,7 @@ class Stdio:
         self._awake, self._loaded, self._over, self._closed = (anyio.Event() for _ in range(4))
         self._writing, self._places = anyio.Lock(), anyio.Semaphore(AT_ONCE)
         self._running: dict[Id, anyio.CancelScope] = {}
-        self._client = ""
+        self._client = ClientFacts()
         self._conversation: Conversation | None = None
         self._failure: Exception | None = None
 
@@ -216,7 +216,7 @@ class Stdio:
         modern = messages.is_modern_message(message)
         if modern is None or message.id is UNSET:
             return None
-        core = messages.TOOLS_ONLY.answer(message, modern=modern)
+        core = messages.STDIO.answer(message, modern=modern)
         if core is None and self._conversation is not None:
             core = self._conversation.answer_from_cache(message, modern=modern)
         return None if core is None else messages.response(message.id, core, messages.end(modern=modern))

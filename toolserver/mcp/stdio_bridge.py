@@ -9,6 +9,7 @@ import json
 import logging
 import re
 from collections.abc import Mapping
+from typing import Any
 from urllib.parse import urlencode
 
 from toolserver.core.caller import TOKEN
@@ -17,7 +18,16 @@ from toolserver.core.visible_text import disarm, disarm_all
 from toolserver.errors import ToolserverError
 from toolserver.mcp import messages
 from toolserver.mcp.credentials import CredentialsDamaged, CredentialsFile
-from toolserver.mcp.messages import INTERNAL_ERROR, MODERN, NEWEST_LEGACY, UNSET, Id, Message
+from toolserver.mcp.messages import (
+    INTERNAL_ERROR,
+    MODERN,
+    NEWEST_LEGACY,
+    RECEIPTS,
+    STATE_REFUSED,
+    UNSET,
+    Id,
+    Message,
+)
 
 log = logging.getLogger(__name__)
 
@@ -81,15 +91,23 @@ class StdioBridge:
             return _explain(f"No answer from {self._url}: {failure}", value, message)
 
     async def _ask(self, line: bytes, message: Message | None) -> bytes | None:
-        """Send the message. If a token itself is refused, the call was not run, so try the next token."""
+        """Send the message. If a token itself is refused, the call was not run, so try the next token.
+
+        A receipt, and the state of a call that waited for its payment, belong to one of the tokens.
+        """
         calling = message is not None and message.method == "tools/call"
-        tokens: list[str | None] = [*self.purse.read_tokens()] if calling else []
+        is_owned = message is not None and _reads_a_receipt(message)
+        tokens: list[str | None] = [*self.purse.read_tokens()] if calling or is_owned else []
         answer: bytes | None = None
         for token in tokens or [None]:
             answer = await self._send(line, message, token)
-            if answer is None or token is None or _refusal(answer) not in SPENT:
+            if answer is None or token is None:
                 break
-            self.purse.set_behind(token)
+            reply = json.loads(answer)
+            if _refusal(reply) in SPENT:
+                self.purse.set_behind(token)
+            elif not (is_owned and "error" in reply) and not _is_state_refused(reply):
+                break
         if answer is not None and message is not None and calling and message.params.name in SELLING:
             answer = self._keep_token(answer)
         return answer
@@ -149,13 +167,34 @@ def _protocol_headers(line: bytes, message: Message | None) -> dict[str, str]:
     headers = {"mcp-protocol-version": version if version.isascii() else MODERN}
     headers["mcp-method"] = str(request.get("method"))
     name = params.get("name") or params.get("uri")
-    return headers if not isinstance(name, str) else {**headers, "mcp-name": name}
+    return headers if not isinstance(name, str) else {**headers, "mcp-name": messages.encode_header(name)}
 
 
-def _refusal(answer: bytes) -> str | None:
-    """Return the code of a refused call; None for an answer."""
-    result = json.loads(answer).get("result")
-    if not isinstance(result, dict) or not result.get("isError"):
+def _reads_a_receipt(message: Message) -> bool:
+    return message.method == "resources/read" and message.params.uri.startswith(RECEIPTS)
+
+
+def _is_state_refused(reply: Mapping[str, Any]) -> bool:
+    """Return True if the state of a call that waited for its payment does not belong to the token."""
+    error = reply.get("error")
+    data = error.get("data") if isinstance(error, dict) else None
+    return isinstance(data, dict) and data.get("reason") == STATE_REFUSED
+
+
+def _refusal(reply: Mapping[str, Any]) -> str | None:
+    """Return the code of a refused call; None for an answer.
+
+    A service asks a person to pay (`input_required`) only where the credits of the token do not suffice.
+    """
+    result = reply.get("result")
+    if not isinstance(result, dict):
+        return None
+    if result.get("resultType") == "input_required":
+        return "insufficient_credits"
+    if result.get("resultType") == "payment_required":
+        offer = result.get("paymentRequired")
+        return offer.get("error") if isinstance(offer, dict) else None
+    if not result.get("isError"):
         return None
     try:
         problem = json.loads(result["content"][0]["text"])

@@ -16,10 +16,12 @@ from x402.schemas import PaymentRequired
 from x402.schemas.v1 import PaymentRequiredV1
 
 from tests.calls.toy import FIRST, SECOND
+from tests.mcp.service import asked, headers_for, running
 from tests.money.x402.parts import NOW, REGISTRY, TERMS, payload, signed
 from tests.money.x402.service import doors
 from tests.requirements import proves
 from tests.size import sized
+from toolserver.mcp import messages
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.offers import offer_call, offer_topup
@@ -421,6 +423,83 @@ async def test_a_refused_and_a_pending_payment_over_mcp(tmp_path):
         assert (pending["isError"], "structuredContent" in pending) == (True, False)
         assert json.loads(pending["content"][0]["text"])["error"] == "settlement_pending"
         assert pending["_meta"][wire.META_RESPONSE]["errorReason"] == "settlement_pending"
+
+
+TAKES = {"extensions": {"org.x402/payment": {}}}
+
+
+async def tell_modern(d, name, arguments=None, *, capabilities=TAKES, **params):
+    """The result of a call of 2026-07-28."""
+    meta = {messages.CAPABILITIES_KEY: capabilities} | params.pop("meta", {})
+    message = asked("tools/call", {"name": name, "arguments": arguments or {}, "_meta": meta, **params}, modern=True)
+    headers = headers_for(message, messages.MODERN)
+    answer = await d.mcp.post("/api/mcp?toolset=all", json=message, headers=headers)
+    assert answer.status_code == 200, answer.text
+    return answer.json()["result"]
+
+
+@proves("x402.negotiated")
+async def test_a_client_that_says_it_takes_offers_gets_them_as_results_of_their_own_type(tmp_path):
+    async with doors(tmp_path) as d:
+        for name, arguments, amount in (
+            ("premium_report", None, "40000"),
+            ("payment_topup", {"amount_usd": 2}, str(TWO)),
+        ):
+            told = await tell_modern(d, name, arguments)
+            assert set(told) == {"resultType", "paymentRequired", "_meta"}
+            assert (told["resultType"], set(told["_meta"])) == ("payment_required", {messages.SERVER_KEY})
+            offer = PaymentRequired.model_validate(told["paymentRequired"])
+            assert (offer.x402_version, offer.accepts[0].amount) == (2, amount)
+            plain = await tell_modern(
+                d, name, arguments, capabilities={"extensions": {"io.modelcontextprotocol/ui": {}}}
+            )
+            same = {key: value for key, value in seen(plain).items() if key != "request_id"}
+            assert same == {key: value for key, value in told["paymentRequired"].items() if key != "request_id"}
+            assert plain["resultType"] == "complete"
+        paid = await tell_modern(d, "premium_report", meta={wire.META_PAYMENT: payload()})
+        assert (paid["resultType"], paid["isError"]) == ("complete", False)
+        assert paid["_meta"][wire.META_RESPONSE]["success"] is True
+        assert d.desk.script.settlements == 1
+
+
+@proves("x402.negotiated")
+async def test_a_refused_payment_is_offered_anew_and_a_pending_one_never(tmp_path):
+    async with doors(tmp_path) as d:
+        refused = await tell_modern(d, "premium_report", meta={wire.META_PAYMENT: payload(20_000)})
+        assert (refused["resultType"], refused["paymentRequired"]["error"]) == ("payment_required", "payment_required")
+        assert refused["_meta"][wire.META_RESPONSE]["success"] is False
+        d.desk.script.settles = httpx.ReadTimeout("slow")
+        pending = await tell_modern(d, "premium_report", meta={wire.META_PAYMENT: payload()})
+        assert (pending["resultType"], pending["isError"]) == ("complete", True)
+        assert json.loads(pending["content"][0]["text"])["error"] == "settlement_pending"
+        unused = await tell_modern(d, "premium_report", inputResponses={}, requestState=None)
+        assert unused["resultType"] == "payment_required"
+
+
+@proves("x402.negotiated")
+async def test_only_the_modern_era_is_told_of_it_and_only_where_it_is_on(tmp_path):
+    about = {"protocolVersion": "2025-11-25", "clientInfo": {"name": "t", "version": "1"}, "capabilities": TAKES}
+
+    async def describe(d, method, params=None, *, modern):
+        message = asked(method, params, modern=modern)
+        headers = headers_for(message, messages.MODERN if modern else None)
+        answer = (await d.mcp.post("/api/mcp", json=message, headers=headers)).json()["result"]
+        return "org.x402/payment" in answer["capabilities"].get("extensions", {})
+
+    async with doors(tmp_path) as d:
+        assert await describe(d, "server/discover", modern=True)
+        assert not await describe(d, "initialize", about, modern=False)
+        odd = {"_meta": {"receipt": 7}}  # the SDK answers this
+        assert await describe(d, "server/discover", odd, modern=True)
+        assert not await describe(d, "initialize", about | odd, modern=False)
+        legacy = await d.tell("premium_report", **{messages.CAPABILITIES_KEY: TAKES})
+        assert "accepts" in seen(legacy)
+    async with running() as service, service.client() as client:
+        message = asked("server/discover", modern=True)
+        assert (
+            "org.x402"
+            not in (await client.post("/api/mcp", json=message, headers=headers_for(message, messages.MODERN))).text
+        )
 
 
 async def test_a_top_up_over_mcp(tmp_path):
