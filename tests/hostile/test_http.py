@@ -63,6 +63,35 @@ def test_what_is_no_plain_http_1_is_refused_and_the_connection_closed(service, w
     assert heard.ended
 
 
+REPORTED = {
+    277: (b"CONNECT victim.example:443 HTTP/1.1\r\nHost: victim.example\r\n\r\n", {400, 405, 421}),
+    279: (
+        b"POST /api/mcp HTTP/1.1\r\n" + HOST + b"Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+        {400},
+    ),
+    280: (
+        b"POST /api/payment/quote HTTP/1.1\r\n"
+        + HOST
+        + b"Content-Type: text/plain\r\nContent-Type: application/json\r\nContent-Length: 2\r\n\r\n{}",
+        {400, 415},
+    ),
+    284: (b"POST /api/mcp HTTP/1.1\r\n" + HOST + b"Content-Length: " + b"9" * 46 + b"\r\n\r\nHello\r\n", {400, 413}),
+}
+"""A request by the number of hypercorn's open report about it, and how it may be refused."""
+
+
+@pytest.mark.parametrize("report", REPORTED)
+def test_what_hypercorn_is_reported_for_is_refused_by_both_servers(service, report):
+    words, statuses = REPORTED[report]
+    smuggled = b"GET /api/health HTTP/1.1\r\n" + HOST + b"\r\n"
+    heard = say(service.address, words + smuggled, within_s=GUARD_S)
+
+    assert heard.status in statuses
+    if report != 280:  # its length is clear, so what follows is a request
+        assert heard.ended
+        assert heard.data.count(b"HTTP/1.1 ") == 1
+
+
 def test_a_connection_that_was_refused_in_the_middle_of_a_body_leaves_no_trace(service):
     begun = b"GET /api/pro/whales HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
     for broken in (b"zz\r\n", b"9c;a=b\xd9\r\n", b"2\r\n{}}}\r\n"):

@@ -92,6 +92,7 @@ HEAD = b"POST /x HTTP/1.1\r\nHost: a.example\r\n"
         (b"GET / HTTP/3.0\r\nHost: a\r\n\r\n", b"400"),
         (b"head / HTTP/1.1\r\nHost: a\r\n\r\n", b"400"),
         (HEAD + b"Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n", b"400"),
+        (b"CONNECT b.example:443 HTTP/1.1\r\nHost: b.example\r\n\r\nGET / HTTP/1.1\r\nHost: a\r\n\r\n", b"405"),
         (HEAD + b"X-A: b\r\n c\r\n\r\n", b"400"),
         (HEAD + b"X-A: b\r\n\tc\r\n\r\n", b"400"),
         (HEAD + b"X-A: " + b"a" * HEAD_BYTES + b"\r\n\r\n", b"431"),

@@ -176,6 +176,8 @@ class StrictH11Protocol(H11Protocol):
         """
         if event.method != event.method.upper():
             raise h11.RemoteProtocolError("methods are case-sensitive", error_status_hint=400)
+        if event.method == b"CONNECT":  # a proxy in front would take what follows for the content of a tunnel
+            raise h11.RemoteProtocolError("no tunnels", error_status_hint=405)
         if event.http_version not in (b"1.1", b"1.0"):
             raise h11.RemoteProtocolError("unknown version", error_status_hint=400)
         if sum(len(name) + len(value) for name, value in event.headers) > HEAD_BYTES:
