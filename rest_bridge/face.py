@@ -25,6 +25,7 @@ from rest_bridge.serving import PAGE_POLICY
 from toolserver.calls.arguments import Call
 from toolserver.calls.pipeline import Outcome, Pipeline
 from toolserver.calls.response import Disconnected, json_bytes
+from toolserver.core import tracing
 from toolserver.core.caller import Addresses, Caller, bearer
 from toolserver.errors import (
     CallRejected,
@@ -101,6 +102,7 @@ class Face:
                 return
         request = parse_request(scope)
         request_id = h.request_id(request.request_id)
+        tracing.request_id.set(request_id)
         try:
             await self._answer(scope, receive, send_, request, request_id)
         except CallRejected as rejected:

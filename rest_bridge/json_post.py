@@ -8,6 +8,7 @@ from rest_bridge import headers as h
 from rest_bridge.asgi import ParsedRequest, Receive, Scope, Send, body_of, from_body, parse_request, send
 from rest_bridge.routes import Mounted
 from toolserver.calls.response import json_bytes
+from toolserver.core import tracing
 from toolserver.core.caller import new_request_id
 from toolserver.errors import CallRejected, InternalError, MethodNotAllowed
 from toolserver.registry import error_codes
@@ -34,6 +35,7 @@ def json_post(answer: Answer, facts: SiteFacts, *, most_bytes: int = MOST_BYTES)
 
     async def handle(scope: Scope, receive: Receive, send_: Send) -> None:
         request_id = new_request_id()
+        tracing.request_id.set(request_id)
         status, media_type = 200, h.JSON_TYPE
         headers = [*always, h.NO_STORE, (b"x-request-id", request_id.encode())]
         try:

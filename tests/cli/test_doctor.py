@@ -13,6 +13,7 @@ from tests.arranged import arrange_service
 from tests.calls.parts import START
 from tests.calls.toy import FIRST, ONE, REGISTRY, SECOND, TWO
 from tests.internet import Internet
+from tests.ports import reserve_port
 from toolserver.app import Service, ServiceParts
 from toolserver.cli.doctor import (
     Examination,
@@ -26,7 +27,9 @@ from toolserver.cli.doctor import (
     describe_recording,
     describe_server,
     doctor_command,
+    examine_chain,
     judge_chain_book,
+    judge_clock,
     judge_standbys,
     keep_seen,
     read_left_alone,
@@ -459,3 +462,20 @@ def test_a_book_of_the_chain_that_differs_or_is_old_is_named_with_its_block():
     assert "3 hours ago, through block 700" in behind.told
     assert judge_chain_book(sums._replace(differences=[], final=ScanMark(700, 0)), now) == []
     assert judge_chain_book(None, now) == []
+
+
+async def test_rpc_servers_of_which_none_answers_are_named_without_their_addresses():
+    closed = [f"http://127.0.0.1:{reserve_port()}/key-of-mine" for _ in range(2)]
+    selling = {"enabled": True, "rpc_urls": closed, "xpub": "xpub-of-the-owner"}
+    (lost,) = await examine_chain(Settings(payments=selling))
+    assert (lost.code, lost.urgent) == ("chain_lost", True)
+    assert "none of the 2 RPC servers (payments.rpc_urls) answers" in lost.told
+    assert "key-of-mine" not in lost.told
+    assert await examine_chain(Settings(payments={**selling, "enabled": False})) == []
+    assert await examine_chain(Settings()) == []
+
+
+def test_a_clock_that_is_off_needs_a_person():
+    assert judge_clock(None) == []
+    (off,) = judge_clock("This machine's clock is 7 s behind the database's.")
+    assert (off.code, off.urgent) == ("clock_lost", True)

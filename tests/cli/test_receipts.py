@@ -106,6 +106,25 @@ def test_a_key_that_replaces_a_lost_one_publishes_that_it_signed_nothing_before(
     assert not key.covers(before - 1)
 
 
+def test_the_key_of_a_signed_log_is_replaced_only_when_a_person_says_so(tmp_path):
+    run(keys, "new", "--data-dir", tmp_path)
+
+    async def sign():
+        async with open_ledger(tmp_path / FILE) as ledger:
+            note = "INSERT INTO log_checkpoint(one, size, root, note, at) VALUES(1, 0, ?, 'note', 0)"
+            await ledger.file.alone(lambda db: db.execute(note, (bytes(32),)))
+
+    anyio.run(sign)
+    (tmp_path / LOG_KEYS).unlink()
+    done = run(keys, "new", "--data-dir", tmp_path)
+    assert (done.exit_code, "log.json is lost" in done.stderr) == (1, True)
+    before = read_keys(tmp_path / RECEIPT_KEYS)
+    done = run(keys, "new", "--after-loss", "--data-dir", tmp_path)
+    assert (done.exit_code, "auditors must store its verifier" in done.stderr) == (0, True)
+    assert (tmp_path / LOG_KEYS).exists()
+    assert read_keys(tmp_path / RECEIPT_KEYS) == before
+
+
 def test_a_rotation_is_announced_and_not_begun_twice(tmp_path):
     done = run(keys, "rotate", "--data-dir", tmp_path)
     assert [line.split("  ")[1].split(" 2")[0] for line in done.stdout.splitlines()] == ["in use until", "takes over"]

@@ -55,10 +55,13 @@ async def test_a_paid_mcp_call_is_one_trace_of_call_source_ledger_and_delivery(t
 def test_a_line_of_the_log_names_the_trace_and_the_request(exporter):
     line = logging.makeLogRecord({"msg": "odd", "levelname": "WARNING"})
     assert "trace_id" not in json.loads(JsonLines().format(line))
-    tracing.request_id.set("req-12345678")
-    with tracing.span("call") as current:
-        event = json.loads(JsonLines().format(line))
-        assert tracing.headers()["traceparent"].split("-")[1] == event["trace_id"]
+    named = tracing.request_id.set("req-12345678")
+    try:
+        with tracing.span("call") as current:
+            event = json.loads(JsonLines().format(line))
+            assert tracing.headers()["traceparent"].split("-")[1] == event["trace_id"]
+    finally:
+        tracing.request_id.reset(named)
     assert event["trace_id"] == f"{current.get_span_context().trace_id:032x}"
     assert event["request_id"] == "req-12345678"
 

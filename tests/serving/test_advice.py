@@ -1,5 +1,8 @@
 """Each finding is provoked alone and seen, and a service without a fault gets none that is urgent."""
 
+import os
+from types import SimpleNamespace
+
 import pytest
 
 from toolserver.serving.advice import Advice, describe_verdict, give_advice
@@ -23,6 +26,19 @@ def test_a_service_without_a_fault_gets_no_advice(tmp_path):
 
 def test_what_is_not_ready_needs_a_person(tmp_path):
     assert codes(tmp_path, ready=False) == {"not_ready": True}
+
+
+@pytest.mark.parametrize(("free", "found"), [(5, {"disk_filling": False}), (9, {"disk_filling": False}), (10, {})])
+def test_a_disk_that_fills_up_is_advice_as_long_as_things_are_sold(tmp_path, monkeypatch, free, found):
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=free, f_blocks=100))
+    assert codes(tmp_path) == found
+
+
+def test_how_full_the_disk_is_and_what_frees_it_is_said(tmp_path, monkeypatch):
+    monkeypatch.setattr(os, "statvfs", lambda path: SimpleNamespace(f_bavail=5, f_blocks=100))
+    (advice,) = give_advice(Settings(data_dir=tmp_path, **CALM), {}, [])
+    assert "is 95 % full; with less than 4 MB free, nothing is sold" in advice.told
+    assert "books close" in advice.told
 
 
 def test_no_network_is_told_only_when_no_source_was_reached(tmp_path):

@@ -111,6 +111,16 @@ async def test_a_directory_that_others_can_read_is_closed_at_the_start(tmp_path,
     assert len([record for record in caplog.records if "removed other users' access" in record.message]) == 4
 
 
+def test_a_folder_of_other_keys_in_the_data_directory_is_left_as_it_is(tmp_path):
+    other = tmp_path / "keys" / "theirs.json"
+    other.parent.mkdir()
+    other.write_text("{}")
+    for path in (other.parent, other):
+        path.chmod(0o755)
+    close_directory(tmp_path)
+    assert [path.stat().st_mode & 0o777 for path in (tmp_path, other.parent, other)] == [0o700, 0o755, 0o755]
+
+
 def test_one_that_cannot_be_closed_is_refused(tmp_path, monkeypatch):
     def refuse(path, mode):
         raise PermissionError(1, "not permitted")

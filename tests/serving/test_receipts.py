@@ -6,7 +6,7 @@ from tests.calls.parts import START
 from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
 from toolserver.clock import ManualClock
-from toolserver.money.receipts.keys import RECEIPT_KEYS, ReceiptKeysLost, ensure_keys
+from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, LogKeysLost, ReceiptKeysLost, ensure_keys
 from toolserver.money.receipts.sql_keys import KeysDiffer
 from toolserver.serving.receipts import open_receipts
 from toolserver.settings import ScalingSettings, Settings
@@ -53,4 +53,22 @@ async def test_receipts_whose_keys_are_lost_get_no_new_key_in_silence(tmp_path, 
             await open_receipts(*opening, **NAMED)
         assert not (tmp_path / RECEIPT_KEYS).exists()
         ensure_keys(tmp_path / RECEIPT_KEYS)
+        await open_receipts(*opening, **NAMED)
+
+
+async def test_a_log_whose_key_is_lost_gets_no_new_one_in_silence(tmp_path):
+    """Instances of one database are refused before: they have published their keys."""
+    async with opened_file("sqlite", tmp_path) as file:
+        opening = Settings(data_dir=tmp_path), CLOCK, file
+        receipts, _ = await open_receipts(*opening, **NAMED)
+        (tmp_path / LOG_KEYS).rename(tmp_path / "log.backup")
+        await open_receipts(*opening, **NAMED)  # nothing was signed yet
+        (tmp_path / LOG_KEYS).unlink()
+        (tmp_path / "log.backup").rename(tmp_path / LOG_KEYS)
+        await receipts.log.checkpoint()
+        (tmp_path / LOG_KEYS).rename(tmp_path / "log.backup")
+        with pytest.raises(LogKeysLost, match=r"log.json is lost.*another signer.*--after-loss"):
+            await open_receipts(*opening, **NAMED)
+        assert not (tmp_path / LOG_KEYS).exists()
+        ensure_keys(tmp_path / LOG_KEYS)
         await open_receipts(*opening, **NAMED)

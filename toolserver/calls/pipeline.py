@@ -475,7 +475,6 @@ class Pipeline:
             self.usage.count(caller.agent, operation.endpoint, status, operation.tier, self.answers.clock.time())
 
     async def _count_in_span(self, operation: Operation, caller: Caller, answering: Awaitable[Outcome]) -> Outcome:
-        tracing.request_id.set(caller.request_id)
         with tracing.span("call", tool=operation.name, transport=caller.transport, request_id=caller.request_id):
             return await self._count(operation, caller, answering)
 

@@ -17,7 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from pydantic import BaseModel, SecretStr
 from pydantic_settings import EnvSettingsSource, TomlConfigSettingsSource
 
-from toolserver.app import Service
+from toolserver.app import Service, describe_chain_loss
 from toolserver.cli.load_settings import prepare_settings
 from toolserver.cli.local_service import has_data, local_service
 from toolserver.cli.network_check import find_cause, judge_servers
@@ -32,6 +32,7 @@ from toolserver.core.public_address import is_address
 from toolserver.errors import CallRejected
 from toolserver.money.chain.sql_chain_sums import ChainSums, sum_chain
 from toolserver.money.ledger.memory import MemoryLedger
+from toolserver.money.purchases.chain.rpc_pool import ChainDown, make_rpc_pool
 from toolserver.registry.licence_table import WHAT
 from toolserver.registry.registry import Operation, Tier
 from toolserver.registry.source_facts import FactsByName, SourceFacts
@@ -140,6 +141,7 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
         examination = replace(examination, ready={"start": False})
     stores += examination.stores
     stores += await examine_redis(settings)
+    stores += await examine_chain(settings) if live else []
     stores += judge_standbys(examination.database)
     stores += judge_seals(examination.database)
     sources = examination.sources
@@ -171,7 +173,10 @@ async def examine_service(settings: Settings, *, asks: bool, in_memory: bool = F
         if database is not None and file is not None:
             database["unsealed"] = await file.describe_sealing()
         chain_sums = None if file is None else await file.read(sum_chain)
-        stores = tuple(judge_chain_book(chain_sums, int(service.clock.time() * 1000)))
+        stores = (
+            *judge_chain_book(chain_sums, int(service.clock.time() * 1000)),
+            *judge_clock(service.readiness.list_losses(ready).get("clock")),
+        )
         return Examination(ready, sources, database=database, stores=stores), service
 
 
@@ -200,6 +205,26 @@ async def examine_redis(settings: Settings) -> list[Advice]:
     if fault is None:
         return []
     return [Advice("redis_lost", True, f"{fault}. Until then, each instance uses its own memory and share of limits.")]
+
+
+async def examine_chain(settings: Settings) -> list[Advice]:
+    """Find out whether any RPC server of the chain answers, if credits are sold for what is paid there."""
+    if not settings.payments.rpc_urls or not (settings.payments.enabled or settings.x402.enabled):
+        return []
+    pool = make_rpc_pool(settings.payments, SystemClock(), read_proxies(settings.upstream.proxy_address))
+    try:
+        await pool.check_ready()
+        return []
+    except ChainDown as down:
+        finding = describe_chain_loss(pool.count_servers()) or "No credits can be bought."
+        return [Advice("chain_lost", True, f"{finding} They say: {down}.")]
+    finally:
+        await pool.aclose()
+
+
+def judge_clock(loss: str | None) -> list[Advice]:
+    """Say that this machine's clock is off, if it is."""
+    return [] if loss is None else [Advice("clock_lost", True, loss)]
 
 
 def judge_standbys(database: Mapping[str, Any] | None) -> list[Advice]:

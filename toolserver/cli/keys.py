@@ -22,6 +22,7 @@ from toolserver.money.receipts.keys import (
     RECEIPT_KEYS,
     Key,
     KeyFileBroken,
+    LogKeysLost,
     NoSuchKey,
     ReceiptKeysLost,
     ensure_keys,
@@ -46,7 +47,9 @@ def keys() -> None:
 @keys.command()
 @data_dir_option
 @click.option(
-    "--after-loss", is_flag=True, help="Start a new key although that of issued receipts is lost. It is valid from now"
+    "--after-loss",
+    is_flag=True,
+    help="Start a new key although one that signed receipts or the log is lost",
 )
 def new(data_dir: Path | None, after_loss: bool) -> None:
     """Create the key files if there are none yet. Starting the service does the same.
@@ -57,11 +60,14 @@ def new(data_dir: Path | None, after_loss: bool) -> None:
     folder = settings.data_dir
     try:
         refuse_lost_keys(settings)
-    except ReceiptKeysLost as lost:
+    except (ReceiptKeysLost, LogKeysLost) as lost:
         if not after_loss:
             raise click.ClickException(str(lost)) from None
-        write(folder / RECEIPT_KEYS, [make_key(int(time.time()))], replacing=False)
-        click.echo("a new key signs from now on; no published key verifies receipts from before", err=True)
+        if isinstance(lost, ReceiptKeysLost):
+            write(folder / RECEIPT_KEYS, [make_key(int(time.time()))], replacing=False)
+            click.echo("a new key signs from now on; no published key verifies receipts from before", err=True)
+        if not (folder / LOG_KEYS).exists():
+            click.echo("a new key signs the log from now on; auditors must store its verifier", err=True)
     if settings.database_url is None and not (folder / RECEIPT_KEYS).exists():
         anyio.run(begin, folder)
     for name in (RECEIPT_KEYS, LOG_KEYS):
@@ -124,7 +130,7 @@ def _change(data_dir: Path | None, change: Callable[[Sequence[Key]], Sequence[Ke
     try:
         refuse_lost_keys(settings)
         write(folder / RECEIPT_KEYS, change(ensure_keys(folder / RECEIPT_KEYS)))
-    except (KeyFileBroken, ReceiptKeysLost, OSError) as error:
+    except (KeyFileBroken, ReceiptKeysLost, LogKeysLost, OSError) as error:
         raise click.ClickException(str(error)) from None
     _list(folder)
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 
 TOKEN = re.compile(r"svc_live_[0-9a-f]{64}")
 PLACEHOLDER = "svc_live_YOUR_TOKEN"
+NO_TOKENS = frozenset({PLACEHOLDER, "null", "undefined", "None", "nil"})  # what stands where no token was entered
 VISITOR = "svc_free_"  # the beginning of a visitor token, which identifies a caller and is not an account
 _SECRET = re.compile(r"(svc_[a-z]+_)([0-9a-f]{16,})")
 _MAPPED = bytes(10) + b"\xff\xff"  # the prefix of IPv4 addresses written as IPv6
@@ -60,12 +61,12 @@ def bearer(header: str | None) -> str | None:
 def real_token(text: str | None) -> str | None:
     """Return a token as it was entered, or None for what stands where a token was never entered.
 
-    These are an empty text, the placeholder of examples, and a variable or a place for one
-    that a host or a person left as it was, such as `${env:TOOLSERVER_TOKEN}`,
-    `%TOOLSERVER_TOKEN%` or `<token>`.
+    These are an empty text, the placeholder of examples, a variable or a place for one that a
+    host or a person left as it was, such as `${env:TOOLSERVER_TOKEN}`, `%TOOLSERVER_TOKEN%` or
+    `<token>`, and what programs write for a variable without a value, such as `null`.
     """
     token = (text or "").strip()
-    return None if not token or token == PLACEHOLDER or token[0] in "$%<{" else token
+    return None if not token or token in NO_TOKENS or token[0] in "$%<{" else token
 
 
 def mask_secrets(text: str) -> str:

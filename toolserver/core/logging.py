@@ -34,6 +34,8 @@ def event_of(record: logging.LogRecord) -> dict[str, Any]:
         "event": record.getMessage(),
     }
     event |= {name: value for name, value in vars(record).items() if name not in _STANDARD}
+    if request_id := tracing.request_id.get():
+        event.setdefault("request_id", request_id)
     if tracing.tracer is not None:
         event = {**tracing.log_fields(), **event}
     if record.exc_info:

@@ -21,7 +21,7 @@ R = TypeVar("R")
 
 NAME = "toolserver"
 tracer: Any = None
-request_id: ContextVar[str] = ContextVar("request_id", default="")
+request_id: ContextVar[str] = ContextVar("request_id", default="")  # for lines of the log, with or without traces
 
 
 class TracingMissing(ToolserverError):
@@ -117,9 +117,8 @@ def headers() -> dict[str, str]:
 
 
 def log_fields() -> dict[str, str]:
-    """Return trace and request of the current call, for a line of the log."""
+    """Return the trace of the current call, for a line of the log."""
     from opentelemetry.trace import get_current_span
 
     context = get_current_span().get_span_context()
-    fields = {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"} if context.is_valid else {}
-    return fields | ({"request_id": named} if (named := request_id.get()) else {})
+    return {"trace_id": f"{context.trace_id:032x}", "span_id": f"{context.span_id:016x}"} if context.is_valid else {}

@@ -16,6 +16,7 @@ from anyio.abc import TaskGroup
 from toolserver.calls.pipeline import Pipeline
 from toolserver.calls.rate_limit import Bucket, Quota
 from toolserver.calls.response import Disconnected
+from toolserver.core import tracing
 from toolserver.core.caller import (
     VISITOR,
     Addresses,
@@ -268,6 +269,7 @@ class McpEndpoint:
 
     async def answer_later(self, post: IncomingPost, choice: ToolChoice) -> None:
         """Answer calls that take time, notifications, and everything that the SDK handles."""
+        tracing.request_id.set(post.request_id)
         message = post.message
         if message is not None and not self._is_extended and is_plain_notification(message, post.headers):
             await self._answers.empty(post.send, post.request_id, 202)

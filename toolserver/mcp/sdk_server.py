@@ -29,6 +29,7 @@ from mcp_types import (
 )
 
 from toolserver import API_VERSION
+from toolserver.core import tracing
 from toolserver.core.caller import REFERENCE, Caller, new_request_id
 from toolserver.mcp import messages
 from toolserver.mcp.asgi import CALLER, CHOICE
@@ -81,6 +82,7 @@ class RegistryTools:
         if not isinstance(key, str | None) or not isinstance(nonce, str | None):
             raise MCPError(code=INVALID_PARAMS, message="`_meta` `idempotency_key` and `agent_nonce` must be strings.")
         request_id = caller.request_id or new_request_id()
+        tracing.request_id.set(request_id)
         payment = messages.payment_of(messages.encode(meta.get(META_PAYMENT)))
         short_meta = self.choice(ctx).short_meta
         return replace(

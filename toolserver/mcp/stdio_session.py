@@ -9,6 +9,7 @@ import anyio
 from anyio.abc import TaskGroup
 
 from toolserver.calls.pipeline import Pipeline
+from toolserver.core import tracing
 from toolserver.core.caller import Caller, new_request_id
 from toolserver.mcp import messages
 from toolserver.mcp.definitions import ToolChoice, ToolChoices
@@ -116,6 +117,7 @@ class StdioSession:
         if route is None or arguments is None or not params.plain:
             return None
         caller = replace(self._caller, request_id=new_request_id())
+        tracing.request_id.set(caller.request_id)
         if params.meta is not UNSET:
             caller = params.meta.add_to(caller)
         return await self._fast.call(route, params, arguments, caller)

@@ -10,6 +10,7 @@ from toolserver.serving.data_directory import read_untrusted_proxy
 from toolserver.settings import Settings
 
 BACKUPS = "backups"
+FILLING = 0.10  # free part of a disk below which it is filling up, as in deploy/prometheus/rules.yml
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +39,7 @@ def give_advice(
         *network,
         *_judge_recording(unwell),
         *_judge_running(settings, ready, [] if any(each.urgent for each in network) else reached),
+        *_judge_disk(settings),
         *_judge_exposure(settings),
         *_judge_selling(settings),
     ]
@@ -70,6 +72,17 @@ def _judge_recording(unwell: Sequence[str]) -> Iterator[Advice]:
         yield Advice(
             "sources_unwell", True, f"{finding} Their exchanges are in the recording, each source in its folder."
         )
+
+
+def _judge_disk(settings: Settings) -> Iterator[Advice]:
+    try:
+        disk = os.statvfs(settings.data_dir)
+    except OSError:  # nothing was stored yet, or the disk is gone, which the checks say
+        return
+    if disk.f_bavail < FILLING * disk.f_blocks:
+        full, least = 100 * (1 - disk.f_bavail / disk.f_blocks), settings.storage.least_free_mb
+        finding = f"The disk of {settings.data_dir} is {full:.0f} % full; with less than {least:g} MB free, nothing is"
+        yield Advice("disk_filling", False, f"{finding} sold. Free space, or close months (`toolserver books close`).")
 
 
 def _judge_exposure(settings: Settings) -> Iterator[Advice]:

@@ -14,6 +14,7 @@ from anyio.abc import TaskGroup
 from toolserver.calls.charge_store import ReceiptedCharges, SqlChargeStore, record_died
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqlIdempotencyStore
+from toolserver.calls.visitor_tokens import KEY_FILE as VISITOR_KEY
 from toolserver.clock import Clock, ClockSkew, SystemClock
 from toolserver.core.metrics import Metrics
 from toolserver.core.outbound import read_proxies
@@ -29,7 +30,7 @@ from toolserver.money.purchases.quotes import put_old_quotes_aside
 from toolserver.money.purchases.remote import open_remote_sales
 from toolserver.money.purchases.service import open_purchases
 from toolserver.money.purchases.store import SqlPurchaseStore
-from toolserver.money.receipts.keys import RECEIPT_KEYS
+from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS
 from toolserver.money.receipts.service import AccountStatements, ReceiptService
 from toolserver.money.receipts.transparency_log import CLOSE_EVERY_S
 from toolserver.money.x402.service import open_x402
@@ -42,14 +43,18 @@ from toolserver.serving.shared_keys import AGREE_EVERY_S
 from toolserver.settings import Settings
 from toolserver.sql.errors import OtherWorld
 from toolserver.sql.group_commit import GroupCommit
+from toolserver.sql.high_water import FILE as MARKS
 from toolserver.sql.move_mark import require_not_moved
+from toolserver.sql.row_seal import KEY as ROW_KEY
 from toolserver.sql.schema_version import require_current
+from toolserver.webhooks.signing import KEY_FILE as WEBHOOK_KEY
 
 log = logging.getLogger(__name__)
 
 SWEEP_S, CHECK_S, FORGET_S = 30.0, 60.0, 600.0
 RENEW_S = 5.0  # a lease lasts four times as long
 MARKER = "simulated-world"
+KEY_FILES = (RECEIPT_KEYS, LOG_KEYS, MARKS, ROW_KEY, VISITOR_KEY, WEBHOOK_KEY)  # below the data directory
 
 
 class LedgerLost(ToolserverError):
@@ -148,7 +153,7 @@ async def open_money(
         NotOnServer: `database_url` and another place for money are both set.
         KeysDiffer: instances that share the database have different keys.
         RowsRewritten: another program wrote rows of money.
-        ReceiptKeysLost: there are receipts, but not the keys that signed them.
+        ReceiptKeysLost, LogKeysLost: there are receipts or a signed log, but not the keys that signed them.
         NewerDatabase, ForeignDatabase, MigrationChanged, KeyFileBroken, NotAnAccountKey: nothing was changed.
         MigrationPending: a migration is missing, and starts must not apply it.
     """
@@ -277,12 +282,16 @@ async def _open_own_ledger(settings: Settings, clock: Clock) -> AsyncIterator[Sq
 def close_directory(data_dir: Path) -> None:
     """Remove other users' access to a data directory, because keys and the ledger belong to its owner alone.
 
+    A folder `keys` that has none of our files is left as it is: somebody else put it there.
+
     Raises:
         OpenToOthers: the access cannot be removed.
     """
     if os.name == "nt" or not data_dir.is_dir():
         return
-    for path in (data_dir, data_dir / "keys", *data_dir.glob("*.sqlite3*"), *data_dir.glob("keys/*.json")):
+    own_keys = [path for name in KEY_FILES if (path := data_dir / name).exists()]
+    folder = [data_dir / "keys"] if own_keys else []  # one without our files is somebody else's
+    for path in (data_dir, *folder, *data_dir.glob("*.sqlite3*"), *own_keys):
         if path.is_symlink() or not path.exists() or not (mode := path.stat().st_mode & 0o777) & 0o077:
             continue
         try:

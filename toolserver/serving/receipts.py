@@ -6,9 +6,9 @@ from pathlib import Path
 
 from toolserver.clock import Clock
 from toolserver.money.ledger.store import FILE
-from toolserver.money.receipts.keys import RECEIPT_KEYS, ReceiptKeysLost, find_key_file
+from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS, LogKeysLost, ReceiptKeysLost, find_key_file
 from toolserver.money.receipts.service import Issuer, ReceiptService
-from toolserver.money.receipts.sql_store import SqlReceiptStore, has_receipts
+from toolserver.money.receipts.sql_store import SqlReceiptStore, has_receipts, has_signed_log
 from toolserver.serving.shared_database import find_marks
 from toolserver.serving.shared_keys import SharedKeys
 from toolserver.settings import Settings
@@ -24,17 +24,24 @@ def find_receipt_keys(settings: Settings) -> Path:
     return find_key_file(settings.data_dir, RECEIPT_KEYS, settings.scaling.keys_dir)
 
 
+def find_log_keys(settings: Settings) -> Path:
+    """Return the path of the key file of the log of uncharged calls."""
+    return find_key_file(settings.data_dir, LOG_KEYS, settings.scaling.keys_dir)
+
+
 def refuse_lost_keys(settings: Settings) -> None:
-    """Raise ReceiptKeysLost if a command would make a new key beside the receipts in a ledger's file.
+    """Raise ReceiptKeysLost or LogKeysLost if a command would make a new key beside what an old one in a file signed.
 
     A ledger on a server is checked at the start of the service, against the keys that its
     instances have published.
     """
-    path, ledger = find_receipt_keys(settings), settings.data_dir / FILE
-    if path.exists() or settings.database_url is not None or not ledger.exists() or not ledger.stat().st_size:
+    ledger = settings.data_dir / FILE
+    if settings.database_url is not None or not ledger.exists() or not ledger.stat().st_size:
         return
-    if read_place(ledger, has_receipts):
+    if not (path := find_receipt_keys(settings)).exists() and read_place(ledger, has_receipts):
         raise ReceiptKeysLost(path)
+    if not (path := find_log_keys(settings)).exists() and read_place(ledger, has_signed_log):
+        raise LogKeysLost(path)
 
 
 async def open_receipts(
@@ -53,6 +60,7 @@ async def open_receipts(
     Raises:
         KeysDiffer: instances that share the database have different keys.
         ReceiptKeysLost: there are receipts, but not the file of the keys that signed them.
+        LogKeysLost: the log of uncharged calls was signed, but the file of its key is not there.
         KeyFileBroken, StorageFailed.
     """
     keys = SharedKeys(file, settings.data_dir, settings.scaling.keys_dir)
@@ -60,6 +68,8 @@ async def open_receipts(
     path = find_receipt_keys(settings)
     if not path.exists() and await file.read(has_receipts):
         raise ReceiptKeysLost(path)
+    if not (path := find_log_keys(settings)).exists() and await file.read(has_signed_log):
+        raise LogKeysLost(path)
     evidence = ReceiptService(
         SqlReceiptStore(file),
         settings.data_dir,

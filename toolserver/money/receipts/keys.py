@@ -49,6 +49,17 @@ class ReceiptKeysLost(ToolserverError):
         )
 
 
+class LogKeysLost(ToolserverError):
+    """The key file of the log is gone, although the log was signed. No new key is made in silence."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(
+            f"{path} is lost, but the log of uncharged calls was signed with it: auditors would see another signer."
+            " Restore the file from the backup of `keys/`. If there is none, `toolserver keys new --after-loss` makes a"
+            " new key: publish its verifier to those who store the old one."
+        )
+
+
 class NoSuchKey(ToolserverError):
     """The named key is not in the file, or a rotation is already in progress."""
 

@@ -46,6 +46,11 @@ def has_receipts(db: SqlConnection) -> bool:
     return any(db.execute(f"SELECT 1 FROM {table} LIMIT 1").fetchone() is not None for table in tables)
 
 
+def has_signed_log(db: SqlConnection) -> bool:
+    """Return True if the log of uncharged calls was ever signed."""
+    return last_checkpoint(db) is not None
+
+
 class LogHead(NamedTuple):
     """The last signed checkpoint, if any, the number of leaves now, and the last hour that was appended or NOT_YET."""
 
