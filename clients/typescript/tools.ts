@@ -2037,7 +2037,7 @@ export interface PaymentTopupPayload {
 
 export interface AccountStatementEntries {
   /** When it happened */ at: string;
-  /** What happened; earlier_calls: all calls before `at`, whose entries are not kept any more */ kind: "purchase" | "top_up" | "grant" | "credit" | "call" | "reversal" | "refund" | "taken_back" | "earlier_calls";
+  /** What happened; withheld: the payment is in doubt, until released; earlier_calls: those before `at` */ kind: "purchase" | "top_up" | "grant" | "credit" | "call" | "reversal" | "refund" | "taken_back" | "withheld" | "released" | "earlier_calls";
   /** What it changed of what you can spend; negative for a call */ credits: number;
   /** The call's request id; null unless a call or its reversal, as are the three below */ call_id: string | null;
   /** Path that was called; null: no call */ endpoint: string | null;

@@ -33,7 +33,7 @@ from toolserver.money.purchases.chain.node import ChainNode
 from toolserver.money.purchases.chain.reorg_watch import COMPARE_S, MISSING_S, AgreementWatch
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.quotes import Ceilings
-from toolserver.money.purchases.store import read_review_cases
+from toolserver.money.purchases.sql_doubts import read_review_cases
 from toolserver.money.purchases.units import NETWORK, USDC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.store import read_confirmation_cases

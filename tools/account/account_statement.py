@@ -30,13 +30,25 @@ Moment = Annotated[
     AfterValidator(in_utc),
     WithJsonSchema({"anyOf": [MOMENT, A_DAY]}),
 ]
-Kind = Literal["purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back", "earlier_calls"]
+Kind = Literal[
+    "purchase",
+    "top_up",
+    "grant",
+    "credit",
+    "call",
+    "reversal",
+    "refund",
+    "taken_back",
+    "withheld",
+    "released",
+    "earlier_calls",
+]
 
 
 class StatementEntry(Payload):
     at: Timestamp = Field(description="When it happened")
     kind: Kind = Field(
-        description="What happened; earlier_calls: all calls before `at`, whose entries are not kept any more"
+        description="What happened; withheld: the payment is in doubt, until released; earlier_calls: those before `at`"
     )
     credits: int = Field(description="What it changed of what you can spend; negative for a call")
     call_id: str | None = Field(

@@ -1814,7 +1814,7 @@ class PaymentTopupPayload(TypedDict):
 
 class AccountStatementEntries(TypedDict):
     at: str
-    kind: Literal["purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back", "earlier_calls"]
+    kind: Literal["purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back", "withheld", "released", "earlier_calls"]
     credits: int
     call_id: str | None
     endpoint: str | None

@@ -8,7 +8,8 @@ from tests.requirements import proves
 from toolserver.errors import InvalidArguments, PaymentPending
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.quotes import HOUR_S, Ceilings
-from toolserver.money.purchases.store import approve_transfer, read_review_cases
+from toolserver.money.purchases.sql_doubts import read_review_cases
+from toolserver.money.purchases.store import approve_transfer
 
 USD = ATOMIC
 

@@ -25,8 +25,9 @@ from toolserver.money.ledger.operations import CauseReused
 from toolserver.money.ledger.store import SqlLedger, open_ledger
 from toolserver.money.purchases.credit_sales import Claim, CreditSales, NoCreditSales
 from toolserver.money.purchases.deposit import NotAnAccountKey
+from toolserver.money.purchases.deposit_search import DepositSearch
 from toolserver.money.purchases.matching import Policy
-from toolserver.money.purchases.service import DepositSearch, Rules, open_purchases, rules_of, terms_of
+from toolserver.money.purchases.service import Rules, open_purchases, rules_of, terms_of
 from toolserver.settings import PaymentSettings as Settings
 
 TWO = ["https://one.example/KEY1", "https://two.example/KEY2"]

@@ -256,10 +256,10 @@ async def test_a_credit_is_watched_until_its_block_is_final(kept):
     await kept.store.record_missing(TX, MS + 1)
     await kept.store.record_missing(TX, MS + 2)
     assert [one.missing_since for one in await kept.store.list_watched()] == [MS + 1]
-    await kept.store.record_block(BlockUpdate(TX, 101, block_hash(101), MS, None))
+    await kept.store.record_block(BlockUpdate(TX, 101, block_hash(101), MS, None), MS + 2)
     (watched,) = await kept.store.list_watched()
     assert (watched.block_number, watched.block_hash, watched.missing_since) == (101, block_hash(101), None)
-    await kept.store.record_block(BlockUpdate(TX, 101, block_hash(101), MS, MS + 3))
+    await kept.store.record_block(BlockUpdate(TX, 101, block_hash(101), MS, MS + 3), MS + 3)
     assert await kept.store.list_watched() == []
 
 

@@ -196,3 +196,28 @@ async def test_what_would_cross_a_ceiling_is_refused_before_it_is_made(tmp_path)
             await d.topup(signed(5)[1], 5, key=KEY)
         assert d.script.settlements == 1
         assert await d.states() == ["settled"]
+
+
+async def test_a_top_up_in_doubt_can_not_be_spent_and_what_was_spent_is_named(tmp_path):
+    liar, honest = Server(), Server()
+    async with desk(tmp_path, servers=[liar, honest]) as d:
+        said, payment = signed(5)
+        bought = await d.topup(payment, 5, key=KEY)
+        await d.ledger.charge("c1", bought.token, 10, endpoint="/x")
+        liar.sees(made(said, 5))
+        await looks(d, 3)
+        assert (await d.ledger.balance(bought.token), await cases(d)) == (0, [("disputed", 10)])
+        honest.sees(made(said, 5, finalized=100))
+        liar.sees(made(said, 5, finalized=100))
+        await looks(d)
+        assert (await d.ledger.balance(bought.token), await cases(d)) == (240, [])
+
+
+async def test_a_settlement_that_never_was_can_not_be_spent_after_the_first_look_and_ends_as_taken_back(tmp_path):
+    async with desk(tmp_path, servers=[Server(), Server()]) as d:
+        bought = await d.topup(signed(5)[1], 5, key=KEY)
+        await looks(d)
+        assert (await d.ledger.balance(bought.token), (await d.ledger.standing(bought.token)).revoked) == (0, None)
+        await looks(d, 4)
+        assert await d.rows("SELECT taken_back, lost FROM x402_confirmation") == [(250, 0)]
+        assert await cases(d) == [("undone", 0)]

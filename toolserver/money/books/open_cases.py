@@ -4,7 +4,8 @@ from typing import Any, NamedTuple
 
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.listing import show_case
-from toolserver.money.purchases.store import read_cases, read_purchases, read_review_cases
+from toolserver.money.purchases.sql_doubts import read_review_cases
+from toolserver.money.purchases.store import read_cases, read_purchases
 from toolserver.money.x402.records import show_pending
 from toolserver.money.x402.store import read_confirmation_cases, read_payment_cases, read_pending
 from toolserver.sql.ledger_place import LedgerPlace

@@ -2,7 +2,8 @@
 
 The functions below the store run inside a transaction that their caller opened. A row is
 decided from what the chain says and from the tables of purchases, signed payments, sweeps and
-refunds; nothing here changes those. Times are epoch milliseconds, amounts 0.000001 USDC.
+refunds; nothing here changes those. What a transfer bought that is gone is withheld at once.
+Times are epoch milliseconds, amounts 0.000001 USDC.
 """
 
 import json
@@ -22,6 +23,7 @@ from toolserver.money.chain.transfer_states import (
     is_final_enough,
 )
 from toolserver.money.purchases.matching import ChainHeads, Policy
+from toolserver.money.purchases.sql_doubts import weigh_credit
 from toolserver.sql.connection import SqlConnection, among_bytes, insert
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.leases import LeasedTask
@@ -381,7 +383,13 @@ def _store(db: SqlConnection, rows: Sequence[ChainTransfer], stored: Mapping[byt
             db.execute(f"UPDATE chain_transfer SET {moved} WHERE id=?", (*row[5:], row.id))
     history = [(row.id, row.changes, row.state, row.block_number, row.block_hash, now) for row in changed]
     insert(db, "INSERT INTO chain_change VALUES", history)
+    for tx_hash in {row.tx_hash for row in changed if "undone" in (row.state, _find_state(stored.get(row.id)))}:
+        weigh_credit(tx_hash, now, db)
     return len(changed)
+
+
+def _find_state(row: ChainTransfer | None) -> TransferState | None:
+    return None if row is None else row.state
 
 
 class Documents(NamedTuple):

@@ -9,10 +9,11 @@ from typing import NamedTuple
 
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.sql_removed import read_horizon, read_removed
+from toolserver.money.ledger.withholding import HELD, RELEASED
 from toolserver.sql.connection import SqlConnection, in_order
 
 EVER = 2**62
-_WAYS = ("eip155", "x402", "grant", "refund")  # the prefixes of causes, before a colon
+_WAYS = ("eip155", "x402", "grant", "refund", HELD, RELEASED)  # the prefixes of causes, before a colon
 _SOURCE = f"""CASE WHEN cause LIKE 'x402:replaces:%' THEN ''
   {" ".join(f"WHEN cause LIKE '{way}:%' THEN '{way}'" for way in _WAYS)} ELSE '' END"""
 _PERIOD = "CASE WHEN at >= :until THEN 2 WHEN at >= :since THEN 1 ELSE 0 END"  # before the span, within, after it
@@ -46,8 +47,10 @@ _BY_TOOL = """
 _BY_TOKEN = """
   WITH moved AS (
     SELECT CASE WHEN debit > 3 THEN debit ELSE credit END AS account,
-      coalesce(sum(CASE WHEN kind = 'posted' AND debit = 1 THEN amount END), 0) AS bought,
-      coalesce(sum(CASE WHEN kind = 'posted' AND credit = 1 THEN amount END), 0) AS taken,
+      coalesce(sum(CASE WHEN kind = 'posted' AND debit = 1 AND cause NOT LIKE 'released:%' THEN amount END), 0)
+        AS bought,
+      coalesce(sum(CASE WHEN kind = 'posted' AND credit = 1 THEN amount
+        WHEN debit = 1 AND cause LIKE 'released:%' THEN -amount END), 0) AS taken,
       coalesce(sum(CASE WHEN credit = 2 AND kind IN ('posted', 'post') THEN amount
         WHEN kind = 'reverse' THEN -amount END), 0) AS used,
       coalesce(sum(CASE WHEN credit = 2 AND kind IN ('posted', 'post') THEN 1
@@ -71,7 +74,8 @@ class RowsRemoved(ToolserverError):
 
 class CreditBooks(NamedTuple):
     """The credits of a time span. `sold_…`, `granted` and `other` are credits added to tokens. `used` are charges, and
-    `given_back` reversed charges. `owed` is what buyers could still spend at the end of the
+    `given_back` reversed charges. `withheld` are credits of payments in doubt, and `released`
+    those of them that came back. `owed` is what buyers could still spend at the end of the
     span, reserved or not, and `owed_now` what they can spend today.
     """
 
@@ -89,6 +93,8 @@ class CreditBooks(NamedTuple):
     calls_charged: int = 0
     calls_given_back: int = 0
     calls_released: int = 0
+    withheld: int = 0
+    released: int = 0
 
 
 class ToolBooks(NamedTuple):
@@ -103,7 +109,9 @@ class ToolBooks(NamedTuple):
 
 
 class TokenBooks(NamedTuple):
-    """The figures of one token: credits bought (with grants), taken back and used, its calls, and credits owed now."""
+    """The figures of one token: credits bought (with grants), taken back or withheld, and used, its calls, and credits
+    owed now.
+    """
 
     fingerprint: str
     bought: int
@@ -146,13 +154,14 @@ def read_credit_books(db: SqlConnection, since: int, until: int) -> CreditBooks:
         credits[_ISSUED.get(source, "other")] += amount * (period == 1)
     for period, source, amount in db.execute(_OUTGO, span):
         periods[period] -= amount
-        credits["refunded" if source == "refund" else "taken_back"] += amount * (period == 1)
+        credits[_TAKEN.get(source, "taken_back")] += amount * (period == 1)
     owed = {"owed_before": periods[0], "owed": sum(periods[:2]), "owed_now": sum(periods)}
     return CreditBooks(**(credits | owed))
 
 
 _OF_CALLS = ("used", "given_back", "calls_charged", "calls_given_back", "calls_released")
-_ISSUED = {"eip155": "sold_by_transfer", "x402": "sold_by_x402", "grant": "granted"}
+_ISSUED = {"eip155": "sold_by_transfer", "x402": "sold_by_x402", "grant": "granted", RELEASED: "released"}
+_TAKEN = {"refund": "refunded", HELD: "withheld"}
 
 
 def read_tool_books(db: SqlConnection, since: int, until: int) -> list[ToolBooks]:

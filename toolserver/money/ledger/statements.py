@@ -15,7 +15,17 @@ from toolserver.errors import NotFound
 from toolserver.money.ledger.state import ISSUED, Hold, LedgerState, LedgerTransfer, State
 
 EntryKind = Literal[
-    "purchase", "top_up", "grant", "credit", "call", "reversal", "refund", "taken_back", "earlier_calls"
+    "purchase",
+    "top_up",
+    "grant",
+    "credit",
+    "call",
+    "reversal",
+    "refund",
+    "taken_back",
+    "withheld",
+    "released",
+    "earlier_calls",
 ]
 CallState = Literal["open", "posted", "voided", "reversed"]
 
@@ -72,8 +82,13 @@ class NoStatements:
         raise NotFound("This server has no statements: its ledger belongs to another service.")
 
 
-_CAUSES: tuple[tuple[str, EntryKind], ...] = (("eip155:", "purchase"), ("x402:", "top_up"), ("grant:", "grant"))
-_TAKEN: tuple[tuple[str, EntryKind], ...] = (("refund:", "refund"),)
+_CAUSES: tuple[tuple[str, EntryKind], ...] = (
+    ("eip155:", "purchase"),
+    ("x402:", "top_up"),
+    ("grant:", "grant"),
+    ("released:", "released"),
+)
+_TAKEN: tuple[tuple[str, EntryKind], ...] = (("refund:", "refund"), ("held:", "withheld"))
 
 
 class LedgerEntry(NamedTuple):

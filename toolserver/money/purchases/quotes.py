@@ -262,6 +262,12 @@ def invalid(name: str, why: str) -> InvalidArguments:
     return InvalidArguments(f"{name}: {why}", errors=[{"loc": name, "msg": why, "type": "value_error"}])
 
 
+def unavailable(
+    detail: str = "The chain cannot be read at the moment. A payment that you made is not lost.",
+) -> ChainUnavailable:
+    return ChainUnavailable(detail, headers={"Retry-After": "10"}, retry_after_seconds=10)
+
+
 MEMO = re.compile(r"svc_buy_[0-9a-f]{32}")
 
 

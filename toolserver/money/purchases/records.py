@@ -13,6 +13,7 @@ from toolserver.money.ledger.operations import ISSUED, LedgerOperation, LedgerSt
 from toolserver.money.purchases.matching import Finality, MatchedPayment, ObservedTransaction
 
 State = Literal["quoted", "credited", "reorged"]
+Opinion = Literal["unknown", "agreed", "disputed"]
 Reason = Literal["second_transfer", "transaction_used", "below_minimum", "late"]
 
 
@@ -60,7 +61,8 @@ class Purchase(NamedTuple):
 class TransferCredit(NamedTuple):
     """A payment to credit, on a new token unless that `tops_up` one.
 
-    `sealed` is the encrypted token, kept until `sealed_until` to answer a repeated claim.
+    `sealed` is the encrypted token, kept until `sealed_until` to answer a repeated claim. `opinion` is what other RPC
+    servers say of the payment.
     """
 
     purchase: int
@@ -76,6 +78,7 @@ class TransferCredit(NamedTuple):
     sealed_until: int | None
     credited_at: int
     tops_up: bool = False
+    opinion: Opinion = "unknown"
 
 
 class StoredCredit(NamedTuple):

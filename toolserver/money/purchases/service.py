@@ -29,7 +29,6 @@ from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.errors import (
     AlreadyCredited,
     BelowMinimum,
-    ChainUnavailable,
     InvalidToken,
     MissingToken,
     NoMatchingTransfer,
@@ -40,7 +39,7 @@ from toolserver.errors import (
 )
 from toolserver.money.ledger.operations import AccountStanding, Who
 from toolserver.money.purchases.chain.ethereum import message_digest, message_signer, tx_hash_of
-from toolserver.money.purchases.chain.reorg_watch import AgreementWatch, ReorgWatch
+from toolserver.money.purchases.chain.reorg_watch import AgreementWatch, ReorgWatch, judge_sightings
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool, make_rpc_pool
 from toolserver.money.purchases.credit_price import ATOMIC, credits_for
 from toolserver.money.purchases.credit_sales import (
@@ -53,6 +52,7 @@ from toolserver.money.purchases.credit_sales import (
     PurchaseQuote,
 )
 from toolserver.money.purchases.deposit import DepositKey
+from toolserver.money.purchases.deposit_search import DepositSearch
 from toolserver.money.purchases.matching import (
     MatchedPayment,
     ObservedTransaction,
@@ -75,9 +75,11 @@ from toolserver.money.purchases.quotes import (
     commitment,
     invalid,
     make_ceilings,
+    unavailable,
 )
 from toolserver.money.purchases.records import (
     NotCreditable,
+    Opinion,
     Purchase,
     Reason,
     StoredCredit,
@@ -99,6 +101,9 @@ ASK_AGAIN_S, RETRY_S = 15 * 60, 3
 WINDOW_S = 30 * 86_400
 LOOK_S = 30.0
 POLL_S = 1.5  # between two looks at the chain for a claim that waits
+OPINION_S = 2.0  # for which a claim waits for a second server
+HELD_S = 600  # after which to confirm a payment again that is held for a second source
+SECOND_SOURCE = "needs a second RPC server"
 _SIGNATURE = re.compile(r"0x(?:[0-9a-fA-F]{2}){65,2048}")
 
 
@@ -128,11 +133,12 @@ class _Case(NamedTuple):
 
 
 class _SightedPayment(NamedTuple):
-    """A payment as the chain shows it now."""
+    """A payment as the chain shows it now, and what other servers say of it."""
 
     seen: ObservedTransaction
     paid: MatchedPayment
     progress: Progress
+    opinion: Opinion = "unknown"
 
 
 class Confirmations:
@@ -207,8 +213,10 @@ class Confirmations:
                     last = await self._look(case)
                 except ChainDown as down:
                     last = down
-                if isinstance(last, _SightedPayment) and last.progress.enough:
+                if isinstance(last, _SightedPayment) and last.progress.enough and last.opinion != "disputed":
                     return last
+        if isinstance(last, _SightedPayment) and last.progress.enough:
+            return last  # another server may only be behind: what is bought is withheld until it has the payment too
         if isinstance(last, ChainDown):
             log.warning("the chain cannot be read", extra={"reason": str(last)})
             raise unavailable()
@@ -222,13 +230,37 @@ class Confirmations:
             return None
         paid = await self._match_payment(case, seen)
         progress = policy.progress(seen, paid.amount)
-        if not progress.enough or not policy.needs_agreement(paid.amount):
+        if not progress.enough:
+            return _SightedPayment(seen, paid, progress)
+        if not policy.needs_agreement(paid.amount):
+            return _SightedPayment(seen, paid, progress, await self._find_opinion(case.tx_hash, case.purchase, paid))
+        if len(self._chain) < 2:
+            await self._hold_for_second_source(case, paid.amount)
             return _SightedPayment(seen, paid, progress)
         agreed = await self._chain.observe(case.tx_hash, agreeing=2)
         if agreed is None or not agreed.is_canonical:
             return _SightedPayment(seen, paid, Progress(progress.confirmations, progress.confirmations + 1, False))
         paid = await self._match_payment(case, agreed)
-        return _SightedPayment(agreed, paid, policy.progress(agreed, paid.amount))
+        return _SightedPayment(agreed, paid, policy.progress(agreed, paid.amount), "agreed")
+
+    async def _hold_for_second_source(self, case: _Case, amount: int) -> None:
+        """Raise PaymentPending until there is a second server or a person approves the payment, which is a case."""
+        now = int(self._clock.time() * 1000)
+        if await self._store.hold_transfer(case.tx_hash, case.purchase.id, amount, SECOND_SOURCE, now):
+            raise PaymentPending(
+                "The payment has arrived and is held for a second source: two independent RPC servers must report an "
+                "amount this large, or the operator approves it. Confirm again later with the same tx_hash and nonce.",
+                headers={"Retry-After": str(HELD_S)},
+                retry_after_seconds=HELD_S,
+            )
+
+    async def _find_opinion(self, tx_hash: bytes, purchase: Purchase, paid: MatchedPayment) -> Opinion:
+        """Return what a second server says of a payment; "unknown" where none answers in time."""
+        said: Opinion = "unknown"
+        if len(self._chain) > 1:
+            with anyio.move_on_after(OPINION_S):
+                said = judge_sightings(await self._chain.survey(tx_hash), purchase.address, paid.amount)
+        return said
 
     async def _match_payment(self, case: _Case, seen: ObservedTransaction) -> MatchedPayment:
         """Return the part of the transaction that counts for this purchase. Raises PaymentRefused."""
@@ -312,6 +344,7 @@ class Confirmations:
             now + ASK_AGAIN_S * 1000 if asked_again else None,
             now,
             tops_up=case.token is not None,
+            opinion=sighting.opinion,
         )
         try:
             credits = await self._store.credit_transfer(credit)
@@ -319,6 +352,8 @@ class Confirmations:
             return await self._give_again(case, sighting)
         facts = {"amount": sighting.paid.amount, "credits": credits, "tx": f"0x{case.tx_hash.hex()}"}
         log.info("purchase credited", extra=facts | {"late": credit.late, "memo_public": public})
+        if sighting.opinion == "disputed":
+            log.error("RPC servers disagree about a credited payment", extra={"tx": facts["tx"]})
         return CreditedPurchase(token, credits, credit.late)
 
     async def _give_again(self, case: _Case, sighting: _SightedPayment | None = None) -> CreditedPurchase:
@@ -355,12 +390,6 @@ class Confirmations:
         tx_hash, now = seen.receipt.tx_hash, int(self._clock.time() * 1000)
         await self._store.record_unapplied(UnappliedPayment(tx_hash, case.purchase.id, amount, reason, now))
         log.warning("a payment bought nothing", extra={"reason": reason, "amount": amount, "tx": f"0x{tx_hash.hex()}"})
-
-
-def unavailable(
-    detail: str = "The chain cannot be read at the moment. A payment that you made is not lost.",
-) -> ChainUnavailable:
-    return ChainUnavailable(detail, headers={"Retry-After": "10"}, retry_after_seconds=10)
 
 
 def _pending(progress: Progress) -> PaymentPending:
@@ -428,7 +457,7 @@ class PurchaseService(ClosedPurchases):
         *,
         quotes: Quotes,
         confirmations: Confirmations,
-        search: "DepositSearch",
+        search: DepositSearch,
         ready: Callable[[], Awaitable[None]],
         count_servers: Callable[[], ChainServers],
     ) -> None:
@@ -566,33 +595,3 @@ async def _log_when_ready(chain: RpcPool, clock: Clock) -> None:
             continue
         log.info("credits can be bought", extra={"servers": len(chain)})
         return
-
-
-class DepositSearch:
-    """Looks for transfers to the addresses of purchases."""
-
-    def __init__(self, store: SqlPurchaseStore, chain: RpcPool) -> None:
-        self._store, self._chain = store, chain
-
-    async def find(self, memo: str) -> str | None:
-        """Return the hash of the first transaction that paid a purchase, or None while there is none. Return None also
-        where all purchases share one address: only the buyer can say which payment is for which purchase.
-
-        Raises:
-            InvalidArguments, NotFound: there is no purchase with this memo.
-            ChainUnavailable: no server of the chain answers.
-        """
-        if not MEMO.fullmatch(memo):
-            raise invalid("nonce", "must be the memo of a quote: svc_buy_ and 32 hexadecimal digits")
-        purchase = await self._store.find_purchase(memo_hash(memo))
-        if purchase is None:
-            raise NotFound("There is no purchase with this memo.")
-        if purchase.hd_index is None:
-            return None
-        if (credit := await self._store.find_credit(purchase.id)) is not None:
-            return f"0x{credit.tx_hash.hex()}"
-        try:
-            tx_hash = await self._chain.find_transfer(purchase.address, purchase.created_at // 1000)
-        except ChainDown:
-            raise unavailable() from None
-        return None if tx_hash is None else f"0x{tx_hash.hex()}"

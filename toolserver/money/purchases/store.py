@@ -18,6 +18,7 @@ from toolserver.money.ledger.operations import ChangeLimits, Mint
 from toolserver.money.ledger.owner_limits import LimitChange
 from toolserver.money.ledger.sql_tables import apply_operation
 from toolserver.money.ledger.state import new_ref
+from toolserver.money.ledger.withholding import give_back_credits
 from toolserver.money.purchases.listing import ListedPurchase, ReviewCase
 from toolserver.money.purchases.matching import UsdcTransfer, transfers
 from toolserver.money.purchases.records import (
@@ -35,6 +36,7 @@ from toolserver.money.purchases.records import (
     UnagreedTransfer,
     UnappliedPayment,
 )
+from toolserver.money.purchases.sql_doubts import name_deposit, weigh_credit
 from toolserver.money.purchases.transfer_authorization import Authorization
 from toolserver.money.purchases.units import CHAIN_ID
 from toolserver.sql.connection import SqlConnection, insert, is_shared
@@ -86,7 +88,7 @@ def decide_credit(credit: TransferCredit, facts: CreditFacts) -> CreditDecision:
     credits = credit.credits - facts.lost
     if facts.state == "credited" or facts.transaction_used or credits < 1:
         raise NotCreditable("credited before")
-    cause = f"eip155:{CHAIN_ID}:0x{credit.tx_hash.hex()}:{facts.reversals}"
+    cause = f"{name_deposit(credit.tx_hash)}:{facts.reversals}"
     return CreditDecision(credits, Mint(credit.token, credits, cause, new_ref()), _find_unapplied(credit, facts))
 
 
@@ -182,12 +184,14 @@ class SqlPurchaseStore:
         """Return the credits that the chain could still undo, oldest first."""
         return await self._file.read(list_watched)
 
-    async def record_block(self, update: BlockUpdate) -> None:
-        """Record where a credited payment is on the chain, so that it no longer counts as missing."""
-        await self._write(partial(record_block, update))
+    async def record_block(self, update: BlockUpdate, now: int) -> None:
+        """Record where a credited payment is on the chain: it no longer counts as missing, nor is withheld for that."""
+        await self._write(partial(record_block, update, now))
 
     async def record_missing(self, tx_hash: bytes, now: int) -> None:
-        """Record that a credited payment was not found on the chain. The first such record stays."""
+        """Record that a credited payment was not found on the chain, and withhold what it bought. The first such record
+        stays.
+        """
         await self._write(partial(record_missing, tx_hash, now))
 
     async def reverse_credit(self, tx_hash: bytes, now: int) -> CreditReversal:
@@ -219,7 +223,7 @@ class SqlPurchaseStore:
         await self._write(partial(record_opinion, "agreed_at", tx_hash, now))
 
     async def record_disputed(self, tx_hash: bytes, now: int) -> None:
-        """Record that servers disagree. The first such record stays."""
+        """Record that servers disagree, and withhold what the transfer bought. The first such record stays."""
         await self._write(partial(record_opinion, "disputed_since", tx_hash, now))
 
     async def sum_sold(self, since: int) -> int:
@@ -272,13 +276,6 @@ _CASES = """
     FROM tx_reversal r JOIN purchase p ON p.id = r.purchase
     ORDER BY at"""
 
-_REVIEWS = """
-    SELECT 'disputed', c.tx_hash, p.address, c.amount, 'RPC servers disagree', NULL, c.disputed_since AS at
-    FROM tx_credit c JOIN purchase p ON p.id = c.purchase WHERE c.disputed_since IS NOT NULL AND c.agreed_at IS NULL
-    UNION ALL
-    SELECT 'held', r.tx_hash, p.address, r.amount, r.reason, NULL, r.at
-    FROM payment_review r JOIN purchase p ON p.id = r.purchase WHERE r.approved_at IS NULL"""
-
 
 def find_next_index(db: SqlConnection) -> int:
     both = "SELECT max(hd_index) AS most FROM purchase UNION ALL SELECT max(hd_index) FROM old_quote"
@@ -328,7 +325,10 @@ def credit_transfer(credit: TransferCredit, db: SqlConnection) -> int:
     else:
         _set_quoted_limit(db, credit)
     db.execute("UPDATE purchase SET state='credited' WHERE id=?", (credit.purchase,))
+    waiting = "UPDATE payment_review SET approved_at=? WHERE tx_hash=? AND purchase=? AND approved_at IS NULL"
+    db.execute(waiting, (credit.credited_at, credit.tx_hash, credit.purchase))  # it waited for a second server only
     _insert_credit(db, credit, decision.credits)
+    weigh_credit(credit.tx_hash, credit.credited_at, db)
     for payment in decision.unapplied:
         record_unapplied(payment, db)
     return decision.credits
@@ -381,6 +381,8 @@ def _insert_credit(db: SqlConnection, credit: TransferCredit, credits: int) -> N
         "credited_at": credit.credited_at,
         "sealed": credit.sealed,
         "sealed_until": credit.sealed_until,
+        "agreed_at": credit.credited_at if credit.opinion == "agreed" else None,
+        "disputed_since": credit.credited_at if credit.opinion == "disputed" else None,
     }
     marks = ", ".join(f":{name}" for name in row)
     db.execute(f"INSERT INTO tx_credit({', '.join(row)}) VALUES({marks})", row)
@@ -411,13 +413,14 @@ def list_watched(db: SqlConnection) -> list[StoredCredit]:
     return [_credit_of(row) for row in db.execute(_CREDIT + "c.final_at IS NULL ORDER BY c.credited_at")]
 
 
-def record_block(update: BlockUpdate, db: SqlConnection) -> None:
+def record_block(update: BlockUpdate, now: int, db: SqlConnection) -> None:
     tx_hash, *block = update
     db.execute(
         """UPDATE tx_credit SET block_number=?, block_hash=?, block_time=?, final_at=?, missing_since=NULL
         WHERE chain_id=? AND tx_hash=?""",
         (*block, CHAIN_ID, tx_hash),
     )
+    weigh_credit(tx_hash, now, db)
 
 
 def record_missing(tx_hash: bytes, now: int, db: SqlConnection) -> None:
@@ -425,6 +428,7 @@ def record_missing(tx_hash: bytes, now: int, db: SqlConnection) -> None:
         "UPDATE tx_credit SET missing_since=coalesce(missing_since, ?) WHERE chain_id=? AND tx_hash=?",
         (now, CHAIN_ID, tx_hash),
     )
+    weigh_credit(tx_hash, now, db)
 
 
 def reverse_credit(tx_hash: bytes, now: int, db: SqlConnection) -> CreditReversal:
@@ -432,6 +436,7 @@ def reverse_credit(tx_hash: bytes, now: int, db: SqlConnection) -> CreditReversa
     if row is None:
         return CreditReversal(0, 0)
     credit = _credit_of(row)
+    give_back_credits(name_deposit(tx_hash), credit.token, now, db)
     topup = """SELECT 1 FROM purchase p JOIN quote_topup q ON q.memo_hash = p.memo_hash
       WHERE p.id=? AND q.token=?"""
     spares = db.execute(topup, (credit.purchase, credit.token)).fetchone() is not None
@@ -481,6 +486,7 @@ def list_unagreed(db: SqlConnection) -> list[UnagreedTransfer]:
 
 def record_opinion(column: str, tx_hash: bytes, now: int, db: SqlConnection) -> None:
     db.execute(f"UPDATE tx_credit SET {column}=coalesce({column}, ?) WHERE tx_hash=?", (now, tx_hash))
+    weigh_credit(tx_hash, now, db)
 
 
 def sum_sold(since: int, db: SqlConnection) -> int:
@@ -527,11 +533,6 @@ def bring_back(memo_hash: bytes, db: SqlConnection) -> None:
         (memo_hash,),
     )
     db.execute("DELETE FROM old_quote WHERE memo_hash=?", (memo_hash,))
-
-
-def read_review_cases(place: LedgerPlace) -> list[ReviewCase]:
-    """Return the stored cases, even while a service has the database open. Raises StorageFailed."""
-    return read_place(place, lambda db: [ReviewCase(*row) for row in db.execute(_REVIEWS)])
 
 
 async def approve_transfer(file: GroupCommit, tx_hash: bytes, now: int) -> bool:

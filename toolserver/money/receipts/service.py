@@ -202,7 +202,7 @@ def read_trusted_keys(folder: Path) -> dict[str, Key]:
     return trusted
 
 
-_TRANSACTION = re.compile(r"eip155:\d+:(0x[0-9a-f]{64})")
+_TRANSACTION = re.compile(r"(?:(?:held|released):)?eip155:\d+:(0x[0-9a-f]{64})")
 
 
 class StatementLedger(Protocol):

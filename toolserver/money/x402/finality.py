@@ -2,7 +2,8 @@
 
 A payment below the amount from which transfers wait for a safe block is credited as soon as
 it is settled; if the chain undoes it later, what it bought is taken back. A second RPC server
-confirms each payment. If servers keep disagreeing about one, it becomes a case for a person.
+confirms each payment. If servers keep disagreeing about one, it becomes a case for a person,
+and the credits of a top-up cannot be spent until the servers agree.
 """
 
 import logging
@@ -80,9 +81,10 @@ class PaymentFinality:
         now, facts = int(self._clock.time() * 1000), {"tx": f"0x{payment.tx_hash.hex()}"}
         if seen.shown:
             await self._there(payment, seen, now)
-            if seen.denied and payment.disputed_since is None and now - payment.settled_at >= LAGS_S * 1000:
+            if seen.denied and now - payment.settled_at >= LAGS_S * 1000:
                 await self._store.record_disputed(payment.payload, now)
-                log.error("RPC servers disagree about a signed payment", extra=facts)
+                if payment.disputed_since is None:
+                    log.error("RPC servers disagree about a signed payment", extra=facts)
         elif seen.denied >= min(2, len(self._chain)):
             await self._missing(payment, now)
 
@@ -98,7 +100,7 @@ class PaymentFinality:
             agreed_at,
             now if final else None,
         )
-        await self._store.record_place(place)
+        await self._store.record_place(place, now)
         owner = owner_of(payment.request)
         if owner is not None and payment.token is None and self._is_enough(seen, payment.amount):
             await self._credit(payment, owner, now)

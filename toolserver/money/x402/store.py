@@ -7,6 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from toolserver.money.ledger.sql_tables import apply_operation, find_cause
+from toolserver.money.ledger.withholding import give_back_credits, read_withheld, withhold_credits
 from toolserver.money.purchases.listing import ReviewCase
 from toolserver.money.purchases.records import PAYMENT_UNDONE, TakeBack
 from toolserver.money.x402.records import (
@@ -130,16 +131,16 @@ class SqlPaymentStore:
         """Return the payments that are not final or that no second server has confirmed."""
         return await self._file.read(lambda db: [WatchedPayment(*row) for row in db.execute(_WATCHED)])
 
-    async def record_place(self, place: PaymentPlace) -> None:
-        """Record where a payment is on the chain, so that it no longer counts as missing."""
-        await self._write(partial(_record_place, place))
+    async def record_place(self, place: PaymentPlace, now: int) -> None:
+        """Record where a payment is on the chain: it no longer counts as missing, nor is withheld for that."""
+        await self._write(partial(_record_place, place, now))
 
     async def record_disputed(self, payload: bytes, now: int) -> None:
-        """Record that servers disagree. The first such record stays."""
+        """Record that servers disagree, and withhold the credits of a top-up. The first such record stays."""
         await self._write(partial(_note, "disputed_since", payload, now))
 
     async def record_missing(self, payload: bytes, now: int) -> None:
-        """Record that no server has the payment. The first such record stays."""
+        """Record that no server has the payment, and withhold the credits of a top-up. The first such record stays."""
         await self._write(partial(_note, "missing_since", payload, now))
 
     async def undo_payment(self, payload: bytes, now: int) -> tuple[int, int]:
@@ -265,7 +266,7 @@ _WATCHED = """SELECT p.payload, p.authorizer, p.nonce, p.amount, p.request, coal
   WHERE c.final_at IS NULL AND c.undone_at IS NULL ORDER BY p.settled_at"""
 _CASES = """SELECT CASE WHEN c.undone_at IS NULL THEN 'disputed' ELSE 'undone' END,
   p.tx_hash, p.authorizer, p.amount, p.request, c.lost,
-  coalesce(c.undone_at, c.disputed_since)
+  coalesce(c.undone_at, c.disputed_since), p.credits, payload
   FROM x402_confirmation c JOIN x402_payment p USING (payload)
   WHERE c.undone_at IS NOT NULL OR c.disputed_since IS NOT NULL"""
 
@@ -276,10 +277,22 @@ def read_confirmation_cases(place: LedgerPlace) -> list[ReviewCase]:
 
 
 def _list_cases(db: SqlConnection) -> list[ReviewCase]:
-    return [ReviewCase(*row)._replace(reason=describe_request(row[4])) for row in db.execute(_CASES)]
+    rows = [(ReviewCase(*row), credits, payload) for *row, credits, payload in db.execute(_CASES).fetchall()]
+    return [
+        case._replace(
+            reason=describe_request(case.reason or ""),
+            lost=case.lost if case.kind == "undone" else _count_spent(credits, bytes(payload), db),
+        )
+        for case, credits, payload in rows
+    ]
 
 
-def _record_place(place: PaymentPlace, db: SqlConnection) -> None:
+def _count_spent(credits: int | None, payload: bytes, db: SqlConnection) -> int | None:
+    """Return how many credits of a top-up in dispute had been spent, or None if it was none."""
+    return ((credits or 0) - read_withheld(name_topup(payload), db).credits) or None
+
+
+def _record_place(place: PaymentPlace, now: int, db: SqlConnection) -> None:
     payload, *values = place
     db.execute(
         """UPDATE x402_confirmation SET block_number=?1, block_hash=?2, agreed_at=?3, final_at=?4, missing_since=NULL,
@@ -287,10 +300,35 @@ def _record_place(place: PaymentPlace, db: SqlConnection) -> None:
         WHERE payload=?5""",
         (*values, payload),
     )
+    _weigh(payload, now, db)
 
 
 def _note(column: str, payload: bytes, now: int, db: SqlConnection) -> None:
     db.execute(f"UPDATE x402_confirmation SET {column}=coalesce({column}, ?) WHERE payload=?", (now, payload))
+    _weigh(payload, now, db)
+
+
+_DOUBT = """SELECT p.token, p.credits,
+  CASE WHEN c.missing_since IS NOT NULL OR c.disputed_since IS NOT NULL THEN 1 ELSE 0 END
+  FROM x402_confirmation c JOIN x402_payment p USING (payload)
+  WHERE payload=? AND c.undone_at IS NULL AND p.token IS NOT NULL"""
+
+
+def _weigh(payload: bytes, now: int, db: SqlConnection) -> None:
+    """Withhold what a top-up bought while it is in doubt, and give it back once it is not."""
+    row = db.execute(_DOUBT, (payload,)).fetchone()
+    if row is None:
+        return
+    token, credits, is_doubtful = row
+    if is_doubtful:
+        withhold_credits(name_topup(payload), token, credits, now, db)
+    else:
+        give_back_credits(name_topup(payload), token, now, db)
+
+
+def name_topup(payload: bytes) -> str:
+    """Return the name of a top-up's deposit in the causes of the ledger."""
+    return f"x402:0x{payload.hex()}"
 
 
 def _undo(payload: bytes, now: int, db: SqlConnection) -> tuple[int, int]:
@@ -301,6 +339,8 @@ def _undo(payload: bytes, now: int, db: SqlConnection) -> tuple[int, int]:
     if row is None:  # another instance was first
         return 0, 0
     token, credits, request = row
+    if token:
+        give_back_credits(name_topup(payload), token, now, db)
     withdrawal = TakeBack(token, credits, PAYMENT_UNDONE, spares=owner_of(request) is not None)
     taken = int(apply_operation(db, withdrawal, now)) if token else 0
     db.execute(

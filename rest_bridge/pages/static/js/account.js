@@ -15,7 +15,7 @@ import { startWebhooks } from "./webhooks.js";
 
 const KINDS = {
   purchase: "Purchase", top_up: "Top-up", grant: "Granted", credit: "Credited", call: "Call", reversal: "Returned",
-  refund: "Paid back", taken_back: "Taken back",
+  refund: "Paid back", taken_back: "Taken back", withheld: "Payment in doubt", released: "Payment confirmed",
 };
 const STATES = { open: "still running", voided: "not charged", reversed: "returned later" };
 const PAGE = 20;

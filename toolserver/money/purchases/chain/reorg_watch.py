@@ -1,8 +1,9 @@
 """Watches credited payments: takes back the credits of those that the chain undoes, and has every one confirmed twice.
 
 `ReorgWatch` looks at each payment until it is final on the chain. `AgreementWatch` asks a
-second RPC server about each payment, however small; if servers keep disagreeing about one, it
-becomes a case for a person.
+second RPC server about each payment, however small; while servers disagree about one, it is a
+case for a person. From the first sign of either trouble on, what the payment bought cannot be
+spent; it comes back with the payment.
 """
 
 import logging
@@ -12,7 +13,7 @@ from typing import NamedTuple
 from toolserver.clock import Clock
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
 from toolserver.money.purchases.matching import ObservedTransaction, Policy, transfers
-from toolserver.money.purchases.records import BlockUpdate, StoredCredit, UnagreedTransfer
+from toolserver.money.purchases.records import BlockUpdate, Opinion, StoredCredit, UnagreedTransfer
 from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.sql.leases import Turn, is_our_turn
 
@@ -75,7 +76,7 @@ class ReorgWatch:
         final_at = self._now() if seen.finalized >= receipt.block_number else None
         block_time = seen.block_time * 1000
         update = BlockUpdate(credited.tx_hash, receipt.block_number, receipt.block_hash, block_time, final_at)
-        await self._store.record_block(update)
+        await self._store.record_block(update, self._now())
 
     async def _missing(self, credited: StoredCredit) -> None:
         """Record that a payment is gone or pays too little. The second time this is seen, take its credits back."""
@@ -102,7 +103,7 @@ def _shown(credited: StoredCredit) -> str:
 
 
 COMPARE_S = 20.0
-LAGS_S = 20.0  # a server that still does not know a transaction after this time contradicts the one that does
+LAGS_S = 20.0  # a server that still does not know a signed payment after this time contradicts the one that does
 
 
 class Sightings(NamedTuple):
@@ -118,6 +119,18 @@ def sort_sightings(
     """Return the servers' observations that show the payment on the chain, not on a fork, and count the others."""
     shown = [seen for seen in said if seen is not None and seen.is_canonical and pays(seen)]
     return Sightings(shown, len(said) - len(shown))
+
+
+def judge_sightings(said: Sequence[ObservedTransaction | None], address: bytes, amount: int) -> Opinion:
+    """Return whether at least two servers report a payment alike, or one that answers does not have it."""
+
+    def pays(seen: ObservedTransaction) -> bool:
+        return sum(t.amount for t in transfers(seen.receipt) if t.payee == address) >= amount
+
+    shown, denied = sort_sightings(said, pays)
+    if len(shown) >= 2 and len({seen.agreed_fields for seen in shown}) == 1:
+        return "agreed"
+    return "disputed" if shown and (denied or len(shown) >= 2) else "unknown"
 
 
 class AgreementWatch:
@@ -142,13 +155,11 @@ class AgreementWatch:
             await self._look_at(transfer)
 
     async def _look_at(self, transfer: UnagreedTransfer) -> None:
-        def pays(seen: ObservedTransaction) -> bool:
-            return sum(t.amount for t in transfers(seen.receipt) if t.payee == transfer.address) >= transfer.amount
-
-        shown, denied = sort_sightings(await self._chain.survey(transfer.tx_hash), pays)
+        opinion = judge_sightings(await self._chain.survey(transfer.tx_hash), transfer.address, transfer.amount)
         now = int(self._clock.time() * 1000)
-        if len(shown) >= 2 and len({seen.agreed_fields for seen in shown}) == 1:
+        if opinion == "agreed":
             await self._store.record_agreed(transfer.tx_hash, now)
-        elif shown and denied and transfer.disputed_since is None and now - transfer.credited_at >= LAGS_S * 1000:
+        elif opinion == "disputed":
             await self._store.record_disputed(transfer.tx_hash, now)
-            log.error("RPC servers disagree about a credited payment", extra={"tx": f"0x{transfer.tx_hash.hex()}"})
+            if transfer.disputed_since is None:
+                log.error("RPC servers disagree about a credited payment", extra={"tx": f"0x{transfer.tx_hash.hex()}"})
