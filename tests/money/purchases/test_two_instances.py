@@ -121,13 +121,14 @@ async def test_one_watches_and_who_was_held_up_undoes_nothing(pair):
     turn._fence = 1  # as if it had slept since it took its turn
     with pytest.raises(LeaseLost):
         await first.look()
-    assert await pair.one.ledger.balance(bought) == 250
+    assert (await pair.one.ledger.standing(bought)).revoked is None
 
     pair.server.sees(seen)
     pair.server.blocks.clear()
     await second.look()
     (watched,) = await pair.other.store.list_watched()
     assert watched.missing_since is None
+    assert await pair.one.ledger.balance(bought) == 250  # it was withheld while it was missing
     pair.server.seen.clear()
     pair.server.blocks[100] = block_hash(100, "fork")
     for _ in range(2):

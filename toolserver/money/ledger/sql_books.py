@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.sql_removed import read_horizon, read_removed
-from toolserver.money.ledger.withholding import HELD, RELEASED
+from toolserver.money.ledger.sql_withholding import HELD, RELEASED
 from toolserver.sql.connection import SqlConnection, in_order
 
 EVER = 2**62

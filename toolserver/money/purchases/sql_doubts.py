@@ -4,7 +4,7 @@ A transfer is in doubt while RPC servers disagree about it, and while it is not 
 functions that take a connection run inside a transaction that their caller opened.
 """
 
-from toolserver.money.ledger.withholding import give_back_credits, read_withheld, withhold_credits
+from toolserver.money.ledger.sql_withholding import give_back_credits, read_withheld, withhold_credits
 from toolserver.money.purchases.listing import ReviewCase
 from toolserver.money.purchases.units import CHAIN_ID
 from toolserver.sql.connection import SqlConnection

@@ -17,8 +17,8 @@ from typing import Any, NamedTuple, TypeVar
 from toolserver.money.ledger.operations import ChangeLimits, Mint
 from toolserver.money.ledger.owner_limits import LimitChange
 from toolserver.money.ledger.sql_tables import apply_operation
+from toolserver.money.ledger.sql_withholding import give_back_credits
 from toolserver.money.ledger.state import new_ref
-from toolserver.money.ledger.withholding import give_back_credits
 from toolserver.money.purchases.listing import ListedPurchase, ReviewCase
 from toolserver.money.purchases.matching import UsdcTransfer, transfers
 from toolserver.money.purchases.records import (

@@ -7,7 +7,7 @@ from functools import partial
 from typing import TypeVar
 
 from toolserver.money.ledger.sql_tables import apply_operation, find_cause
-from toolserver.money.ledger.withholding import give_back_credits, read_withheld, withhold_credits
+from toolserver.money.ledger.sql_withholding import give_back_credits, read_withheld, withhold_credits
 from toolserver.money.purchases.listing import ReviewCase
 from toolserver.money.purchases.records import PAYMENT_UNDONE, TakeBack
 from toolserver.money.x402.records import (
