@@ -13,6 +13,7 @@ from toolserver.registry.site_facts import (
     TEXT,
     TIER_HEADINGS,
     Document,
+    LazyDocuments,
     SiteFacts,
     auth,
     duration,
@@ -38,12 +39,14 @@ A failed REST call returns `application/problem+json`; on MCP the same JSON is t
 """
 
 
-def documents(registry: Registry, facts: SiteFacts) -> dict[str, Document]:
+def documents(registry: Registry, facts: SiteFacts) -> LazyDocuments:
     """Return both guides by path."""
-    return {
-        "/llms.txt": Document(llms_txt(registry, facts).encode(), TEXT),
-        "/llms-full.txt": Document(llms_full_txt(registry, facts).encode(), TEXT),
-    }
+    return LazyDocuments(
+        {
+            "/llms.txt": lambda: Document(llms_txt(registry, facts).encode(), TEXT),
+            "/llms-full.txt": lambda: Document(llms_full_txt(registry, facts).encode(), TEXT),
+        }
+    )
 
 
 def llms_txt(registry: Registry, facts: SiteFacts) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from catalog.server_json import server_json
 from toolserver import API_VERSION
 from toolserver.registry.registry import Registry
-from toolserver.registry.site_facts import AI_CATALOG, SERVER_CARD, Document, SiteFacts
+from toolserver.registry.site_facts import AI_CATALOG, SERVER_CARD, Document, LazyDocuments, SiteFacts
 
 SCHEMA = "https://static.modelcontextprotocol.io/schemas/v2/server-card.schema.json"
 CARD_TYPE, CATALOG_TYPE = "application/mcp-server-card+json", "application/ai-catalog+json"
@@ -44,12 +44,14 @@ def write_catalog(registry: Registry, facts: SiteFacts) -> dict[str, Any]:
     return {"specVersion": "1.0", "entries": [entry]}
 
 
-def documents(registry: Registry, facts: SiteFacts, versions: Sequence[str]) -> dict[str, Document]:
+def documents(registry: Registry, facts: SiteFacts, versions: Sequence[str]) -> LazyDocuments:
     """Return both by path."""
-    return {
-        SERVER_CARD: _write(write_card(registry, facts, versions), CARD_TYPE),
-        AI_CATALOG: _write(write_catalog(registry, facts), CATALOG_TYPE),
-    }
+    return LazyDocuments(
+        {
+            SERVER_CARD: lambda: _write(write_card(registry, facts, versions), CARD_TYPE),
+            AI_CATALOG: lambda: _write(write_catalog(registry, facts), CATALOG_TYPE),
+        }
+    )
 
 
 def _write(value: dict[str, Any], kind: str) -> Document:

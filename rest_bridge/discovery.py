@@ -22,7 +22,9 @@ from toolserver.registry.site_facts import (
     SOURCES,
     TEXT,
     Document,
+    LazyDocuments,
     SiteFacts,
+    WriteDocument,
     sells,
     tool_path,
 )
@@ -149,15 +151,17 @@ def site_map(paths: Iterable[str], facts: SiteFacts) -> str:
     return f"{head}{places}</urlset>\n"
 
 
-def documents(registry: Registry, facts: SiteFacts) -> dict[str, Document]:
-    sold = {PREMIUM_FACTS: as_json(premium(registry, facts))} if sells(registry) else {}
-    return {
-        "/api/meta": as_json(meta(registry, facts)),
-        SOURCES: Document(write_source_list(registry, facts.rights), JSON),
-        **sold,
-        API_CATALOG: as_json(api_catalog(registry, facts), LINKSET),
-        "/robots.txt": Document(robots(facts).encode(), TEXT),
+def documents(registry: Registry, facts: SiteFacts) -> LazyDocuments:
+    """Return all of them by path."""
+    written: dict[str, WriteDocument] = {
+        "/api/meta": lambda: as_json(meta(registry, facts)),
+        SOURCES: lambda: Document(write_source_list(registry, facts.rights), JSON),
+        API_CATALOG: lambda: as_json(api_catalog(registry, facts), LINKSET),
+        "/robots.txt": lambda: Document(robots(facts).encode(), TEXT),
     }
+    if sells(registry):
+        written[PREMIUM_FACTS] = lambda: as_json(premium(registry, facts))
+    return LazyDocuments(written)
 
 
 def as_json(value: Mapping[str, Any], content_type: str = JSON) -> Document:

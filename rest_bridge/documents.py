@@ -1,6 +1,7 @@
 """Writes every document of the HTTP face that depends only on the registry and the facts."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any
 
 from rest_bridge import discovery
@@ -25,15 +26,16 @@ from toolserver.registry.site_facts import (
     CODE_HISTORY,
     DESIGN,
     FRONT,
-    HTML,
     JSON,
     PAYMENTS,
     PAYMENTS_MARKDOWN,
     RECEIPTS,
     SAMPLES,
     Document,
+    LazyDocuments,
     SiteFacts,
     Snippet,
+    WriteDocument,
     sells,
     tool_path,
 )
@@ -52,36 +54,47 @@ def documents(
     samples: Mapping[str, bytes] = NO_EXAMPLES,
     licences: LicenceTable = NO_TABLE,
     guides: Mapping[str, str] = NO_EXAMPLES,
-) -> dict[str, Document]:
+) -> LazyDocuments:
     """Return documents by path. A path that ends in `.md` has the same page as Markdown.
 
     `changes` is CHANGELOG.md, `guides` the documents of docs/ by name. `examples` are answers with shortened lists,
     `samples` whole ones of premium tools, as JSON.
     """
     rendered_guides = Guides(guides, registry, facts)
-    paid = {}
+    history = guides.get(API_CHANGES, changes)
+    paid: dict[str, WriteDocument] = {}
     if sells(registry):
-        page, markdown = payments(registry, facts, licences), payments_markdown(registry, facts, licences)
-        paid = {PAYMENTS: page, PAYMENTS_MARKDOWN: markdown}
-        paid |= {BUY: buy_page(registry, facts), ACCOUNT: account_page(registry, facts, guide="webhooks" in guides)}
-        paid[RECEIPTS] = receipts_page(registry, facts, guide="receipts" in guides)
-    written = {
-        "/": home(registry, facts, snippets, examples),
-        "/docs": reference(registry, facts, rendered_guides.groups),
-        **(rendered_guides.documents() if guides else {}),
-        **{tool_path(o): tool_page(registry, facts, o, examples.get(o.name), samples.keys()) for o in registry},
-        **{f"{SAMPLES}/{o.name}.json": Document(samples[o.name], JSON) for o in registry if o.name in samples},
+        paid = {
+            PAYMENTS: partial(payments, registry, facts, licences),
+            BUY: partial(buy_page, registry, facts),
+            ACCOUNT: partial(account_page, registry, facts, guide="webhooks" in guides),
+            RECEIPTS: partial(receipts_page, registry, facts, guide="receipts" in guides),
+        }
+    html: dict[str, WriteDocument] = {
+        "/": partial(home, registry, facts, snippets, examples),
+        "/docs": partial(reference, registry, facts, rendered_guides.groups),
+        **{
+            tool_path(o): partial(tool_page, registry, facts, o, examples.get(o.name), samples.keys()) for o in registry
+        },
         **paid,
-        "/problems": problems_page(registry, facts),
-        **{f"/problems/{problem.code}": problem_page(registry, facts, problem) for problem in PROBLEMS.values()},
-        "/changelog": changelog(registry, facts, guides.get(API_CHANGES, changes), guides.keys()),
-        "/changelog.md": changelog_markdown(guides.get(API_CHANGES, changes)),
-        DESIGN: design_page(registry, facts),
-        CODE_HISTORY: code_history(registry, facts, changes),
-        "/openapi.json": discovery.as_json(openapi(registry, facts, examples)),
-        **discovery.documents(registry, facts),
+        "/problems": partial(problems_page, registry, facts),
+        **{
+            f"/problems/{problem.code}": partial(problem_page, registry, facts, problem)
+            for problem in PROBLEMS.values()
+        },
+        "/changelog": partial(changelog, registry, facts, history, guides.keys()),
+        DESIGN: partial(design_page, registry, facts),
+        CODE_HISTORY: partial(code_history, registry, facts, changes),
     }
-    listed = [path for path, document in written.items() if document.content_type == HTML]
     changing = [page.path for page in pages(registry) if page.media_type == "text/html" and not page.fixed]
-    listed += [path for path in changing if path != FRONT]
-    return written | {"/sitemap.xml": Document(discovery.site_map(listed, facts).encode(), "application/xml")}
+    listed = [*html, *rendered_guides.paths, *(path for path in changing if path != FRONT)]
+    other: dict[str, WriteDocument] = {
+        **{f"{SAMPLES}/{o.name}.json": partial(Document, samples[o.name], JSON) for o in registry if o.name in samples},
+        "/changelog.md": partial(changelog_markdown, history),
+        "/openapi.json": lambda: discovery.as_json(openapi(registry, facts, examples)),
+        "/sitemap.xml": lambda: Document(discovery.site_map(listed, facts).encode(), "application/xml"),
+    }
+    if sells(registry):
+        other[PAYMENTS_MARKDOWN] = partial(payments_markdown, registry, facts, licences)
+    written = LazyDocuments(html | other) | discovery.documents(registry, facts)
+    return written | rendered_guides.documents() if guides else written

@@ -66,19 +66,6 @@ def lazy(make: Callable[[], Document]) -> Handler:
     return handler
 
 
-def negotiate(html: Callable[[], Document], other: Callable[[], Document], media_type: str) -> Handler:
-    """Serve HTML, or another form to clients whose Accept names that form but not HTML."""
-    documents: dict[bool, ServedDocument] = {}
-
-    async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
-        wants_other = media_type.encode() in request.accept and b"text/html" not in request.accept
-        if wants_other not in documents:
-            documents[wants_other] = ServedDocument((other if wants_other else html)())
-        return documents[wants_other].reply(request, vary=b"Accept, Accept-Encoding")
-
-    return handler
-
-
 def by_query(make: Callable[[Mapping[str, str]], Document], *, most: int = 64) -> Handler:
     """Serve a document made from query parameters, kept for each choice. `make` raises CallRejected for a wrong one."""
     documents: dict[tuple[tuple[str, str], ...], ServedDocument] = {}

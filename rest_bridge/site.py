@@ -1,5 +1,6 @@
-"""Maps paths to documents. Every document is generated from the registry on first use."""
+"""Maps paths to documents. Every document is generated from the registry when it is first requested."""
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
@@ -9,14 +10,15 @@ import anyio.to_thread
 from rest_bridge.asgi import ParsedRequest, PlainReply, Scope
 from rest_bridge.discovery import as_json
 from rest_bridge.routes import Handler
-from rest_bridge.serving import ServedDocument, brief, brief_under, by_query, fresh, lazy, negotiate
+from rest_bridge.serving import ServedDocument, brief, brief_under, by_query, fresh
 from rest_bridge.static_files import PREFIX, static_handler
 from toolserver.calls.live_values import LiveValues
+from toolserver.core.single_flight import SingleFlight
 from toolserver.errors import NotFound
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import LEDGER_HEALTH, LIVE, LIVEZ, READYZ, Document, tool_path
-from toolserver.registry.site_pages import SitePage, pages
+from toolserver.registry.site_pages import pages
 
 TOOLS = "/t/"
 
@@ -25,38 +27,53 @@ ReadHealth = Callable[[], Awaitable[tuple[Mapping[str, Any], bool]]]
 
 
 class DocumentsOnFirstUse:
-    """Writes all fixed documents once, in a thread, when one of them is first requested.
+    """Serves fixed documents. Each is written when it is first requested, once for all who wait for it.
 
-    Writing takes a third of a second, and outside a thread all other requests would wait for it.
+    Writing a long one takes up to half a second; it runs in a thread, so that other requests need not wait for it.
     """
 
-    def __init__(self, write: Callable[[], Mapping[str, Document]]) -> None:
-        self._write, self._written, self._writing = write, dict[str, Document](), anyio.Lock()
+    def __init__(self, collect: Callable[[], Mapping[str, Document]]) -> None:
+        self._collect, self._collecting = collect, anyio.Lock()
+        self._documents: Mapping[str, Document] | None = None
         self._served: dict[str, ServedDocument] = {}
+        self._writing = SingleFlight()
 
-    def __getitem__(self, path: str) -> Document:
-        return self._written[path]
+    async def read(self, path: str) -> ServedDocument:
+        """Return the document at a path. Raise NotFound if there is none."""
+        if path not in self._served:
+            await self._writing.do(path, functools.partial(self._write, path))
+        return self._served[path]
 
     async def under(self, scope: Scope, request: ParsedRequest) -> PlainReply:
-        """Serve a document whose existence is known only when all documents are written."""
-        path: str = scope["path"]
-        if path not in self._written:
+        """Serve a document whose path is known only when the documents are collected."""
+        return (await self.read(scope["path"])).reply(request)
+
+    def at(self, path: str) -> Handler:
+        """Return the handler of a document that has one form."""
+
+        async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
+            return (await self.read(path)).reply(request)
+
+        return handler
+
+    def either(self, path: str, markdown_path: str) -> Handler:
+        """Return the handler of a page that clients who accept Markdown but no HTML get as Markdown."""
+
+        async def handler(scope: Scope, request: ParsedRequest) -> PlainReply:
+            wants_markdown = b"text/markdown" in request.accept and b"text/html" not in request.accept
+            served = await self.read(markdown_path if wants_markdown else path)
+            return served.reply(request, vary=b"Accept, Accept-Encoding")
+
+        return handler
+
+    async def _write(self, path: str) -> None:
+        async with self._collecting:
+            if self._documents is None:
+                self._documents = await anyio.to_thread.run_sync(self._collect)
+        documents = self._documents
+        if path not in documents:
             raise NotFound("There is nothing at this address.")
-        if path not in self._served:
-            self._served[path] = ServedDocument(self._written[path])
-        return self._served[path].reply(request)
-
-    def before(self, handler: Handler) -> Handler:
-        """Wrap a handler so that it is called only after the documents are written."""
-
-        async def handle(scope: Scope, request: ParsedRequest) -> PlainReply:
-            if not self._written:
-                async with self._writing:
-                    if not self._written:
-                        self._written.update(await anyio.to_thread.run_sync(self._write))
-            return await handler(scope, request)
-
-        return handle
+        self._served[path] = ServedDocument(await anyio.to_thread.run_sync(documents.__getitem__, path))
 
 
 def site_handlers(
@@ -71,30 +88,21 @@ def site_handlers(
 ) -> dict[str, Handler]:
     """Return handlers by path.
 
-    `documents` writes every fixed document, by path, when the first of them is requested.
+    `documents` returns the fixed documents by path, each written when it is read; it is called once.
     `tool_definitions` answers /api/llm-tools from its query parameters. `ready` tells whether
     free calls are answered, `sells` whether paid ones are.
     `live` reads the cards of the home page, `read_answer` what the page of a tool shows, by the tool's name.
     """
     written = DocumentsOnFirstUse(documents)
-
-    def document(path: str) -> Handler:
-        return written.before(lazy(lambda: written[path]))
-
-    def either(page: SitePage) -> Handler:
-        return written.before(
-            negotiate(lambda: written[page.path], lambda: written[page.markdown_path], "text/markdown")
-        )
-
     return {
-        **{path: document(path) for path in document_paths(registry)},
-        **{page.path: either(page) for page in pages(registry) if page.markdown},
+        **{path: written.at(path) for path in document_paths(registry)},
+        **{page.path: written.either(page.path, page.markdown_path) for page in pages(registry) if page.markdown},
         "/api/llm-tools": by_query(tool_definitions),
         READYZ: fresh(_answer_health(ready)),
         LEDGER_HEALTH: fresh(_answer_health(sells)),
         LIVEZ: fresh(_answer_health(_is_alive)),
         LIVE: brief(lambda: as_json(live.read())),
-        "/docs/*": written.before(written.under),
+        "/docs/*": written.under,
         f"{TOOLS}*": brief_under(TOOLS, read_answer),
         f"{PREFIX}*": static_handler(),
     }

@@ -34,7 +34,7 @@ _WRITTEN: dict[Hashable, Mapping[str, Document]] = {}
 
 
 def write_once(registry: Registry, facts: SiteFacts) -> Mapping[str, Document]:
-    """Write the documents, in 200 ms, once for all registries that list the same operations."""
+    """Write each document once for all registries that list the same operations."""
     key = (tuple(registry), facts)
     if key not in _WRITTEN:
         _WRITTEN[key] = write_site_documents(registry, facts)

@@ -709,7 +709,7 @@ class App:
 
 @functools.lru_cache(maxsize=2)
 def write_site_documents(registry: Registry, facts: SiteFacts) -> Mapping[str, Document]:
-    """Return every document that depends only on the registry and the facts, by path. Cached, since it is slow."""
+    """Return every document that depends only on the registry and the facts, by path, each written when it is read."""
     snippets = hosts.snippets(facts, token=sells(registry))
     site = documents(registry, facts, snippets=snippets, **read_texts())
     site |= server_card.documents(registry, facts, [*LEGACY, MODERN])

@@ -1,5 +1,6 @@
 """Writes /docs/<name>: the project's documents as pages with a side list, and the search index."""
 
+import functools
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -12,7 +13,16 @@ from rest_bridge.pages.folding import fold_tables
 from rest_bridge.pages.render import finish_tokens, is_web_address, make_parser, render_page
 from toolserver.registry.error_codes import PROBLEMS
 from toolserver.registry.registry import Registry, Tier
-from toolserver.registry.site_facts import CODE_HISTORY, JSON, MARKDOWN, Document, SiteFacts, tool_path
+from toolserver.registry.site_facts import (
+    CODE_HISTORY,
+    JSON,
+    MARKDOWN,
+    Document,
+    LazyDocuments,
+    SiteFacts,
+    WriteDocument,
+    tool_path,
+)
 from toolserver.registry.site_pages import pages
 
 if TYPE_CHECKING:  # loaded when a page is made
@@ -52,33 +62,45 @@ class Guides:
     def __init__(self, sources: Mapping[str, str], registry: Registry, facts: SiteFacts) -> None:
         self._sources, self._registry, self._facts = sources, registry, facts
         self.groups = list(self._read_groups(sources.get(LIST, "")))
+        self._guides = [guide for group in self.groups for guide in group.guides]
         self._summaries = dict(_SUMMARY.findall(sources.get(LIST, "")))
         self._about_code = {name for group in self.groups if group.heading == ABOUT_CODE for name, _ in group.guides}
 
-    def documents(self) -> dict[str, Document]:
+    @property
+    def paths(self) -> list[str]:
+        """The paths of the pages."""
+        return [f"/docs/{name}" for name, _ in self._guides]
+
+    def documents(self) -> LazyDocuments:
         """Return every page by its path, its Markdown next to it, and the search index."""
-        documents: dict[str, Document] = {}
-        entries: list[dict[str, str]] = []
-        parser = make_parser(lambda url: is_web_address(url) or ":" not in url)
-        guides = [guide for group in self.groups for guide in group.guides]
-        for at, (name, title) in enumerate(guides):
-            path = f"/docs/{name}"
-            tokens = parser.parse(_COMMENT.sub("", self._sources[name]))
-            sections = list(_split_sections(tokens))  # before links and headings are changed for the page
-            for heading, slug, text in sections:
-                entry = {"path": f"{path}#{slug}", "title": title, "heading": heading, "text": text}
-                kind = "code" if name in self._about_code else "history" if name in HISTORIES else "guide"
-                entries.append({**entry, "hint": self._summaries.get(name, ""), "kind": kind})
-            around = GuidePlace(
-                [(heading, slug) for heading, slug, _ in sections if heading],
-                guides[at - 1] if at else None,
-                guides[at + 1] if at + 1 < len(guides) else None,
-            )
-            documents[path] = self._render_page(name, title, self._write(parser, tokens), around)
-            documents[f"{path}.md"] = Document(self._sources[name].encode(), MARKDOWN)
-        others = [*self._describe_tools(), *self._describe_pages(), *_describe_problems()]
-        index = json.dumps([*entries, *others], ensure_ascii=False, separators=(",", ":"))
-        return documents | {SEARCH: Document(index.encode(), JSON)}
+        writers: dict[str, WriteDocument] = {SEARCH: self._write_index}
+        for at, (name, _) in enumerate(self._guides):
+            writers[f"/docs/{name}"] = functools.partial(self._write_page, at)
+            writers[f"/docs/{name}.md"] = functools.partial(Document, self._sources[name].encode(), MARKDOWN)
+        return LazyDocuments(writers)
+
+    def _write_page(self, at: int) -> Document:
+        """Return the page of the document that stands at this place in the list."""
+        name, title = self._guides[at]
+        tokens = self._parse(name)
+        contents = [(heading, slug) for heading, slug, _ in _split_sections(tokens) if heading]
+        before = self._guides[at - 1] if at else None
+        after = self._guides[at + 1] if at + 1 < len(self._guides) else None
+        text = self._write(tokens)  # after the sections are read, as it changes links and headings for the page
+        return self._render_page(name, title, text, GuidePlace(contents, before, after))
+
+    def _write_index(self) -> Document:
+        """Return what the search finds, as JSON: the sections of all documents, tools, pages and error codes."""
+        entries = [
+            *(entry for name, title in self._guides for entry in self._describe_sections(name, title)),
+            *self._describe_tools(),
+            *self._describe_pages(),
+            *_describe_problems(),
+        ]
+        return Document(json.dumps(entries, ensure_ascii=False, separators=(",", ":")).encode(), JSON)
+
+    def _parse(self, name: str) -> "list[Token]":
+        return self._parser.parse(_COMMENT.sub("", self._sources[name]))
 
     def _read_groups(self, text: str) -> Iterator[GuideGroup]:
         for part in text.split("\n## ")[1:]:
@@ -101,12 +123,16 @@ class Guides:
             place=place,
         )
 
-    def _write(self, parser: "MarkdownIt", tokens: "list[Token]") -> Markup:
+    @functools.cached_property
+    def _parser(self) -> "MarkdownIt":
+        return make_parser(lambda url: is_web_address(url) or ":" not in url)
+
+    def _write(self, tokens: "list[Token]") -> Markup:
         _name_headings(tokens)
         for token in tokens:
             if token.children:
                 self._lead_links(token.children)
-        return finish_tokens(parser, fold_tables(tokens))
+        return finish_tokens(self._parser, fold_tables(tokens))
 
     def _lead_links(self, inline: "list[Token]") -> None:
         """Point links between documents at their pages. Links without a page, and pictures, become plain text."""
@@ -137,6 +163,13 @@ class Guides:
         if name not in {listed for group in self.groups for listed, _ in group.guides}:
             return None
         return self._facts.href(f"/docs/{name}") + (f"#{fragment}" if fragment else "")
+
+    def _describe_sections(self, name: str, title: str) -> Iterator[dict[str, str]]:
+        """Yield the search entries of a document."""
+        kind = "code" if name in self._about_code else "history" if name in HISTORIES else "guide"
+        for heading, slug, text in _split_sections(self._parse(name)):
+            entry = {"path": f"/docs/{name}#{slug}", "title": title, "heading": heading, "text": text}
+            yield {**entry, "hint": self._summaries.get(name, ""), "kind": kind}
 
     def _describe_tools(self) -> Iterator[dict[str, str]]:
         """Yield the search entries of the tools."""

@@ -117,6 +117,9 @@ def test_the_project_s_documents_are_pages_where_they_are_served_and_other_pages
     found = documents(TINY, FACTS, guides=guides)
     more = {"/docs/webhooks", "/docs/webhooks.md", "/docs/receipts", "/docs/receipts.md", "/docs/search.json"}
     assert found.keys() - documents(TINY, FACTS).keys() == more
+    assert {
+        path for path in more if f"<loc>https://data.example{path}</loc>".encode() in found["/sitemap.xml"].body
+    } == {path for path in more if found[path].content_type.startswith("text/html")}
     assert b"/docs/webhooks#conditions" in found["/account"].body
     assert b'href="/docs/receipts"' in found["/receipts"].body
     assert b'href="/docs/webhooks"' in found["/docs"].body

@@ -5,7 +5,7 @@ import gzip
 import pytest
 
 from rest_bridge.asgi import parse_request
-from rest_bridge.serving import PAGE_POLICY, brief, brief_under, by_query, fresh, lazy, negotiate
+from rest_bridge.serving import PAGE_POLICY, brief, brief_under, by_query, fresh, lazy
 from toolserver.errors import InvalidArguments, NotFound
 from toolserver.registry.site_facts import Document
 
@@ -60,23 +60,6 @@ async def test_a_lazy_document_is_made_once_and_not_before_it_is_asked_for():
     assert made == []
     assert (await ask(handler)).body == (await ask(handler)).body == LONG.body
     assert made == [1]
-
-
-@pytest.mark.parametrize(
-    ("accept", "form"),
-    [
-        ("text/markdown", "other"),
-        ("text/markdown, text/plain;q=0.5", "other"),
-        ("text/html, text/markdown", "page"),
-        ("*/*", "page"),
-        ("", "page"),
-    ],
-)
-async def test_the_other_form_is_for_clients_that_name_it_and_no_html(accept, form):
-    page, other = Document(b"page", "text/html"), Document(b"other", "text/markdown")
-    reply = await ask(negotiate(lambda: page, lambda: other, "text/markdown"), accept=accept)
-    assert reply.body == form.encode()
-    assert header(reply, b"vary") == b"Accept, Accept-Encoding"
 
 
 async def test_documents_by_query_are_kept_for_a_bounded_number_of_choices():
@@ -147,19 +130,13 @@ async def test_a_document_may_be_kept_for_five_minutes_and_says_what_it_is():
     assert len(tag) == 34
 
 
-async def test_each_form_of_a_page_and_each_document_by_query_is_made_once():
+async def test_each_document_by_query_is_made_once():
     made = []
-
-    def make(name):
-        return lambda *given: made.append(name) or Document(name.encode(), "text/plain")
-
-    either, queried = negotiate(make("page"), make("other"), "text/markdown"), by_query(make("query"))
+    queried = by_query(lambda given: made.append(given) or LONG)
     for _ in range(2):
-        await ask(either)
-        await ask(either, accept="text/markdown")
         await ask(queried, b"a=1&b=2")
         await ask(queried, b"b=2&a=1")
-    assert made == ["page", "other", "query"]
+    assert made == [{"a": "1", "b": "2"}]
 
 
 async def test_documents_by_query_are_kept_for_sixty_four_choices():

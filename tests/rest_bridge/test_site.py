@@ -1,5 +1,6 @@
 """Which document stands where: each is written when it is first asked for, and once."""
 
+import functools
 import threading
 from types import SimpleNamespace
 
@@ -12,7 +13,7 @@ from rest_bridge.site import document_paths, site_handlers
 from tests.catalog.tiny import FACTS, FREE, TINY
 from tests.rest_bridge.made import made
 from toolserver.errors import NotFound
-from toolserver.registry.site_facts import AI_CATALOG, FRONT, SERVER_CARD, Document
+from toolserver.registry.site_facts import AI_CATALOG, FRONT, SERVER_CARD, Document, LazyDocuments
 from toolserver.registry.site_pages import pages
 
 LIVE = SimpleNamespace(read=dict)
@@ -86,12 +87,50 @@ async def test_documents_are_written_beside_the_event_loop_and_once_for_all_who_
 
 
 @pytest.mark.parametrize("path", ["/changelog", "/docs/payments"])
-async def test_a_page_with_two_forms_is_chosen_by_accept(path):
+@pytest.mark.parametrize(
+    ("accept", "is_markdown"),
+    [
+        ("text/markdown", True),
+        ("text/markdown, text/plain;q=0.5", True),
+        ("text/html, text/markdown;q=0.5", False),
+        ("*/*", False),
+        ("", False),
+    ],
+)
+async def test_a_page_with_two_forms_is_markdown_for_clients_that_name_it_and_no_html(path, accept, is_markdown):
     found, _ = handlers(TINY)
-    markdown = await ask(found[path], accept="text/markdown")
-    page = await ask(found[path], accept="text/html, text/markdown;q=0.5")
-    assert markdown.body == f"{path}.md".encode()
-    assert page.body != markdown.body
+    reply = await ask(found[path], accept=accept)
+    assert (reply.body == f"{path}.md".encode()) is is_markdown
+    assert dict(reply.headers)[b"vary"] == b"Accept, Accept-Encoding"
+
+
+async def test_only_the_document_that_is_requested_is_written_and_once():
+    """robots.txt waits for no tool page, the sitemap neither, and of a page with two forms one is written."""
+    written = []
+
+    def write(path):
+        written.append(path)
+        return Document(path.encode(), "text/plain")
+
+    paths = [*document_paths(TINY), "/changelog"]
+    found = made_of(lambda: LazyDocuments({path: functools.partial(write, path) for path in paths}))
+    for path, accept in (("/robots.txt", ""), ("/robots.txt", ""), ("/changelog", "text/markdown")):
+        assert (await ask(found[path], accept=accept)).status == 200
+    assert written == ["/robots.txt", "/changelog.md"]
+
+
+async def test_a_document_that_could_not_be_written_is_tried_again():
+    failures = [RuntimeError("no template")]
+
+    def write():
+        if failures:
+            raise failures.pop()
+        return Document(b"text", "text/plain")
+
+    found = made_of(lambda: LazyDocuments({"/robots.txt": write}))
+    with pytest.raises(RuntimeError, match="no template"):
+        await ask(found["/robots.txt"])
+    assert (await ask(found["/robots.txt"])).body == b"text"
 
 
 async def test_health_is_asked_anew_each_time_and_decides_the_status():

@@ -1,7 +1,9 @@
 """Defines what generated documents share: facts that are not in the registry, and the form of a document."""
 
 import re
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -53,6 +55,37 @@ class Document:
 
     body: bytes
     content_type: str
+
+
+WriteDocument = Callable[[], Document]
+
+
+class LazyDocuments(Mapping[str, Document]):
+    """Documents by path. Each is written when it is first read, so that nobody waits for those of others.
+
+    Threads that read the same document at the same time may each write it; the bytes are the same.
+    """
+
+    def __init__(self, writers: Mapping[str, WriteDocument]) -> None:
+        self._writers, self._written = writers, dict[str, Document]()
+
+    def __getitem__(self, path: str) -> Document:
+        if path not in self._written:
+            self._written[path] = self._writers[path]()
+        return self._written[path]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._writers)
+
+    def __len__(self) -> int:
+        return len(self._writers)
+
+    def __contains__(self, path: object) -> bool:
+        return path in self._writers  # the inherited test would write the document
+
+    def __or__(self, others: "LazyDocuments") -> "LazyDocuments":
+        """Return the documents of both; of a path that both have, that of `others`."""
+        return LazyDocuments({path: partial(both.__getitem__, path) for both in (self, others) for path in both})
 
 
 @dataclass(frozen=True, slots=True)
