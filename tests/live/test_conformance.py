@@ -17,6 +17,7 @@ import yaml
 
 from tests.live.processes import UNLIMITED, Program, started
 from tests.live.programs import CLIENTS, NODE, installed, ran
+from tests.requirements import proves
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(300)]
 
@@ -32,9 +33,29 @@ GENERIC = {
         "caching",
         "server-sse-multiple-streams",
         "input-required-result-unsupported-methods",
+        "input-required-result-validate-input",
+        "resources-list",
+        "sep-2164-resource-not-found",
     ],
-    "2025-11-25": ["server-initialize", "ping", "tools-list", "dns-rebinding-protection"],
+    "2025-11-25": ["server-initialize", "ping", "tools-list", "dns-rebinding-protection", "resources-list"],
 }
+SKILLS = {"sep-2640-skills-enumeration": 32, "sep-2640-skills-manifest": 6, "sep-2640-skills-directory": 1}
+ASKING = [
+    "input-required-result-basic-elicitation",
+    "input-required-result-basic-sampling",
+    "input-required-result-basic-list-roots",
+    "input-required-result-request-state",
+    "input-required-result-multiple-input-requests",
+    "input-required-result-multi-round",
+    "input-required-result-missing-input-response",
+    "input-required-result-non-tool-request",
+    "input-required-result-result-type",
+    "input-required-result-unsupported-methods",
+    "input-required-result-tampered-state",
+    "input-required-result-capability-check",
+    "input-required-result-ignore-extra-params",
+    "input-required-result-validate-input",
+]
 
 
 @pytest.fixture(scope="module")
@@ -74,6 +95,7 @@ def test_every_scored_scenario_of_a_version_passes(fixtures: str, tmp_path: Path
     assert len(required) == scored
     assert set(required) <= passed
     assert "json-schema-2020-12" in passed
+    assert version == "2025-11-25" or set(ASKING) <= passed
     assert version == "2025-11-25" or {"http-header-validation", "http-custom-header-server-validation"} <= passed
 
 
@@ -92,6 +114,14 @@ def test_the_real_server_passes_what_is_generic(real: str, tmp_path: Path, versi
     _, said = run_suite(SUITE_2026, real, tmp_path, *named)
 
     assert "stale" not in said.lower()
+
+
+@proves("resources.skills")
+@pytest.mark.parametrize(("scenario", "checks"), SKILLS.items())
+def test_the_real_server_passes_the_scenarios_of_skills(real: str, tmp_path: Path, scenario: str, checks: int) -> None:
+    _, said = run_suite(SUITE_2026, real, tmp_path, "--scenario", scenario, "-o", tmp_path)
+
+    assert f"Passed: {checks}/{checks}, 0 failed, 0 warnings" in said
 
 
 def messages_answered(program: Program) -> Counter[str]:
