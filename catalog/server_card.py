@@ -12,7 +12,7 @@ from toolserver import API_VERSION
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import AI_CATALOG, SERVER_CARD, Document, LazyDocuments, SiteFacts
 
-SCHEMA = "https://static.modelcontextprotocol.io/schemas/v2/server-card.schema.json"
+SCHEMA = "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
 CARD_TYPE, CATALOG_TYPE = "application/mcp-server-card+json", "application/ai-catalog+json"
 
 

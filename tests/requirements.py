@@ -539,6 +539,8 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "apps.one-code": "Views draw with the code of pages.",
         "apps.drawn": "Ten tools are drawn in the official bridge, light and dark, 320 and 800 px, by valid messages.",
         "apps.hostile": "Texts of third parties stay text in a view, and links only ask the host.",
+        "elicitation.instances": "What one instance asks for is paid at another, and answered by any, once.",
+        "elicitation.hosts": "A host that opens pages asks, opens and goes on; others show the refusal with its link.",
         "resources.stdio": "Views, resources and skills are the same over standard input as over HTTP.",
         "resources.read": "Resources are listed and read in both eras; unknown ones are refused by the era's code.",
         "resources.answers": "Free answers are resources within the limits of their tools; nothing is sold so.",

@@ -22,7 +22,7 @@ CARD, CATALOG = "/api/mcp/server-card", "/.well-known/ai-catalog.json"
 @pytest.mark.parametrize("registry", [TINY, FREE, all_tools()], ids=["tiny", "free", "all"])
 def test_a_card_keeps_the_rules_of_its_schema_and_names_no_tool(registry):
     card = json.loads(documents(registry, FACTS, VERSIONS)[CARD].body)
-    assert card["$schema"] == SCHEMA
+    assert card["$schema"] == SCHEMA == "https://static.modelcontextprotocol.io/schemas/v1/server-card.schema.json"
     assert re.fullmatch(r"[a-zA-Z0-9.-]+/[a-zA-Z0-9._-]+", card["name"])
     assert 3 <= len(card["name"]) <= 200
     assert max(len(card["title"]), len(card["description"])) <= 100

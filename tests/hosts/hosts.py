@@ -26,6 +26,8 @@ SERVER = "toolserver"
 LONGEST_S = 300.0
 BROWSER = "bin/xdg-open"
 MAY_SPEND = 20  # credits: what a person allows a host that signs in
+KEY = "sk-ant-none"
+OPENED = "opened"  # the file in a host's home where its browser writes the addresses that it was sent to
 
 
 @dataclass(frozen=True)
@@ -104,8 +106,14 @@ class Host(ABC):
     def write_browser(self) -> None:
         """Put a browser in the way of the host: a person who says yes to it sits there."""
         python = f"TOKEN={self.door.token} CREDITS={MAY_SPEND} exec {sys.executable} -m tests.hosts.browser"
-        self.write(BROWSER, f'#!/bin/sh\ncd {ROOT} && {python} "$1" 2>"{self.home}/browser-errors"\n')
+        note = f'echo "$1" >>"{self.home / OPENED}"'
+        self.write(BROWSER, f'#!/bin/sh\n{note}\ncd {ROOT} && {python} "$1" 2>"{self.home}/browser-errors"\n')
         (self.home / BROWSER).chmod(0o755)
+
+    def read_opened(self) -> list[str]:
+        """Return the addresses that the host has opened."""
+        file = self.home / OPENED
+        return file.read_text().split() if file.exists() else []
 
     def write(self, path: str, text: str) -> None:
         """Write a file in the home of the host."""
@@ -147,16 +155,21 @@ class CommandLineHost(Host):
             raise HostFailed(f"{self.name} ended with {done.returncode}: {done.stdout[-800:]}{done.stderr[-800:]}")
         return done.stdout.strip()
 
-    def run_in_terminal(self, *words: str, answers: Mapping[str, str] | None = None) -> None:
-        """Run the program in a terminal, where a person answers it. Raises HostFailed."""
+    def run_in_terminal(self, *words: str, answers: Mapping[str, str] | None = None) -> str:
+        """Run the program in a terminal, where a person answers it, and return all it wrote. Raises HostFailed."""
         command = [str(self.program), *words]
         status, output = run_in_terminal(
-            command, env=self.environment(), cwd=self.work, answers=answers or {}, within_s=LONGEST_S
+            command,
+            env=self.environment() | {"TERM": "xterm-256color"},
+            cwd=self.work,
+            answers=answers or {},
+            within_s=LONGEST_S,
         )
         if status != 0:
             browser = self.home / "browser-errors"
             errors = browser.read_text()[-800:] if browser.exists() else ""
-            raise HostFailed(f"{self.name} did not sign in: {output[-1200:]}{errors}")
+            raise HostFailed(f"{self.name} ended with {status}: {output[-1200:]}{errors}")
+        return output
 
 
 class ClaudeCode(CommandLineHost):
@@ -175,14 +188,16 @@ class ClaudeCode(CommandLineHost):
         entry: dict[str, Any] = {"type": "http", "url": self.door.url}
         if self.door.command:
             entry = {"type": "stdio", "command": self.door.command[0], "args": list(self.door.command[1:])}
-        servers = {"mcpServers": {SERVER: entry}, "hasCompletedOnboarding": True}
+        trusted = {"projects": {str(self.work): {"hasTrustDialogAccepted": True}}}
+        trusted |= {"customApiKeyResponses": {"approved": [KEY]}}
+        servers = {"mcpServers": {SERVER: entry}, "hasCompletedOnboarding": True, **trusted}
         self.write(".claude.json", json.dumps(servers))
 
     def environment(self) -> dict[str, str]:
         """It defers tools only towards its own provider's address, unless it is told to: so people have it."""
         return super().environment() | {
             "ANTHROPIC_BASE_URL": self.model.url,
-            "ANTHROPIC_API_KEY": "sk-ant-none",
+            "ANTHROPIC_API_KEY": KEY,
             "ENABLE_TOOL_SEARCH": "true",
             "IS_SANDBOX": "1",
             "DISABLE_TELEMETRY": "1",

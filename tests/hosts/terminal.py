@@ -4,9 +4,12 @@ import os
 import pty
 import select
 import subprocess
+import termios
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+READS_S = 1.0  # programs drop what is typed before they have drawn a question
 
 
 def run_in_terminal(
@@ -14,6 +17,7 @@ def run_in_terminal(
 ) -> tuple[int, str]:
     """Run a program, and answer each question that has a text of `answers` once. Return its status and all it wrote."""
     ours, theirs = pty.openpty()
+    termios.tcsetwinsize(theirs, (50, 140))
     process = subprocess.Popen(
         list(command), env=dict(env), cwd=cwd, stdin=theirs, stdout=theirs, stderr=theirs, start_new_session=True
     )
@@ -24,6 +28,7 @@ def run_in_terminal(
             if select.select([ours], [], [], 0.2)[0]:
                 output += _read(ours)
             for question in [text for text in waiting if text in output]:
+                time.sleep(READS_S)
                 os.write(ours, waiting.pop(question).encode())
         if process.poll() is None:
             process.kill()

@@ -196,6 +196,14 @@ class Sim:
     def fault(self, match: str, kind: str, **parameters: Any) -> None:
         self._client.post("faults", json={"match": match, "kind": kind, **parameters}).raise_for_status()
 
+    def heal(self) -> None:
+        """Remove all faults."""
+        self._client.delete("faults").raise_for_status()
+
+    def inject(self, kind: str, **fields: Any) -> None:
+        """Let something happen now, in every source that carries it."""
+        self._client.post("events", json={"kind": kind, **fields}).raise_for_status()
+
     def paid(self, wallet: str, usd: int) -> str:
         """Pay on the simulated chain; the transaction's hash."""
         answer = self._client.post("chain/transfer", json={"to": wallet, "amount_usd": usd}).raise_for_status()

@@ -6,6 +6,7 @@ import json
 import os
 import threading
 from collections.abc import Iterator
+from datetime import UTC, datetime
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -50,20 +51,31 @@ def test_the_ai_sdk_lists_subscribes_is_woken_and_verifies(demo: Program) -> Non
 
 
 class EventInbox:
-    """A receiver with the library of Standard Webhooks, which takes nothing that is not signed with its secret."""
+    """A receiver with the library of Standard Webhooks, which takes nothing that is not signed with its secret.
 
-    def __init__(self, secret: str) -> None:
+    In a world whose clock is not ours (`is_ahead`), the library does not judge how old a message is.
+    """
+
+    def __init__(self, secret: str, *, is_ahead: bool = False) -> None:
         self.arrived, self.events = threading.Event(), []  # type: ignore[var-annotated]
+        self.bodies: list[bytes] = []
         inbox, verifier = self, standardwebhooks.Webhook(secret)
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                said: Any = verifier.verify(body, dict(self.headers.items()))
+                said: Any = json.loads(body)
+                if is_ahead:
+                    sent_at = datetime.fromtimestamp(int(self.headers["webhook-timestamp"]), UTC)
+                    signature = verifier.sign(self.headers["webhook-id"], sent_at, body.decode())
+                    assert signature in self.headers["webhook-signature"].split()
+                else:
+                    verifier.verify(body, dict(self.headers.items()))
                 if said.get("type") == "verification":
                     answer = json.dumps({"challenge": said["challenge"]}).encode()
                 else:
                     answer = b""
+                    inbox.bodies.append(body)
                     inbox.events.append((dict(self.headers.items()), said))
                     inbox.arrived.set()
                 self.send_response(200)

@@ -92,15 +92,22 @@ class Shop:
             assert said.get("ok", said.get("agrees")) is True, said
 
 
-@pytest.fixture
-def shop(tmp_path: Path) -> Iterator[Shop]:
-    with started("world", folder=tmp_path) as world:
+@contextmanager
+def open_shop(folder: Path) -> Iterator[Shop]:
+    """A world and a database, on which nothing serves yet."""
+    with started("world", folder=folder) as world:
         own = {
-            "TOOLSERVER_DATABASE_URL": url_of(tmp_path),
+            "TOOLSERVER_DATABASE_URL": url_of(folder),
             "TOOLSERVER_WEBHOOKS__ALLOW_LOOPBACK": "true",
             "TOOLSERVER_UPSTREAM__VIA": world.url,
         }
-        yield Shop(tmp_path, world, {**UNLIMITED, **own, **selling(world.url)})
+        yield Shop(folder, world, {**UNLIMITED, **own, **selling(world.url)})
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    with open_shop(tmp_path) as opened:
+        yield opened
 
 
 @contextmanager

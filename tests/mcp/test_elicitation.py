@@ -94,7 +94,7 @@ async def test_a_call_without_a_token_asks_to_open_a_page_that_shows_the_same_co
     request, link = request_of(result), chat.links.read(link_of(result))
     assert (request["mode"], set(request)) == ("url", {"mode", "message", "url"})
     assert "Oracle costs 2 credits" in request["message"]
-    assert f"the code {link.code}" in request["message"]
+    assert request["message"].startswith(f"Pay only if the page shows the code {link.code}.")
     assert (link.tool, link.credits, link.account) == ("oracle", 2, None)
     assert result["_meta"] == {messages.SERVER_KEY: messages.SERVER_INFO}
 

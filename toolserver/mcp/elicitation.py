@@ -146,13 +146,14 @@ class PaymentElicitation:
         return self._states
 
     def _write_message(self, call: ElicitedCall, request: PaymentRequest) -> str:
+        """Return what the person reads in the chat. The code comes first, because hosts cut long messages."""
         link, title = request.link, call.operation.title
         price = f"{link.credits} credit{'s' if link.credits > 1 else ''}"
         if link.account is not None:
             what = f"{title} costs {price}, and your token has too few. Buy credits for it"
         else:
             what = f"{title} costs {price}. Buy credits: {price} pay for this call, and you keep the rest as a token"
-        return f"{what}. Pay only if the page shows the code {link.code}."
+        return f"Pay only if the page shows the code {link.code}. {what}."
 
     def _find_page(self, text: str) -> str:
         return f"{self._facts.url(BUY)}?{LINK}={text}"

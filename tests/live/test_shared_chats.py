@@ -1,0 +1,169 @@
+"""Two real servers on one PostgreSQL, as chats meet them: paying by a link, and being told when something happens."""
+
+import base64
+import hashlib
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.live.buying import bought
+from tests.live.processes import Program, Sim, control
+from tests.live.test_events import EventInbox
+from tests.live.test_shared_database import Shop, client_of, instances, open_shop
+from tests.mcp.service import asked, headers_for
+from tests.requirements import proves
+from toolserver.mcp import messages
+
+pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
+
+TOOL, PRICE = "premium_macro", 2
+SLOT_S = 300
+QUIET_S = 4.0  # longer than the timer of a server lets what is due wait
+ACCEPT = {"buy": {"action": "accept"}}
+OPENS = {messages.CAPABILITIES_KEY: {"elicitation": {"url": {}}}}
+
+
+def call(at: Program, **params: Any) -> dict[str, Any]:
+    """The answer of a server to a modern client without a token, which can open addresses."""
+    message = asked("tools/call", {"name": TOOL, "arguments": {}, "_meta": OPENS, **params}, modern=True)
+    headers = headers_for(message, messages.MODERN)
+    answer = httpx.post(f"{at.url}/api/mcp", json=message, headers=headers, timeout=30, trust_env=False)
+    found: dict[str, Any] = answer.json()["result"]
+    return found
+
+
+@proves("elicitation.instances")
+def test_what_one_server_asks_for_is_paid_at_another_and_answered_by_any_once(shop: Shop) -> None:
+    with instances(shop, 2) as (first, second):
+        token = bought(first, shop.world.url)
+        question = call(first)
+        assert question["resultType"] == "input_required"
+        link = httpx.URL(question["inputRequests"]["buy"]["params"]["url"]).params["p"]
+        with client_of(second, token) as browser:
+            described = httpx.post(f"{second.url}/buy/call", json={"link": link}, trust_env=False).json()
+            assert f"the code {described['code']}" in question["inputRequests"]["buy"]["params"]["message"]
+            paid = browser.post("/buy/call", json={"link": link})
+            assert (paid.status_code, paid.json()) == (200, {"paid": True, "credits": PRICE})
+            again = {"requestState": question["requestState"], "inputResponses": ACCEPT}
+            answered = call(second, **again)
+            assert (answered["resultType"], answered["isError"]) == ("complete", False)
+            for at in (first, second):
+                assert call(at, **again)["isError"] is True, "a link is for one call"
+            assert browser.get("/api/payment/balance").json()["credits"] == 100 - PRICE
+        shop.require_right_books()
+
+
+@pytest.fixture
+def shop(tmp_path: Path) -> Iterator[Shop]:
+    with open_shop(tmp_path) as opened:
+        yield opened
+
+
+@pytest.fixture
+def secret() -> str:
+    return "whsec_" + base64.b64encode(os.urandom(32)).decode()
+
+
+@pytest.fixture
+def inbox(secret: str) -> Iterator[EventInbox]:
+    made = EventInbox(secret, is_ahead=True)
+    yield made
+    made.close()
+
+
+class Watch:
+    """A subscription to an event, and the time of the world that passes."""
+
+    def __init__(self, shop: Shop, sim: Sim, inbox: EventInbox, token: str, secret: str) -> None:
+        self.shop, self.sim, self.inbox, self.token, self.secret = shop, sim, inbox, token, secret
+
+    def subscribe(self, at: Program, name: str, **arguments: Any) -> str:
+        delivery = {"mode": "webhook", "url": self.inbox.url, "secret": self.secret}
+        message = asked("events/subscribe", {"name": name, "arguments": arguments, "delivery": delivery})
+        with client_of(at, self.token) as client:
+            answer = client.post("/api/mcp", json=message).json()
+            assert "result" in answer, answer
+            (listed,) = client.get("/api/pro/subscriptions").json()["subscriptions"]
+        return str(listed["id"])
+
+    def pass_slot(self, id: str, events: int) -> None:
+        """Let a slot pass. After it, so many events have arrived in all, and no more come."""
+        self.sim.put("clock", {"advance_s": SLOT_S})
+        time.sleep(1.5)  # servers ask the world for its time twice a second
+        self.shop.fire([id])
+        until = time.monotonic() + 30
+        while len(self.inbox.events) < events and time.monotonic() < until:
+            time.sleep(0.1)
+        time.sleep(QUIET_S)
+        assert len(self.inbox.events) == events
+
+    def check_charges(self, at: Program) -> None:
+        """Each event that arrived cost one credit, and its receipt is of the bytes that arrived."""
+        with client_of(at, self.token) as client:
+            for (headers, _), body in zip(self.inbox.events, self.inbox.bodies, strict=True):
+                receipt = client.get(f"/api/receipt/{headers['X-Service-Receipt-Id']}").json()["receipt"]
+                assert (receipt["kind"], receipt["credits_charged"]) == ("webhook", 1)
+                assert receipt["response_sha256"] == hashlib.sha256(body).hexdigest()
+                verdict = client.post("/api/receipt/verify", json={"receipt": receipt}).json()
+                assert verdict["valid"] is True
+            assert client.get("/api/payment/balance").json()["credits"] == 100 - len(self.inbox.events)
+        self.shop.require_right_books()
+
+
+@pytest.fixture
+def watch(shop: Shop, inbox: EventInbox, secret: str) -> Iterator[Watch]:
+    with control(shop.world.url) as sim:
+        yield Watch(shop, sim, inbox, "", secret)
+
+
+@proves("events.once", "events.quiet", "webhook.standard")
+def test_tell_me_when_bitcoin_falls_below_90_000(shop: Shop, watch: Watch) -> None:
+    def put_price(usd: float) -> None:
+        watch.sim.put("values", {"key": "price.BTC", "value": usd})
+
+    put_price(95_000)
+    with instances(shop, 2) as (first, second):
+        watch.token = bought(first, shop.world.url)
+        id = watch.subscribe(first, "price.crossed", symbol="BTC", below=90_000)
+        watch.pass_slot(id, 0)
+        put_price(89_500)
+        watch.pass_slot(id, 1)
+        put_price(88_000)
+        watch.pass_slot(id, 1)  # still below
+        watch.check_charges(second)
+    with instances(shop, 2) as (_, second):
+        put_price(87_000)
+        watch.pass_slot(id, 1)  # still below, over a restart
+        put_price(95_000)
+        watch.pass_slot(id, 1)  # back again
+        watch.sim.fault("*", "status", code=503)
+        put_price(80_000)
+        watch.pass_slot(id, 1)  # the last price that anybody knows is stale
+        watch.sim.heal()
+        watch.pass_slot(id, 2)
+        watch.check_charges(second)
+    [(_, event), (_, later)] = watch.inbox.events
+    assert event["data"]["items"][0]["price"] == pytest.approx(89_500, rel=0.01)
+    assert later["data"]["items"][0]["price"] == pytest.approx(80_000, rel=0.01)
+    assert "untrusted" not in str(event)
+
+
+@proves("events.once")
+def test_ten_earthquakes_in_a_slot_are_one_delivery_for_one_credit(shop: Shop, watch: Watch) -> None:
+    with instances(shop, 2) as (first, second):
+        watch.token = bought(first, shop.world.url)
+        id = watch.subscribe(first, "earthquake.new", min_magnitude=8)
+        watch.pass_slot(id, 0)
+        for number in range(10):
+            at = watch.sim.get("clock")["now"] - number  # of injected earthquakes, the time is the name
+            watch.sim.inject("earthquake", magnitude=8 + number / 100, lat=number, lon=10, at=at)
+        watch.pass_slot(id, 1)
+        watch.pass_slot(id, 1)
+        watch.check_charges(second)
+    [(_, event)] = watch.inbox.events
+    assert len(event["data"]["items"]) == 10
