@@ -1,9 +1,12 @@
 """Finds the handler or operation for a path, and the methods of the path."""
 
 import re
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Mapping
+from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import unquote
+
+from pydantic import BaseModel
 
 from rest_bridge.asgi import ParsedRequest, PlainReply, Receive, Scope, Send
 from toolserver.calls.arguments import build_cache_key
@@ -50,14 +53,20 @@ Mounted = Callable[[Scope, Receive, Send], Awaitable[None]]
 class Endpoint:
     """One operation at its path, with the cache key of its answer to a call without arguments."""
 
-    __slots__ = ("arguments", "default_key", "operation")
-
     def __init__(self, operation: Operation) -> None:
         self.operation = operation
+
+    @cached_property
+    def arguments(self) -> BaseModel | None:
+        """The arguments of such a call, made with the first one; None if there is none, or it has no cached answer."""
+        operation = self.operation
         required = any(field.is_required() for field in operation.arguments.model_fields.values())
         cached = operation.tier in (Tier.FREE, Tier.PREMIUM) and operation.reads_only
-        self.arguments = operation.arguments() if cached and not required else None
-        self.default_key = build_cache_key(operation, self.arguments) if self.arguments is not None else None
+        return operation.arguments() if cached and not required else None
+
+    @cached_property
+    def default_key(self) -> Hashable | None:
+        return None if self.arguments is None else build_cache_key(self.operation, self.arguments)
 
 
 class RouteTable:

@@ -148,6 +148,24 @@ async def test_reading_asks_no_upstream_and_a_line_is_the_past_day_of_the_source
     assert (missing.label, missing.value, missing.change_percent, missing.line) == ("Missing", None, None, [])
 
 
+async def test_a_line_is_of_the_source_that_the_answer_is_from_even_if_another_keeps_a_day():
+    other = number_source("Test.other")
+    days = (DayLine(other, None, hours), DayLine(HOURS, None, hours))
+    operation = replace(made(), headline=CardValue("value", "m", days=days))
+    registry = Registry([operation])
+    async with engine(registry) as e:
+        for address, value in (("Test.hours", 5), ("Test.other", 100)):
+            e.internet.serves(f"https://test.example/{address}", {"value": value})
+        await e.cache.fresh(other, None, sla_s=60)
+        live = LiveValues(registry, e.answers)
+        assert await live.fill(within_s=5) == 0
+        front = FrontReader(live, e.cache)
+        (card,) = (await front.read()).cards
+        (line,) = json.loads(await front.read_answer("shown") or b"{}")["lines"]
+        assert card["line"] == [29.0, 7.0, 6.0] == [value for _, value in line["points"]]
+        assert (await front.read_card("shown") or {})["line"] == [29.0, 7.0, 6.0]
+
+
 async def test_rows_with_a_place_stand_on_the_map_with_their_share_of_the_greatest():
     rows = [{"name": f"at {size}", "lat": 1.0, "lon": 2.0, "size": size, "at": at(-size)} for size in (2, 6, 4)]
     odd = [{"name": "no place", "lat": None, "lon": 2.0, "size": 9}, {"name": "words", "lat": "1", "lon": 2, "size": 9}]

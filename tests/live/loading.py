@@ -8,7 +8,10 @@ LISTING_IMPORTS = {"PYTHONPROFILEIMPORTTIME": "1"}
 OF_SALES = ("web3", "eth_keys", "eth_account", "eth_utils", "eth_abi", "cryptography", "aiohttp")
 """What credits and webhooks are sold with: a server that sells nothing loads none of it."""
 
-HEAVY = ("mcp", "fastmcp", "fastapi", "starlette", "jinja2", "markdown_it", "rapidfuzz", "asyncpg", "redis", *OF_SALES)
+HEAVY = (
+    *("mcp", "fastmcp", "fastapi", "starlette", "jinja2", "markdown_it", "rapidfuzz", "asyncpg", "redis", "yaml"),
+    *OF_SALES,
+)
 
 
 def imported(log: Path) -> set[str]:

@@ -51,7 +51,7 @@ class RepoItem(Payload):
 
 
 class CodeHostTrending(RootModel[Annotated[list[RepoItem], Field(max_length=SHOWN, description="Most stars first")]]):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class TrendingList(NamedTuple):

@@ -2,7 +2,7 @@
 
 from typing import Annotated
 
-from pydantic import Field, RootModel
+from pydantic import ConfigDict, Field, RootModel
 
 from tools.parsing.coins import MovedCoin, movers
 from tools.parsing.fields import percent, price
@@ -25,6 +25,8 @@ class Mover(Payload):
 
 class Movers(RootModel[list[Mover]]):
     """The biggest move first."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 @tool(

@@ -5,7 +5,7 @@ from datetime import UTC, datetime, time
 from typing import Annotated, Any, Literal, NamedTuple
 
 from anyio import gather
-from pydantic import Field, RootModel
+from pydantic import ConfigDict, Field, RootModel
 
 from tools.parsing.defang import defang
 from tools.sources.cisa import KNOWN_EXPLOITED, KNOWN_EXPLOITED_COPY, Catalogue
@@ -40,6 +40,8 @@ class Threat(Payload):
 
 class Threats(RootModel[list[Threat]]):
     """Newest first, undated last."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class Dated(NamedTuple):

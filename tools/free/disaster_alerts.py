@@ -54,7 +54,7 @@ class DisasterItem(Payload):
 
 
 class DisasterAlerts(RootModel[Annotated[list[DisasterItem], Field(max_length=SHOWN, description="Gravest first")]]):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 @tool(

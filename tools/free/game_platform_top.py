@@ -22,7 +22,7 @@ class GameItem(Payload):
 
 
 class GamePlatformTop(RootModel[Annotated[list[GameItem], Field(max_length=SHOWN, description="Most played first")]]):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class Game(NamedTuple):

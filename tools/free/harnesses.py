@@ -9,7 +9,7 @@ from importlib import resources
 from typing import Annotated, Any, Literal, NamedTuple
 
 from anyio import gather
-from pydantic import Field, RootModel
+from pydantic import ConfigDict, Field, RootModel
 
 from tools.sources.aider import POLYGLOT, PolyglotRun
 from tools.sources.metr import TIME_HORIZONS, TimeHorizon
@@ -316,6 +316,8 @@ class CombinedView(Payload):
 
 class Harnesses(RootModel[RawView | SummaryView | GapsView | CombinedView]):
     """One of four views on the same boards."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 SWE_BENCH: Fallback[Leaderboards] = via(LEADERBOARDS)

@@ -3,7 +3,7 @@
 from typing import Annotated
 
 import anyio
-from pydantic import Field, RootModel
+from pydantic import ConfigDict, Field, RootModel
 
 from tools.sources.probe import TCP_CONNECT
 from toolserver import CardValue, Payload, Picture, SourceDown, ToolContext, tool, up_to, via
@@ -18,6 +18,8 @@ class Target(Payload):
 
 class InternetPulse(RootModel[list[Target]]):
     """The targets, in the order of the settings."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 @tool(

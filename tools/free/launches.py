@@ -28,7 +28,7 @@ SHOWN = 10
 
 
 class Launches(RootModel[Annotated[list[LaunchItem], Field(max_length=SHOWN, description="Soonest first")]]):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class LaunchLead(EventArguments):

@@ -36,7 +36,7 @@ class ModelItem(Payload):
 
 
 class ModelHubTrending(RootModel[Annotated[list[ModelItem], Field(max_length=SHOWN, description="As the hub orders")]]):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 @tool(

@@ -11,7 +11,7 @@ SHOWN = 15
 
 
 class Predictions(RootModel[Annotated[list[BetItem], Field(max_length=SHOWN, description="Largest volume first")]]):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 @tool(

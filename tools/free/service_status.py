@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field, RootModel, WithJsonSchema
+from pydantic import AfterValidator, ConfigDict, Field, RootModel, WithJsonSchema
 from pydantic_core import PydanticCustomError
 
 from tools.shared.status import PAGES, STATUS_SOURCES, ServiceItem, Status, check_pages
@@ -36,6 +36,8 @@ LEVELS: dict[Status, int] = {
 
 class Services(RootModel[list[ServiceItem]]):
     """In a fixed order."""
+
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 def _known_service(name: str) -> str:

@@ -158,7 +158,10 @@ def _last(readings: tuple[KpReading, ...]) -> KpReading:
 
 
 KP: Fallback[KpReading] = via(KP_INDEX, None, _last)
-KP_DAYS = (DayLine(KP_INDEX, None, lambda readings: readings),)
+KP_DAYS = (
+    DayLine(KP_INDEX, None, lambda readings: readings),
+    DayLine(gfz.KP_INDEX, KpWindow, lambda readings: readings),
+)
 ESTIMATE: Fallback[KpReading] = via(KP_ESTIMATE, None, larger)
 WIND: tuple[Fallback[SolarWind], ...] = (via(SOLAR_WIND), via(PROPAGATED_WIND))
 FLARE: tuple[Fallback[XrayPeak], ...] = (via(XRAY_FLUX, "primary"), via(XRAY_FLUX, "secondary"))

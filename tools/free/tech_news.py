@@ -9,7 +9,7 @@ from toolserver import CardValue, Picture, ToolContext, tool, up_to
 
 
 class TechNews(RootModel[Annotated[list[StoryItem], Field(max_length=SHOWN, description="In page order")]]):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 @tool(

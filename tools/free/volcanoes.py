@@ -66,7 +66,7 @@ class VolcanoItem(Payload):
 
 
 class Volcanoes(RootModel[Annotated[list[VolcanoItem], Field(max_length=SHOWN, description="Newest first")]]):
-    model_config = ConfigDict(frozen=True)
+    model_config = ConfigDict(frozen=True, defer_build=True)
 
 
 class Listed(NamedTuple):

@@ -4,14 +4,11 @@ import re
 from textwrap import dedent
 from typing import Any
 
-import yaml
-
 DEEPEST = 50  # levels; the C loader of a text of a million brackets would end the process
 MOST_ITEMS = 5_000  # each is read by itself
 MOST_EVENTS = 50_000  # about two for each value; each takes 50 microseconds
 
 _ITEM = re.compile(r"^( *)- ", re.MULTILINE)
-_LOADER = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # constructs text, lists and mappings, and nothing else
 
 
 def split_items(text: str) -> list[str]:
@@ -32,16 +29,19 @@ def split_items(text: str) -> list[str]:
 
 def read_yaml(text: str) -> Any:
     """Return the value of a YAML text. Raise ValueError for anything else, and for one too deep or too large."""
+    import yaml  # with the first such body: most servers never read one
+
+    loader_kind = getattr(yaml, "CBaseLoader", yaml.BaseLoader)  # constructs text, lists and mappings, and nothing else
     depth = 0
     try:
-        for number, event in enumerate(yaml.parse(text, Loader=_LOADER)):
+        for number, event in enumerate(yaml.parse(text, Loader=loader_kind)):
             if isinstance(event, yaml.CollectionStartEvent):
                 depth += 1
             elif isinstance(event, yaml.CollectionEndEvent):
                 depth -= 1
             if depth > DEEPEST or number > MOST_EVENTS:
                 raise ValueError("nested too deep, or too many values")
-        loader = _LOADER(text)
+        loader = loader_kind(text)
         try:
             return loader.get_single_data()
         finally:

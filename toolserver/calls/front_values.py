@@ -106,7 +106,7 @@ class FrontReader:
             headline = operation.headline
             assert headline is not None
             seen = [value for _, value in card["series"]]
-            card["line"] = _values(await self._day(headline.days, now)) or seen
+            card["line"] = _values(await self._day(self._choose_days(operation, headline.days), now)) or seen
             for quote in headline.quotes:
                 label = _write_label(quote.label, payload)
                 quotes.append(
@@ -117,7 +117,7 @@ class FrontReader:
                         unit=quote.unit,
                         change_percent=_figure(read_path(payload, quote.change)) if quote.change else None,
                         stale=bool(card["stale"]),
-                        line=_values(await self._day(quote.days, now))
+                        line=_values(await self._day(self._choose_days(operation, quote.days), now))
                         or (seen if quote.value == headline.value else []),
                     )
                 )
@@ -151,7 +151,7 @@ class FrontReader:
             return None
         operation, fields = card
         assert operation.headline is not None
-        line = await self._day(operation.headline.days, self._live.now())
+        line = await self._day(self._choose_days(operation, operation.headline.days), self._live.now())
         return {**fields, "line": _values(line) or [value for _, value in fields["series"]]}
 
     async def _lines(
@@ -165,7 +165,8 @@ class FrontReader:
         if not any(days for _, _, days in figures):
             figures = [(operation.title, headline.unit, headline.days)]
         lines = []
-        for label, unit, days in figures:
+        for label, unit, kept_days in figures:
+            days = self._choose_days(operation, kept_days)
             points = await self._day(days, now)
             week = await self._day(days, now, WEEK)
             month = await self._day(days, now, MONTH)
@@ -180,14 +181,27 @@ class FrontReader:
         return lines
 
     def _payload(self, operation: Operation) -> Any:
-        """Return what the newest kept answer says, read once for each answer, or None."""
+        """Return what the newest kept answer says, or None."""
+        body = self._body(operation)
+        return body.get("data") if body is not None and operation.enveloped else body
+
+    def _body(self, operation: Operation) -> Any:
+        """Return the newest kept answer with its `_meta`, read once for each answer, or None."""
         rendered = self._live.kept(operation)
         if rendered is None:
             return None
         if "front" not in rendered.memo:
-            body = decode(rendered.payload)
-            rendered.memo["front"] = body.get("data") if operation.enveloped else body
+            rendered.memo["front"] = decode(rendered.payload)
         return rendered.memo["front"]
+
+    def _choose_days(self, operation: Operation, days: Sequence[DayLine]) -> Sequence[DayLine]:
+        """Return the days kept of the sources that the answer names, so that a line and its value have one source.
+
+        Where it names none of them, as the days come from others than the value, return all.
+        """
+        meta = (self._body(operation) or {}).get("_meta", {})
+        answered = {source["name"] for source in meta.get("sources", ()) if source["status"] != "error"}
+        return [day for day in days if day.source.name in answered] or days
 
     async def _day(self, days: Sequence[DayLine], now: datetime, span: timedelta = DAY) -> list[tuple[datetime, float]]:
         """Return the past day of a value, or another span, from the first source that keeps one, oldest first."""

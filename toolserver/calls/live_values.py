@@ -153,5 +153,5 @@ class LiveValues:
 
 def _is_kept(operation: Operation) -> bool:
     """Return True if a call without arguments and token returns a kept answer."""
-    needs_nothing = not operation.input_schema.get("required")
+    needs_nothing = not any(field.is_required() for field in operation.arguments.model_fields.values())
     return operation.tier is Tier.FREE and operation.reads_only and needs_nothing and operation.longest_ttl > 0

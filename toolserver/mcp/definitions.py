@@ -1,6 +1,7 @@
 """Prepare `tools/list`: the registry's operations as MCP tools, and a client's choice of them, as ready bytes."""
 
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -125,23 +126,30 @@ def annotations(operation: Operation, *, is_read: bool = False) -> dict[str, boo
 class ToolRoute:
     """A tool a client may call: its operation, and the keys of its answers without and with arguments seen before.
 
-    `sold` are the default arguments and the key of an answer that costs credits. `reachable` are the routes of the
-    tools that this one may run on its connection, by name and alias; only a tool that runs others has them.
+    `reachable` are the routes of the tools that this one may run on its connection, by name and alias; only a tool
+    that runs others has them. What its arguments are by default is found with its first call, because the models of
+    all arguments take 4 MB.
     """
-
-    __slots__ = ("default_key", "free", "keys", "operation", "reachable", "sold")
 
     def __init__(self, operation: Operation, reachable: "Mapping[str, ToolRoute] | None" = None) -> None:
         self.operation = operation
         self.reachable = reachable
         self.free = operation.tier is Tier.FREE and operation.reads_only
-        default = self._find_default()
-        self.default_key = default[1] if default and self.free else None
-        self.sold = default if operation.credits and operation.reads_only else None
         self.keys: dict[bytes, Hashable] = {}
 
-    def _find_default(self) -> tuple[BaseModel, Hashable] | None:
-        """Return the default arguments and the key of their answer, or None if the tool requires arguments."""
+    @cached_property
+    def default_key(self) -> Hashable | None:
+        """The key of a free answer without arguments; None if the tool requires some."""
+        return self._default[1] if self.free and self._default else None
+
+    @cached_property
+    def sold(self) -> tuple[BaseModel, Hashable] | None:
+        """The default arguments and the key of an answer that costs credits; None for other tools."""
+        return self._default if self.operation.credits and self.operation.reads_only else None
+
+    @cached_property
+    def _default(self) -> tuple[BaseModel, Hashable] | None:
+        """The default arguments and the key of their answer, or None if the tool requires arguments."""
         try:
             arguments = validate_arguments(self.operation, {})
         except InvalidArguments:

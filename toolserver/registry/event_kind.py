@@ -40,7 +40,7 @@ UntrustedText = Annotated[str, BeforeValidator(cut_text), Field(max_length=MOST_
 class EventArguments(BaseModel):
     """The base of the arguments of a kind: flat, and nothing else is accepted."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
 
 @dataclass(frozen=True, slots=True)

@@ -262,7 +262,7 @@ def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
         )
         for name, parameter in list(inspect.signature(function).parameters.items())[1:]
     }
-    config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True)
+    config = ConfigDict(extra="forbid", allow_inf_nan=False, frozen=True, defer_build=True)
     return create_model(f"{function.__name__}_arguments", __config__=config, **fields)
 
 

@@ -21,11 +21,14 @@ INDEXED = 512  # tools whose words are remembered, as another index of the same 
 
 
 class ToolIndex:
-    """The tools of one service, ready to be searched."""
+    """The tools of one service, which are made ready to be searched when somebody first does."""
 
     def __init__(self, operations: Iterable[Operation]) -> None:
         self._operations = list(operations)
-        self._index = TextIndex([_count_words(operation) for operation in self._operations])
+
+    @functools.cached_property
+    def _index(self) -> TextIndex:
+        return TextIndex([_count_words(operation) for operation in self._operations])
 
     def search(self, query: str, limit: int) -> list[Operation]:
         """Return up to `limit` tools that share a word with the query, best first; without words, the first tools."""

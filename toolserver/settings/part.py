@@ -6,4 +6,4 @@ from pydantic import BaseModel, ConfigDict
 class SettingsPart(BaseModel):
     """Base of every group of settings: an unknown name is an error."""
 
-    model_config = ConfigDict(extra="forbid", frozen=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)

@@ -35,7 +35,7 @@ class ConditionInput(BaseModel):
     below, changed and any_new is given.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)
 
     path: str = Field(
         min_length=1,
