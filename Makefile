@@ -22,7 +22,7 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 NPM := npm install --no-package-lock --no-audit --no-fund --loglevel=error
 LOCKED := --require-hashes --no-deps -r
-UV := $(BIN)/uv pip install --quiet --python $(BIN)/python --compile-bytecode
+UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
         -c constraints.txt
 
@@ -129,10 +129,11 @@ $(VENV)/bin/python:
 # names all dependencies, so pip must not resolve any: an older pip requests the newest release of a package that another
 # one names with an extra, and then refuses it because its hash is not in the file. `pip check` reports missing packages.
 # uv installs in a quarter of pip's time; where it does not run, or cannot read what pip is configured to read, pip does it.
+# What only development needs is compiled when it is first imported: two thirds of its files never are.
 $(VENV)/.runtime: $(VENV)/bin/python pyproject.toml requirements.txt requirements-installer.txt
 	@echo "setting up, half a minute or so …"
 	@$(PIP) $(LOCKED) requirements-installer.txt || echo "uv does not install here: pip takes longer"
-	@$(UV) $(LOCKED) requirements.txt || $(PIP) $(LOCKED) requirements.txt
+	@$(UV) --compile-bytecode $(LOCKED) requirements.txt || $(PIP) $(LOCKED) requirements.txt
 	@$(PIP) --no-deps --no-build-isolation -e .
 	@$(BIN)/python -m compileall -q -j 0 toolserver tools rest_bridge catalog
 	@touch $@
@@ -140,7 +141,7 @@ $(VENV)/.runtime: $(VENV)/bin/python pyproject.toml requirements.txt requirement
 $(VENV)/.dev: $(VENV)/.runtime requirements-dev.txt
 	@echo "setting up for development, as long again …"
 	@$(UV) $(LOCKED) requirements-dev.txt || $(PIP) $(LOCKED) requirements-dev.txt
-	@$(BIN)/python -m pip check --disable-pip-version-check
+	@$(BIN)/uv pip check --quiet --python $(BIN)/python || $(BIN)/python -m pip check --disable-pip-version-check
 	@touch $@
 
 # After a change of dependencies, write the lock files again from the versions in constraints.txt.

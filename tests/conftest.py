@@ -21,6 +21,7 @@ pytest_plugins = [
     "tests.outcomes",
     "tests.sets",
     "tests.forks",
+    "tests.rewriting",
     "tests.postgres",
     "tests.quick_files",
     "tests.redis_server",
