@@ -9,9 +9,6 @@ from typing import get_args
 
 import httpx
 import pytest
-from anthropic.resources.messages.messages import DEPRECATED_MODELS
-from anthropic.types.model import Model
-from openai.types.shared.chat_model import ChatModel
 
 from tests.hosts.model_server import Call, ModelServer, Turn
 from tests.live.processes import ROOT, UNLIMITED, Program, started
@@ -109,6 +106,11 @@ def test_without_a_token_an_agent_gets_free_data_and_the_offer_to_buy(
 
 
 def test_the_models_of_the_agents_are_current() -> None:
+    # Imported here: to import them takes longer than to collect a thousand tests, and every run collects this file.
+    from anthropic.resources.messages.messages import DEPRECATED_MODELS
+    from anthropic.types.model import Model
+    from openai.types.shared.chat_model import ChatModel
+
     models = {name: re.findall(r'model="([^"]+)"', (AGENTS / name).read_text()) for name, _ in SCRIPTS}
     [claude] = models.pop("anthropic_agent.py")
     assert claude not in DEPRECATED_MODELS
