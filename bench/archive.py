@@ -21,6 +21,7 @@ import anyio
 
 from bench.month import make_month, write_month
 from bench.move import FILE, write_evidence
+from bench.shared_ledger import ROW_KEY
 from toolserver.clock import ManualClock, SystemClock
 from toolserver.money.books.month_archive import name_archive
 from toolserver.money.books.month_proof import prove_months
@@ -78,7 +79,7 @@ def main() -> None:
         del books
         place: LedgerPlace = folder / FILE
         if given.to:
-            place = PostgresTerms(given.to, connect_s=15, work_s=15, readers=1)
+            place = PostgresTerms(given.to, connect_s=15, work_s=15, readers=1, row_key=ROW_KEY)
             move_database(folder, place)
         run_months(folder, place)
 

@@ -20,6 +20,7 @@ from bench.in_process import message_request, settings_for
 from bench.judge import Bar, Effort, Line, Table, Verdict
 from bench.misses import ask
 from bench.processes import python, started
+from bench.shared_ledger import ROW_KEY
 from toolserver.app import Service, ServiceParts
 from toolserver.calls.charge_store import ReceiptedCharges, SqlChargeStore
 from toolserver.clock import ManualClock, SystemClock
@@ -154,7 +155,7 @@ def main() -> None:
         folder = chosen.dir or Path(name)
         place: LedgerPlace = folder / FILE
         if chosen.to:
-            place = PostgresTerms(chosen.to, connect_s=15, work_s=60, readers=1)
+            place = PostgresTerms(chosen.to, connect_s=15, work_s=60, readers=1, row_key=ROW_KEY)
         first = NOW - timedelta(days=12)
         asyncio.run(charge_calls(place, folder, TOKENS, first))  # so that every table has its first pages
         before = read_bytes(place)

@@ -34,6 +34,7 @@ CALLERS, POOL = 64, 16
 PLENTY, PRICE = 10**9, 2
 ENDPOINT = "/api/pro/briefing"
 PATIENCE_S = 20.0
+ROW_KEY = bytes(32)  # so that rows are sealed, as those of a service are
 
 
 def name_token(number: int) -> str:
@@ -43,7 +44,7 @@ def name_token(number: int) -> str:
 
 @asynccontextmanager
 async def open_ours(url: str) -> AsyncIterator[Charge]:
-    async with open_postgres(PostgresTerms(url, connect_s=PATIENCE_S, work_s=PATIENCE_S)) as store:
+    async with open_postgres(PostgresTerms(url, connect_s=PATIENCE_S, work_s=PATIENCE_S, row_key=ROW_KEY)) as store:
         ledger = SqlLedger(store, SystemClock())
         yield lambda token: ledger.charge(new_call_id(), token, PRICE, endpoint=ENDPOINT)
 
@@ -136,7 +137,7 @@ async def _run(url: str, script: str) -> None:
 
 
 async def _mint(url: str, count: int) -> None:
-    async with open_postgres(PostgresTerms(url, connect_s=PATIENCE_S, work_s=PATIENCE_S)) as store:
+    async with open_postgres(PostgresTerms(url, connect_s=PATIENCE_S, work_s=PATIENCE_S, row_key=ROW_KEY)) as store:
         ledger = SqlLedger(store, SystemClock())
         names = [name_token(number) for number in range(count)]
         await asyncio.gather(*(ledger.mint(name, PLENTY, cause=f"bench {name[-6:]}") for name in names))

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolserver.sql.row_sketch import DIGEST, RowSketch, SketchedRow, short_digest, size_of
+from toolserver.sql.row_sketch import DIGEST, RowSketch, SketchedRow, short_digest, size_of, write_name
 
 TABLES = 5
 rows = st.tuples(st.integers(0, TABLES - 1), st.text(max_size=30))
@@ -56,6 +56,20 @@ def test_the_order_of_writers_and_rows_does_not_matter():
     all_rows = [(number % TABLES, f"r{number}") for number in range(30)]
     one, other = sketch_of(all_rows[:11]), sketch_of(reversed(all_rows[11:]))
     assert one.pack() ^ other.pack() == sketch_of(all_rows).pack()
+
+
+@given(st.lists(rows, max_size=30))
+def test_many_rows_of_a_table_at_once_are_the_same_as_one_by_one(some):
+    sketch = RowSketch(TABLES)
+    for table in range(TABLES):
+        here = [row for row in some if row[0] == table]
+        sketch.toggle_rows(table, [write_name(name) for _, name in here], map(digest_of, here))
+    assert sketch.pack() == sketch_of(some).pack()
+
+
+def test_a_row_without_a_digest_is_refused():
+    with pytest.raises(ValueError, match="zip"):
+        RowSketch(TABLES).toggle_rows(0, [b"a", b"b"], [digest_of((0, "a"))])
 
 
 def test_a_sketch_of_fewer_tables_is_one_of_more():

@@ -8,7 +8,10 @@ from itertools import count
 import anyio
 import anyio.from_thread
 import anyio.to_thread
+import asyncpg
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from tests.money.ledger.ledgers import token
 from tests.postgres import run_sql, terms_of
@@ -179,6 +182,19 @@ def test_the_key_is_read_from_the_text_of_a_row(text, name):
 
 def test_bytes_are_named_by_their_digits():
     assert seal_text("packed_receipt", '(1,2,"\\\\x00ff","\\\\xaa",,)').name == "00ff"
+
+
+QUOTED = st.text(st.sampled_from('a1,"\\x() '), max_size=6)
+
+
+@given(st.lists(QUOTED | QUOTED.map("\\x".__add__), min_size=4, max_size=4))
+def test_names_are_the_same_whatever_the_server_quotes_and_escapes(db, texts):
+    """Of a table whose key is its first column, of one whose key is its third, and of one with a key of two columns."""
+    text = db.execute(f"SELECT ROW({', '.join(['CAST(? AS text)'] * 4)})::text", texts).fetchone()[0]
+    shown = [each.removeprefix("\\x") for each in texts]
+    assert seal_text("account", text).name == shown[0]
+    assert seal_text("packed_receipt", text).name == shown[2]
+    assert seal_text("log_node", text).name == f"{shown[0]} {shown[1]}"
 
 
 def test_columns_that_a_migration_adds_empty_change_no_row(db):
@@ -359,6 +375,56 @@ async def test_a_commit_whose_answer_was_lost_is_sealed_once(terms, monkeypatch)
         monkeypatch.setattr(PostgresConnection, "commit", commit_twice)
         await sell(store, 2, start=2)
         assert lost
+        assert await store.find_rewritten() == []
+
+
+@pytest.fixture
+def sent(monkeypatch):
+    """The statements that all connections send to the server, in their order."""
+    statements = []
+
+    def note(send):
+        def noted(self, sql, *values, **named):
+            statements.append(sql)
+            return send(self, sql, *values, **named)
+
+        return noted
+
+    monkeypatch.setattr(asyncpg.Connection, "execute", note(asyncpg.Connection.execute))
+    monkeypatch.setattr(asyncpg.Connection, "fetch", note(asyncpg.Connection.fetch))
+    return statements
+
+
+async def test_the_seal_is_sent_together_with_the_commit_even_after_a_transaction_that_was_rolled_back(terms, sent):
+    def fail(db):
+        db.execute("UPDATE account SET credits=credits+1 WHERE id>3")
+        raise OSError("not written after all")
+
+    async with open_postgres(terms) as store:
+        await sell(store, 2)
+        with pytest.raises(OSError, match="not written"):
+            await store.alone(fail)
+        sent.clear()
+        await sell(store, 1, start=2)  # two transactions
+        sealing = [sql for sql in sent if "writer_seal" in sql]
+        assert len(sealing) == 2
+        assert all(sql.startswith("WITH") and sql.endswith("; COMMIT") for sql in sealing)
+        assert await store.find_rewritten() == []
+
+
+async def test_a_group_is_run_again_once_if_the_seal_of_its_writer_was_merged_meanwhile(terms, monkeypatch):
+    async with open_postgres(terms) as store:
+        ledger = await sell(store, 2)
+        monkeypatch.setattr("toolserver.sql.server_seal.GONE_MS", -60_000)
+        await store.check_rows()
+        monkeypatch.undo()
+        assert len(await store.read(read_seals)) == 1
+        before = store.measure().retries
+        await ledger.charge("call after", token(1), 2, endpoint="/x")
+        await ledger.charge("call later", token(1), 2, endpoint="/x")
+        assert store.measure().retries - before == 1
+        assert await ledger.balance(token(1)) == 1000 - 4 * 2
+        assert len(await store.read(read_seals)) == 2
         assert await store.find_rewritten() == []
 
 

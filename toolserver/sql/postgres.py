@@ -33,6 +33,7 @@ IDLE_TRANSACTION_S = 5.0  # after this, the locks of an instance that vanished w
 _AWAY = ("08", "57P", "25006", "53300")
 _LOST = ("40001", "40P01", "57014", "55P03")
 _REFUSED = "23"
+_NOT_SEALED = "22012"  # a division by zero, which `ServerSeal.extend` arranges
 DATABASE_URL = "database_url (TOOLSERVER_DATABASE_URL)"
 _REMEDIES = {  # by SQLSTATE or its beginning, for what an operator can mend
     "28": "check the user and the password in it, and the server's pg_hba.conf (add ?sslmode=require if it wants TLS)",
@@ -130,6 +131,7 @@ class PostgresConnection:
         self._until = float("inf")
         self.is_pooled = not terms.cached
         self.in_transaction = False
+        self._sealing = ""  # the statement that is sent together with the commit
         self.retries = 0  # how often a transaction on it was run again
         self._is_torn = False  # the connection was lost within a transaction that its user has not yet ended
 
@@ -170,7 +172,7 @@ class PostgresConnection:
 
     def begin(self, *, read_only: bool = False) -> None:
         """Begin a transaction. Behind a pooler, the session's settings are set only for this transaction."""
-        self._is_torn = False
+        self._is_torn, self._sealing = False, ""
         self.connect()
         mode = "READ COMMITTED" if not read_only else "REPEATABLE READ, READ ONLY"
         noting = "" if self._seal is None or read_only else f"; {BEGIN_NOTING}"
@@ -178,13 +180,24 @@ class PostgresConnection:
         self.in_transaction = True
 
     def commit(self) -> None:
-        """Commit. Raises ServerAway if no answer arrived, so that the transaction may or may not be committed."""
+        """Commit, in one round trip with what `seal_changes` left to do.
+
+        Raises:
+            ServerAway: no answer arrived, so that the transaction may or may not be committed.
+            TransactionLost: another process has replaced the seal of this writer. Nothing was written.
+        """
         try:
-            status = self._simple("COMMIT")
-        finally:
-            self.in_transaction = self._is_torn = False
-        if status != "COMMIT":  # a statement failed, and its caller continued as if nothing had happened
-            raise DatabaseError("the transaction was rolled back: a statement in it had failed")
+            status = self._simple(f"{self._sealing}; COMMIT" if self._sealing else "COMMIT")
+            if status != "COMMIT":  # a statement failed, and its caller continued as if nothing had happened
+                raise DatabaseError("the transaction was rolled back: a statement in it had failed")
+        except (DatabaseError, TransactionLost) as error:
+            self.rollback()
+            if self._seal is not None:
+                self._seal.forget()
+            if getattr(error.__cause__, "sqlstate", None) == _NOT_SEALED:
+                raise TransactionLost("the seal of this writer is not the one that it stored last") from error
+            raise
+        self.in_transaction = self._is_torn = False
         if self._seal is not None:
             self._seal.note_commit()
 
@@ -196,7 +209,7 @@ class PostgresConnection:
         noted = READ_NOTED if self._seal is not None else "''"
         number, rows = self.execute(f"SELECT pg_current_xact_id_if_assigned()::text, {noted}").fetchone()
         if self._seal is not None:
-            self._seal.extend(self, rows)
+            self._sealing = self._seal.extend(self, rows)
         return number  # type: ignore[no-any-return]
 
     def transact(self, job: Callable[[], R]) -> R:

@@ -19,7 +19,7 @@ import json
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,9 +115,15 @@ class RowSeal:
 
     def digest(self, table: int, contents: bytes) -> bytes:
         """Return the keyed digest of a row of the table of this number."""
-        hashed = self._new_rows[table].copy()
-        hashed.update(contents)
-        return hashed.digest()
+        return next(self.digest_rows(table, (contents,)))
+
+    def digest_rows(self, table: int, contents: Iterable[bytes]) -> Iterator[bytes]:
+        """Yield the digests of many rows of a table."""
+        new_row = self._new_rows[table].copy
+        for text in contents:
+            hashed = new_row()
+            hashed.update(text)
+            yield hashed.digest()
 
     def store(self, db: SqlConnection, writer: int, before: WriterSeal | None, sketch: int, commits: int) -> WriterSeal:
         """Replace a writer's seal: after so many transactions its sketch is this one. Returns the seal."""

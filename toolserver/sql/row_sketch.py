@@ -10,7 +10,7 @@ removed from its other cells, which then may have one row, and so on.
 A sketch shows digests of rows, so it is stored encrypted only.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 THIRD = 16  # cells; a row is in one cell of each third
@@ -44,25 +44,26 @@ class RowSketch:
 
     def toggle(self, table: int, name: str, digest: bytes) -> None:
         """Add a row by its digest, or remove the same row."""
-        whole = int.from_bytes(digest, "big")
-        self.totals[table] ^= whole
-        cell = _write_cell(whole & _SHORT_MASK, table, int.from_bytes(name.encode()[:NAME], "big"))
-        cells, one = self.cells, digest[-2]
-        cells[one >> 4] ^= cell
-        cells[16 + (one & 15)] ^= cell
-        cells[32 + (digest[-1] & 15)] ^= cell
+        self.toggle_rows(table, (write_name(name),), (digest,))
+
+    def toggle_rows(self, table: int, names: Iterable[bytes], digests: Iterable[bytes]) -> None:
+        """Do this with many rows of a table. Their names are as `write_name` returns them."""
+        total, cells, read = self.totals[table], self.cells, int.from_bytes
+        for name, digest in zip(names, digests, strict=True):
+            whole = read(digest, "big")
+            total ^= whole
+            cell = _write_cell(whole & _SHORT_MASK, table, read(name, "big"))
+            one = digest[-2]
+            cells[one >> 4] ^= cell
+            cells[16 + (one & 15)] ^= cell
+            cells[32 + (digest[-1] & 15)] ^= cell
+        self.totals[table] = total
 
     def pack(self) -> int:
         """Return the sketch as one number. The XOR of two such numbers is that of their sum."""
-        text = bytearray(size_of(len(self.totals)))
-        for place, cell in enumerate(self.cells):
-            if cell:
-                text[CELL * place : CELL * (place + 1)] = cell.to_bytes(CELL)
-        for table, total in enumerate(self.totals):
-            if total:
-                at = CELL * CELLS + TOTAL * table
-                text[at : at + TOTAL] = total.to_bytes(TOTAL)
-        return int.from_bytes(text, "little")
+        cells = [cell.to_bytes(CELL, "big") for cell in self.cells]
+        totals = [total.to_bytes(TOTAL, "big") for total in self.totals]
+        return int.from_bytes(b"".join([*cells, *totals]), "little")
 
     @classmethod
     def unpack(cls, packed: int, tables: int) -> "RowSketch":
@@ -88,7 +89,7 @@ class RowSketch:
 
         So rows are found that `read_rows` leaves because they share all of their cells.
         """
-        own = _write_cell(short_digest(digest), table, int.from_bytes(name.encode()[:NAME]))
+        own = _write_cell(short_digest(digest), table, int.from_bytes(write_name(name)))
         for place in _places_of(own):
             other = self.cells[place] ^ own
             if self.cells[place] and (row := _read_cell(other, place)) is not None:
@@ -112,9 +113,14 @@ def size_of(tables: int) -> int:
     return CELL * CELLS + TOTAL * tables
 
 
+def write_name(name: str) -> bytes:
+    """Return the part of a name that a cell has, as bytes."""
+    return name.encode()[:NAME]
+
+
 def cut_name(name: str) -> str:
     """Return the part of a name that a cell has."""
-    return name.encode()[:NAME].decode(errors="replace")
+    return write_name(name).decode(errors="replace")
 
 
 def short_digest(digest: bytes) -> int:

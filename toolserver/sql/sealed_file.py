@@ -22,7 +22,7 @@ from toolserver.sql.high_water import HighWater, MarksBroken
 from toolserver.sql.migrate import Migration, migrate, migrate_within, migrations, verify, write_transaction
 from toolserver.sql.old_row_seal import OldRowSeal, read_old_seal
 from toolserver.sql.row_seal import FILE_WRITER, KEY, TABLES, RowSeal, SealedRow, name_row, read_key, read_seal
-from toolserver.sql.row_sketch import RowSketch
+from toolserver.sql.row_sketch import RowSketch, write_name
 from toolserver.sql.seal_marks import SealMark, describe_older, find_mark, note_seals, read_mark
 
 log = logging.getLogger(__name__)
@@ -57,14 +57,18 @@ class RowChanges:
         """Start again after the transaction ended, one way or the other."""
         self._changes.clear()
 
-    def list_rows(self) -> Iterator[tuple[int, tuple[Any, ...]]]:
-        """Yield the rows that were removed or added, with the number of their table."""
+    def list_rows(self) -> dict[int, list[tuple[Any, ...]]]:
+        """Return the rows that were removed or added, by the number of their table."""
+        rows: dict[int, list[tuple[Any, ...]]] = {}
         for table, removed, values in self._changes:
+            found = rows.get(table)
+            if found is None:
+                found = rows[table] = []
             if not removed or removed == len(values):
-                yield table, values
+                found.append(values)
             else:
-                yield table, values[:removed]
-                yield table, values[removed:]
+                found += (values[:removed], values[removed:])
+        return rows
 
 
 class TableKeys:
@@ -75,14 +79,14 @@ class TableKeys:
         self._single = [places[0] if len(places) == 1 else None for places in self._places]
 
     def seal(self, table: int, row: Sequence[Any]) -> SealedRow:
-        """Return a row as it is sealed: without empty columns at its end, so that a new empty column changes no row."""
-        end = len(row)
-        while end and row[end - 1] is None:
-            end -= 1
-        key = self._single[table]
-        if key is not None and type(named := row[key]) is str:  # most rows, in a paid call
-            return SealedRow(named, _encode(row[:end]))
-        return SealedRow(name_row([row[place] for place in self._places[table]]), _encode(row[:end]))
+        """Return a row as it is sealed."""
+        return SealedRow(name_row([row[place] for place in self._places[table]]), _write_row(row))
+
+    def name_rows(self, table: int, rows: Sequence[Sequence[Any]]) -> list[bytes]:
+        """Return the names of many rows of a table, as their cells have them."""
+        if (place := self._single[table]) is None:
+            return [write_name(name_row([row[place] for place in self._places[table]])) for row in rows]
+        return [write_name(key if type(key := row[place]) is str else name_row((key,))) for row in rows]
 
 
 class SealedConnection(sqlite3.Connection):
@@ -119,9 +123,8 @@ def seal_changes(db: SqlConnection) -> None:
     if not isinstance(db, SealedConnection) or db.seal is None or not db.changes.size:
         return
     changes = RowSketch(len(TABLES))
-    for number, values in db.changes.list_rows():
-        row = db.keys.seal(number, values)
-        changes.toggle(number, row.name, db.seal.digest(number, row.contents))
+    for table, rows in db.changes.list_rows().items():
+        changes.toggle_rows(table, db.keys.name_rows(table, rows), db.seal.digest_rows(table, map(_write_row, rows)))
     if any(changes.totals):
         db.seal.extend(db, FILE_WRITER, changes)
 
@@ -152,6 +155,14 @@ def _read_rows(db: SqlConnection, keys: TableKeys, table: str) -> Iterator[Seale
     number = TABLES.index(table)
     for row in db.execute(f"SELECT {', '.join(_columns(db, table))} FROM main.{table}"):
         yield keys.seal(number, row)
+
+
+def _write_row(row: Sequence[Any]) -> bytes:
+    """Return the contents of a row without empty columns at its end, so that a new empty column changes no row."""
+    end = len(row)
+    while end and row[end - 1] is None:
+        end -= 1
+    return _encode(row if end == len(row) else row[:end])
 
 
 def _find_key(db: SqlConnection, table: str) -> list[int]:
