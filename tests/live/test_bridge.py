@@ -10,8 +10,9 @@ from typing import Any
 
 import httpx
 import pytest
-from mcp import ClientSession, StdioServerParameters
+from mcp import Client, ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
+from mcp_types import ElicitResult
 
 from tests.live.processes import Program, control
 from tests.requirements import proves
@@ -118,6 +119,24 @@ async def test_the_official_client_reads_resources_over_a_bridge(demo: Program, 
         assert {"skill://buy-credits/SKILL.md", "toolserver://docs/receipts"} <= set(listed)
         answer = await session.read_resource("toolserver://answers/weather?place=Zürich")
         assert json.loads(answer.contents[0].text)["data"]["place"].startswith("Zürich")
+
+
+async def test_a_person_is_asked_to_pay_over_a_bridge_and_the_same_call_answers(demo: Program, tmp_path: Path) -> None:
+    asked = []
+
+    async def pay(context: Any, params: Any) -> ElicitResult:
+        asked.append(params.message)
+        link, bearer = httpx.URL(params.url).params["p"], {"authorization": f"Bearer {demo.ready['token']}"}
+        async with httpx.AsyncClient(trust_env=False, headers=bearer) as http:
+            (await http.post(f"{demo.url}/buy/call", json={"link": link})).raise_for_status()
+        return ElicitResult(action="accept")
+
+    arguments = ["stdio", "--server", demo.url]
+    program = StdioServerParameters(command=TOOLSERVER, args=arguments, env={"HOME": str(tmp_path)}, cwd="/")
+    async with Client(stdio_client(program, errlog=sys.__stderr__), elicitation_callback=pay) as client:
+        result = await client.call_tool("premium_macro", {})
+    assert (result.is_error, told(result)["endpoint"]) == (False, "/api/pro/macro")
+    assert len(asked) == 1
 
 
 def test_listening_is_refused_over_a_bridge_as_over_http(demo: Program, tmp_path: Path) -> None:
