@@ -1,7 +1,9 @@
 """Serves documents as HTTP handlers: content negotiation, validators, compression."""
 
+import base64
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping
+from importlib.resources import files
 
 from rest_bridge import headers as h
 from rest_bridge.asgi import Header, ParsedRequest, PlainReply, Scope, from_query
@@ -12,9 +14,13 @@ from toolserver.errors import NotFound
 from toolserver.registry.site_facts import JSON, Document
 
 MAX_AGE_S = 300
+THEME_SCRIPT = files("rest_bridge.pages").joinpath("static/js/theme.js").read_text()
+"""The one script that stands in pages themselves: it chooses the colours, and the first paint would wait for a file."""
 PAGE_POLICY = (
     b"content-security-policy",
-    b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+    b"default-src 'none'; script-src 'self' 'sha256-"
+    + base64.b64encode(hashlib.sha256(THEME_SCRIPT.encode()).digest())
+    + b"'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
     b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 )
 

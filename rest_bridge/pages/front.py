@@ -156,7 +156,7 @@ def sparkline(values: Sequence[float | None], words: str) -> Markup:
     low, high = min(known), max(known)
     across = 100 / (len(known) - 1)
     points = (
-        f"{round(index * across, 1):g} {round(28 - 26 * (value - low) / (high - low), 1) if high > low else 15:g}"
+        f"{round(index * across)} {round(28 - 26 * (value - low) / (high - low), 1) if high > low else 15:g}"
         for index, value in enumerate(known)
     )
     kind = "rise" if known[-1] > known[0] else "fall" if known[-1] < known[0] else "flat"
@@ -195,7 +195,9 @@ def draw_mark(place: FrontPlace, now: datetime | None = None) -> Markup:
         age = next((word for most, word in AGES if abs(now - place.at) <= most), "old")
     value = "" if place.value is None else f"{layer.unit} {place.value:g}" if layer.unit == "M" else ""
     value = value or ("" if place.value is None else f"{place.value:,g} {layer.unit}")
-    title = " · ".join(filter(None, (layer.kind, value, place.label, iso(place.at) if place.at is not None else "")))
+    title = " · ".join(
+        filter(None, (layer.kind, value, place.label, f"{place.at:%Y-%m-%d %H:%M} UTC" if place.at is not None else ""))
+    )
     attributes = Markup(' class="m {} {}" data-kind="{}"').format(layer.mark, age, layer.kind)
     return shape(layer.mark, round(place.lon, 1), round(-place.lat, 1), size, attributes, title)
 

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from rest_bridge.pages.highlight import highlight, highlight_block
+from rest_bridge.serving import THEME_SCRIPT
 from rest_bridge.static_files import read_static_files, static_path
 from toolserver import API_VERSION, __version__
 from toolserver.registry.registry import Operation, Registry
@@ -129,6 +130,7 @@ def _make_environment() -> "Environment":
         "is_easy": is_easy,
     }
     environment.globals |= {"tool_path": tool_path, "static_path": static_path, "is_above": _is_above}
+    environment.globals["theme_script"] = Markup(THEME_SCRIPT)  # nosec B704 # our own file
     environment.globals["mark"] = Markup(read_static_files()["mark.svg"].body.decode())  # nosec B704 # our own file
     environment.filters |= {"prose": prose_to_html, "highlight": highlight}
     return environment

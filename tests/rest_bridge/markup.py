@@ -7,7 +7,9 @@ DATA = ("application/json", "application/ld+json")  # what browsers do not run
 
 
 class Page(HTMLParser):
-    """`faults` are tags that do not match; `links` every href; `ids` every id, in order; `scripts` what is loaded."""
+    """`faults` are tags that do not match; `links` every href; `ids` every id, in order; `scripts` what is loaded, and
+    `inline_scripts` the text of those that the page carries itself.
+    """
 
     def __init__(self, body: bytes) -> None:
         super().__init__()
@@ -18,13 +20,16 @@ class Page(HTMLParser):
         self.words: list[str] = []
         self.names: list[str] = []
         self.scripts: list[str] = []
+        self.inline_scripts: list[str] = []
+        self.is_data = False
         self.feed(body.decode())
         self.close()
         self.faults += self.open
 
     def handle_starttag(self, tag, attrs):
         self.names.append(tag)
-        if tag == "script" and dict(attrs).get("type") not in DATA:
+        self.is_data = dict(attrs).get("type") in DATA
+        if tag == "script" and not self.is_data:
             self.scripts += [dict(attrs).get("src") or "of its own"]
         self.links += [value for name, value in attrs if name in ("href", "src")]
         self.ids += [value for name, value in attrs if name == "id"]
@@ -36,7 +41,10 @@ class Page(HTMLParser):
             self.faults.append(f"/{tag}")
 
     def handle_data(self, data):
-        self.words.append(data)
+        if self.open and self.open[-1] == "script" and not self.is_data:
+            self.inline_scripts.append(data)
+        else:
+            self.words.append(data)
 
     @property
     def text(self) -> str:

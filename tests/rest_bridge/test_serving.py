@@ -1,11 +1,13 @@
 """Documents over HTTP: made once, validated by the ETag of their own coding, compressed when the client takes it."""
 
+import base64
 import gzip
+import hashlib
 
 import pytest
 
 from rest_bridge.asgi import parse_request
-from rest_bridge.serving import PAGE_POLICY, brief, brief_under, by_query, fresh, lazy
+from rest_bridge.serving import PAGE_POLICY, THEME_SCRIPT, brief, brief_under, by_query, fresh, lazy
 from toolserver.errors import InvalidArguments, NotFound
 from toolserver.registry.site_facts import Document
 
@@ -49,7 +51,8 @@ async def test_only_pages_for_people_carry_the_policy_of_pages():
     page = await ask(lazy(lambda: Document(b"<p>", "text/html; charset=utf-8")))
     assert PAGE_POLICY in page.headers
     assert b"default-src 'none'" in PAGE_POLICY[1]
-    assert b"script-src 'self';" in PAGE_POLICY[1]
+    digest = base64.b64encode(hashlib.sha256(THEME_SCRIPT.encode()).digest())
+    assert b"; script-src 'self' 'sha256-" + digest + b"'; style-src 'self';" in PAGE_POLICY[1]
     assert b"unsafe" not in PAGE_POLICY[1]
     assert header(await ask(lazy(lambda: LONG)), b"content-security-policy") is None
 

@@ -56,7 +56,7 @@ def test_links_start_with_the_path_of_the_public_address():
 def test_a_page_loads_the_scripts_of_every_page_and_its_own():
     html = page(scripts=["chart.js"])
     for name in ("page.js", "chart.js"):
-        assert f'<script type="module" src="{static_path(f"js/{name}")}"></script>' in html
+        assert f'<script type="module" fetchpriority="low" src="{static_path(f"js/{name}")}"></script>' in html
     with pytest.raises(KeyError):
         page(scripts=["none.js"])
 

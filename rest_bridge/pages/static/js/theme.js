@@ -1,9 +1,9 @@
-// Applies the reader's choice of light or dark, if one was made on this site. It is loaded before the first paint.
+// the reader's choice of light or dark
 (() => {
   try {
     const chosen = localStorage.getItem("theme");
     if (chosen === "light" || chosen === "dark") document.documentElement.dataset.theme = chosen;
   } catch {
-    // Storage is blocked: the system's choice applies.
+    // storage is blocked: the system's choice applies
   }
 })();
