@@ -93,7 +93,7 @@ class Server:
 
     def __init__(self, initdb: str, postgres: str) -> None:
         self._postgres = postgres
-        self._user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
+        self.user = self._user = "postgres" if os.geteuid() == 0 else None  # it refuses to run as root
         self._folder = Path(tempfile.mkdtemp(prefix="toolserver-postgres-"))
         self._folder.chmod(0o755)
         self.data = self._folder / "data"
@@ -127,14 +127,17 @@ class Server:
                 [self._postgres, "-D", self.data, *flags], user=self._user, cwd="/", stdout=log, stderr=log
             )
         until = time.monotonic() + 60
-        while True:
-            try:
-                run_sql("SELECT 1", self.url)
-                return
-            except TransactionLost:
-                assert self._process.poll() is None, (self._folder / "log").read_text()
-                assert time.monotonic() < until, "the server takes no connections"
-                time.sleep(0.05)
+        while not self.takes_connections():
+            assert self._process.poll() is None, (self._folder / "log").read_text()
+            assert time.monotonic() < until, "the server takes no connections"
+            time.sleep(0.05)
+
+    def takes_connections(self) -> bool:
+        try:
+            run_sql("SELECT 1", self.url)
+        except TransactionLost:
+            return False
+        return True
 
     def stop(self, how: signal.Signals = signal.SIGINT) -> None:
         """SIGINT ends it orderly and at once, SIGQUIT as a crash does."""
@@ -159,9 +162,50 @@ class Server:
             with suppress(ProcessLookupError):
                 os.kill(int(word), number)
 
+    def set_read_only(self, is_read_only: bool) -> None:
+        """Let it refuse each write, or take them again, also from who is connected."""
+        setting = "SET default_transaction_read_only = on" if is_read_only else "RESET default_transaction_read_only"
+        for statement in (f"ALTER SYSTEM {setting}", "SELECT pg_reload_conf()"):
+            run_sql(statement, self.url)
+
     def remove(self) -> None:
         """Stop it and delete its folder."""
         try:
             self.stop()
         finally:
             shutil.rmtree(self._folder, ignore_errors=sys.platform == "win32")
+
+
+class Standby(Server):
+    """A copy of a running server that follows it, and whose copy each commit of that server waits for."""
+
+    def __init__(self, primary: Server, pg_basebackup: str, postgres: str) -> None:
+        self._postgres, self._user, self._primary = postgres, primary.user, primary
+        self._folder = Path(tempfile.mkdtemp(prefix="toolserver-standby-"))
+        self._folder.chmod(0o755)
+        self.data = self._folder / "data"
+        self.data.mkdir(mode=0o700)
+        if self._user:
+            shutil.chown(self.data, self._user)
+        self._process = None
+        self.port = reserve_port()
+        self.url = primary.url.replace(str(primary.port), str(self.port))
+        words = [pg_basebackup, "-D", self.data, "-d", primary.url, "-R", "-X", "stream", "-c", "fast", "--no-sync"]
+        done = subprocess.run(words, user=self._user, cwd="/", capture_output=True, text=True, timeout=120)
+        assert done.returncode == 0, done.stderr
+
+    def start(self) -> None:
+        """Start it, and let each commit of the server that it follows wait for it."""
+        super().start()
+        for statement in ("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()"):
+            run_sql(statement, self._primary.url)
+
+    def takes_connections(self) -> bool:
+        """Whether it does, as a standby: our own connections are to a server that takes writes."""
+        words = [program("pg_isready"), "-q", "-h", "127.0.0.1", "-p", str(self.port)]
+        return subprocess.run(words, check=False, timeout=20).returncode == 0
+
+    def promote(self) -> None:
+        """Make it a server of its own, which takes writes."""
+        words = [program("pg_ctl"), "promote", "-w", "-D", self.data]
+        subprocess.run(words, user=self._user, cwd="/", check=True, capture_output=True, timeout=60)

@@ -35,6 +35,11 @@ class TcpProxy:
         for each in list(self._open):
             self._shut(each)
 
+    def point_to(self, target: tuple[str, int]) -> None:
+        """Lead whoever connects from now on to another server, and cut those that are open."""
+        self._target = target
+        self.cut_all()
+
     def close(self) -> None:
         """Take no more connections, and cut those that are open."""
         self._ended = True

