@@ -100,7 +100,6 @@ log = logging.getLogger(__name__)
 ASK_AGAIN_S, RETRY_S = 15 * 60, 3
 WINDOW_S = 30 * 86_400
 LOOK_S = 30.0
-WATCH_S = 60.0  # how often the RPC servers are asked when nobody buys
 POLL_S = 1.5  # between two looks at the chain for a claim that waits
 OPINION_S = 2.0  # for which a claim waits for a second server
 HELD_S = 600  # after which to confirm a payment again that is held for a second source
@@ -533,7 +532,7 @@ async def open_purchases(
     try:
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_log_when_ready, chain, clock)
-            tasks.start_soon(_watch_servers, chain)
+            tasks.start_soon(chain.watch)
             tasks.start_soon(reorg_watch.run)
             tasks.start_soon(agreement_watch.run)
             yield PurchaseService(
@@ -597,10 +596,3 @@ async def _log_when_ready(chain: RpcPool, clock: Clock) -> None:
             continue
         log.info("credits can be bought", extra={"servers": len(chain)})
         return
-
-
-async def _watch_servers(chain: RpcPool) -> None:
-    """Ask the RPC servers now and then, so that operators learn that the chain is lost or back before a buyer does."""
-    while True:
-        await anyio.sleep(WATCH_S)
-        await chain.look_again()

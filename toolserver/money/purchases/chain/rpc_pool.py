@@ -28,6 +28,7 @@ log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 FAILURES, REST_S = 3, 30.0
+WATCH_S = 60.0  # how often servers are asked when nobody buys
 PRIVATE = "an authority that is not public"
 BATCH = 500  # balances in one request: nodes limit the result (EIP-170: 24,576 bytes)
 
@@ -153,6 +154,12 @@ class RpcPool:
         """Make sure that at least one server is on the right chain and answers. Raises ChainDown."""
         if not any(one.verified and not one.is_resting for one in self._all):
             await self._first(lambda server: server.facts())
+
+    async def watch(self) -> None:
+        """Look again and again, so that operators learn that the chain is lost, or back, before a buyer does."""
+        while True:
+            await anyio.sleep(WATCH_S)
+            await self.look_again()
 
     async def look_again(self) -> None:
         """Ask each server that failed, and the others until one answers, so that `count_servers` is of today."""
