@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import anyio
 from anyio.abc import TaskGroup
@@ -81,7 +81,6 @@ from toolserver.mcp.resources import McpResources
 from toolserver.mcp.sdk import McpExtension
 from toolserver.mcp.skills import BUY_CREDITS, VERIFY_A_RECEIPT, WATCH_SOMETHING, read_skills
 from toolserver.money.purchases.credit_sales import ChainServers
-from toolserver.money.x402.service import exact_of, topups_of
 from toolserver.money.x402.wire import TOPUP_PATH
 from toolserver.registry.licence_table import withhold
 from toolserver.registry.registry import Registry
@@ -116,6 +115,10 @@ from toolserver.upstream.shared_fetch import FetchInMemory
 from toolserver.upstream.source import SourceReader
 from toolserver.upstream.source_health import SourceHistory
 from toolserver.world.remote_clock import FollowedClock, follow
+
+if TYPE_CHECKING:  # loaded where something is sold
+    from toolserver.money.x402.exact import ExactScheme
+    from toolserver.money.x402.topup import Topups
 
 log = logging.getLogger(__name__)
 
@@ -247,7 +250,7 @@ class Service:
                 payments=money.payments,
                 statements=money.statements,
                 blocks=settings.onchain.blocks,
-                x402=topups_of(money.stored.x402, money.ledger, registry.get("payment_topup")),
+                x402=make_topups(money, registry),
                 allowances=Allowances(money.ledger, registry, clock),
                 limits=TokenLimits(money.own, clock),
             )
@@ -273,14 +276,7 @@ class Service:
                 idempotency=money.idempotency,
                 receipts=money.evidence,
                 receipted_charges=money.stored.receipted_charges,
-                x402=exact_of(
-                    money.stored.x402,
-                    answers=answers,
-                    idempotency=money.idempotency,
-                    metrics=metrics,
-                    receipts=money.evidence,
-                    uncharged=limits.uncharged,
-                ),
+                x402=make_exact_scheme(money, answers, metrics, limits),
             )
             keeps_nothing = parts.in_memory or money.file is None
             issuer = make_visitor_issuer(settings, clock, memory, in_memory=keeps_nothing)
@@ -466,6 +462,33 @@ def make_limits(settings: LimitSettings, clock: Clock, memory: SharedMemory | No
             enabled=settings.enabled,
             keys=settings.clients,
         ),
+    )
+
+
+def make_topups(money: MoneyParts, registry: Registry) -> "Topups | None":
+    """Return the seller of credits for signed payments. Without such payments, return None, and load nothing of it."""
+    if money.stored.x402 is None:
+        return None
+    from toolserver.money.x402.service import topups_of
+
+    return topups_of(money.stored.x402, money.ledger, registry.get("payment_topup"))
+
+
+def make_exact_scheme(
+    money: MoneyParts, answers: ResponseCache, metrics: Metrics, limits: CallLimits
+) -> "ExactScheme | None":
+    """Return the seller of single answers for signed payments, in the same way."""
+    if money.stored.x402 is None:
+        return None
+    from toolserver.money.x402.service import exact_of
+
+    return exact_of(
+        money.stored.x402,
+        answers=answers,
+        idempotency=money.idempotency,
+        metrics=metrics,
+        receipts=money.evidence,
+        uncharged=limits.uncharged,
     )
 
 

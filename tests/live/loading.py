@@ -5,7 +5,10 @@ from pathlib import Path
 LISTING_IMPORTS = {"PYTHONPROFILEIMPORTTIME": "1"}
 """What to add to the environment of the program. Its stderr then has a line for each module."""
 
-OF_SALES = ("web3", "eth_keys", "eth_account", "eth_utils", "eth_abi", "cryptography", "aiohttp")
+OF_SALES = (
+    *("toolserver.money.chain.scanner", "toolserver.money.x402.exact", "toolserver.money.x402.settlement"),
+    *("web3", "eth_keys", "eth_account", "eth_utils", "eth_abi", "cryptography", "aiohttp"),
+)
 """What credits and webhooks are sold with: a server that sells nothing loads none of it."""
 
 HEAVY = (

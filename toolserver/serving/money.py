@@ -3,10 +3,11 @@
 import logging
 import os
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import anyio.to_thread
 from anyio.abc import TaskGroup
@@ -17,10 +18,8 @@ from toolserver.calls.idempotency_store import MemoryIdempotencyStore, SqlIdempo
 from toolserver.calls.visitor_tokens import KEY_FILE as VISITOR_KEY
 from toolserver.clock import Clock, ClockSkew, SystemClock
 from toolserver.core.metrics import Metrics
-from toolserver.core.outbound import read_proxies
+from toolserver.core.outbound import Proxies, read_proxies
 from toolserver.errors import ToolserverError
-from toolserver.money.chain.scanner import ChainScanner
-from toolserver.money.chain.service import open_chain_scanner
 from toolserver.money.ledger.client.ledger import HttpLedger, open_ledger_client
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.statements import Statements
@@ -33,8 +32,6 @@ from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS
 from toolserver.money.receipts.service import AccountStatements, ReceiptService
 from toolserver.money.receipts.transparency_log import CLOSE_EVERY_S
-from toolserver.money.x402.service import open_x402
-from toolserver.money.x402.settlement import SettlementService
 from toolserver.serving.background_tasks import open_tasks, repeat
 from toolserver.serving.database_clock import COMPARE_EVERY_S, compare_clocks
 from toolserver.serving.receipts import open_receipts
@@ -48,6 +45,10 @@ from toolserver.sql.move_mark import require_not_moved
 from toolserver.sql.row_seal import KEY as ROW_KEY
 from toolserver.sql.schema_version import require_current
 from toolserver.webhooks.signing import KEY_FILE as WEBHOOK_KEY
+
+if TYPE_CHECKING:  # loaded where something is sold
+    from toolserver.money.chain.scanner import ChainScanner
+    from toolserver.money.x402.settlement import SettlementService
 
 log = logging.getLogger(__name__)
 
@@ -72,8 +73,8 @@ class StoredSales:
     """
 
     receipted_charges: ReceiptedCharges | None = None
-    x402: SettlementService | None = None
-    chain_scanner: ChainScanner | None = None
+    x402: "SettlementService | None" = None
+    chain_scanner: "ChainScanner | None" = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,18 +198,8 @@ async def open_own_money(
                 marks=find_marks(settings),
                 proxies=proxies,
             ) as payments,
-            open_x402(
-                settings.x402,
-                settings.payments,
-                ledger.file,
-                clock=clock,
-                base_url=base_url,
-                host=service,
-                proxies=proxies,
-            ) as x402,
-            open_chain_scanner(
-                settings.payments, settings.x402, ledger.file, clock=clock, proxies=proxies
-            ) as chain_scanner,
+            _open_x402(settings, ledger.file, clock=clock, base_url=base_url, host=service, proxies=proxies) as x402,
+            _open_chain_scanner(settings, ledger.file, clock=clock, proxies=proxies) as chain_scanner,
             open_tasks() as upkeep,
         ):
             start_upkeep(upkeep, ledger.file, evidence, idempotency)
@@ -232,6 +223,28 @@ async def open_own_money(
                     receipted_charges=ReceiptedCharges(charges, evidence, clock), x402=x402, chain_scanner=chain_scanner
                 ),
             )
+
+
+def _open_x402(
+    settings: Settings, file: GroupCommit, *, clock: Clock, base_url: str, host: str, proxies: Proxies
+) -> "AbstractAsyncContextManager[SettlementService | None]":
+    """Open what takes payments by x402, whose modules are loaded only where it is on."""
+    if not settings.x402.enabled:
+        return nullcontext()
+    from toolserver.money.x402.service import open_x402
+
+    return open_x402(settings.x402, settings.payments, file, clock=clock, base_url=base_url, host=host, proxies=proxies)
+
+
+def _open_chain_scanner(
+    settings: Settings, file: GroupCommit, *, clock: Clock, proxies: Proxies
+) -> "AbstractAsyncContextManager[ChainScanner | None]":
+    """Open what reads the chain for the books, whose modules are loaded only where something is sold."""
+    if not (settings.payments.enabled or settings.x402.enabled):
+        return nullcontext()
+    from toolserver.money.chain.service import open_chain_scanner
+
+    return open_chain_scanner(settings.payments, settings.x402, file, clock=clock, proxies=proxies)
 
 
 @asynccontextmanager
