@@ -186,7 +186,11 @@ class AlreadyCredited(PaymentRefused):
     """This purchase or this transaction has already been credited."""
 
     code, title = "already_credited", "Already credited"
-    advice = "Use the token that the first confirmation returned."
+    advice = (
+        "Use the token that the first confirmation returned. With `new_purchase`, a second payment was credited to it,"
+        " as a purchase of its own."
+    )
+    members = ("new_purchase",)
 
 
 class PayerProofRequired(PaymentRefused):

@@ -12,7 +12,7 @@ from toolserver.core.caller import token_hash
 from toolserver.errors import RevokedToken
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.store import FILE, open_ledger
-from toolserver.money.purchases.service import ClosedPurchases
+from toolserver.money.purchases.closed_purchases import ClosedPurchases
 from toolserver.money.purchases.sql_refunds import SqlReissues
 
 CHILD = "svc_live_" + "c" * 64

@@ -15,7 +15,7 @@ from toolserver.cli.sweep import sweep
 from toolserver.clock import ManualClock, SystemClock
 from toolserver.money.ledger.store import FILE
 from toolserver.money.purchases.chain.node import ChainNode
-from toolserver.money.purchases.store import read_swept
+from toolserver.money.purchases.sql_sweeps import read_swept
 
 SIGNING = ("--key-env", "OPERATOR_KEY", "--account", DEPOSITS)
 

@@ -32,7 +32,7 @@ from toolserver.core.caller import token_hash
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.node import ChainNode
-from toolserver.money.purchases.store import read_swept
+from toolserver.money.purchases.sql_sweeps import read_swept
 
 ELSEWHERE, HOME = bytes([0x55]) * 20, bytes([0x66]) * 20
 USD, BACK, HOURS_49 = 10, 100, 49 * 3600

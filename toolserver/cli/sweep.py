@@ -33,7 +33,8 @@ from toolserver.money.purchases.credit_price import atomic
 from toolserver.money.purchases.listing import show_usd
 from toolserver.money.purchases.offline_key import read_private_key, read_signer
 from toolserver.money.purchases.quotes import ADDRESS_MARK
-from toolserver.money.purchases.store import read_deposit_states, read_deposits, record_moved, record_sending
+from toolserver.money.purchases.sql_sweeps import record_moved, record_sending
+from toolserver.money.purchases.store import read_deposit_states, read_deposits
 from toolserver.money.purchases.sweep import plan_worthwhile_sweep
 from toolserver.money.purchases.transfer_authorization import Authorization
 from toolserver.serving.shared_database import find_marks

@@ -20,8 +20,8 @@ from toolserver.app import Service
 from toolserver.clock import ManualClock
 from toolserver.mcp.oauth.metadata import AUTHORIZE, CONSENT, REGISTER, RESOURCE, REVOKE, TOKEN
 from toolserver.money.ledger.memory import MemoryLedger
+from toolserver.money.purchases.closed_purchases import ClosedPurchases
 from toolserver.money.purchases.credit_sales import Claim, CreditedPurchase, PurchaseQuote
-from toolserver.money.purchases.service import ClosedPurchases
 from toolserver.registry.registry import Registry, operation_of
 from toolserver.registry.site_facts import Sales, SiteFacts
 from toolserver.serving.money import memory_money

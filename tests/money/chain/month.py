@@ -13,7 +13,7 @@ from toolserver.money.chain.scanner import ChainScanner, ScanTerms
 from toolserver.money.chain.sql_chain_book import SqlChainBook
 from toolserver.money.purchases.chain.node import ChainNode
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
-from toolserver.money.purchases.store import record_moved, record_sending
+from toolserver.money.purchases.sql_sweeps import record_moved, record_sending
 from toolserver.money.purchases.transfer_authorization import Authorization
 
 STRANGER, COLLECTOR = "0x" + "5a" * 20, "0x" + "c0" * 20

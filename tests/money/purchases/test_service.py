@@ -10,7 +10,19 @@ import anyio
 import pytest
 
 from tests.money.purchases.fake_rpc import fake_rpc
-from tests.money.purchases.parts import NOW, TX, TX2, Server, address_of, desk, paid
+from tests.money.purchases.parts import (
+    NOW,
+    OTHER,
+    TX,
+    TX2,
+    Server,
+    address_of,
+    desk,
+    observed,
+    paid,
+    receipt,
+    transfer_log,
+)
 from tests.money.purchases.wallet import XPUB, extended
 from toolserver.clock import ManualClock
 from toolserver.errors import (
@@ -150,7 +162,8 @@ async def test_what_needs_a_person_is_listed(tmp_path):
     server = Server()
     async with desk(tmp_path, [server]) as d:
         quote = await d.quote()
-        server.sees(paid(address_of(quote), 5), paid(address_of(quote), 3, tx=TX2))
+        another = observed(receipt(transfer_log(address_of(quote), 3, payer=OTHER), tx=TX2))
+        server.sees(paid(address_of(quote), 5), another)
         token = (await d.confirm(TX, quote.memo)).token
         with pytest.raises(AlreadyCredited):
             await d.confirm(TX2, quote.memo)

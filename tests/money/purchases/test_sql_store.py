@@ -14,14 +14,8 @@ from tests.postgres import POSTGRES
 from toolserver.money.ledger.store import FILE
 from toolserver.money.purchases.listing import ListedPurchase
 from toolserver.money.purchases.records import UnappliedPayment
-from toolserver.money.purchases.store import (
-    read_cases,
-    read_deposits,
-    read_purchases,
-    record_moved,
-    record_sending,
-    sum_swept,
-)
+from toolserver.money.purchases.sql_sweeps import record_moved, record_sending, sum_swept
+from toolserver.money.purchases.store import read_cases, read_deposits, read_purchases
 from toolserver.sql.errors import StorageFailed
 
 

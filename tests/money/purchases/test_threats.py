@@ -169,12 +169,24 @@ async def test_less_than_a_dollar_is_too_little(d, anvil):
         await confirmed(d, anvil, anvil.pay(wallet(quote), "0.999999"), quote.memo)
 
 
-async def test_a_second_transfer_is_only_remembered(d, anvil):
+async def test_a_second_transfer_is_a_purchase_of_its_own_on_the_same_token(d, anvil):
     quote = await d.quote()
     first, second = anvil.pay(wallet(quote), 5), anvil.pay(wallet(quote), 7)
+    bought = await confirmed(d, anvil, first, quote.memo)
+    assert bought.credits == 250
+    with pytest.raises(AlreadyCredited) as told:
+        await confirmed(d, anvil, second, quote.memo)
+    assert told.value.extra["new_purchase"]["credits"] == 350
+    assert await d.ledger.balance(bought.token) == 600
+    assert await d.rows("SELECT amount, reason FROM unapplied_payment") == []
+
+
+async def test_a_second_transfer_by_another_account_is_only_remembered(d, anvil):
+    quote = await d.quote()
+    first, second = anvil.pay(wallet(quote), 5), anvil.pay(wallet(quote), 7, sender=BOB)
     assert (await confirmed(d, anvil, first, quote.memo)).credits == 250
     with pytest.raises(AlreadyCredited):
-        await d.confirm(second, quote.memo)
+        await confirmed(d, anvil, second, quote.memo)
     assert await d.rows("SELECT amount, reason FROM unapplied_payment") == [(7_000_000, "second_transfer")]
 
 

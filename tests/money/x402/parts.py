@@ -28,10 +28,10 @@ from toolserver.errors import CallRejected
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.rpc_pool import RpcPool
+from toolserver.money.purchases.closed_purchases import ClosedPurchases
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.matching import Policy
 from toolserver.money.purchases.quotes import Ceilings, SalesCeilings
-from toolserver.money.purchases.service import ClosedPurchases
 from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.purchases.units import NETWORK, USDC
 from toolserver.money.receipts.service import AccountStatements, Issuer, ReceiptService

@@ -24,9 +24,10 @@ from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.calls.pipeline import Outcome, Pipeline
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import CallRejected, InvalidArguments, NotFound, PaymentRequired, RateLimited
+from toolserver.money.purchases.closed_purchases import ClosedPurchases
 from toolserver.money.purchases.credit_sales import ChainServers
 from toolserver.money.purchases.reissues import ReissueDraft
-from toolserver.money.purchases.service import ClosedPurchases, PurchaseService
+from toolserver.money.purchases.service import PurchaseService
 from toolserver.money.purchases.sql_refunds import SqlReissues
 from toolserver.money.receipts.service import AccountStatements
 from toolserver.registry.registry import Registry, operation_of

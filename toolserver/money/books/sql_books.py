@@ -34,9 +34,11 @@ _CREDITED = """WITH credited AS (
   FROM credited WHERE at >= :since AND at < :until"""
 _UNDONE = """SELECT count(*), coalesce(sum(amount), 0), coalesce(sum(taken_back), 0), coalesce(sum(lost), 0)
   FROM tx_reversal WHERE at >= :since AND at < :until"""
-_UNAPPLIED = """SELECT count(*), coalesce(sum(amount), 0) FROM unapplied_payment u
-  WHERE seen_at >= :since AND seen_at < :until
-    AND NOT EXISTS (SELECT 1 FROM tx_credit c WHERE c.tx_hash = u.tx_hash AND c.purchase = u.purchase)"""
+_UNAPPLIED = """SELECT count(*), coalesce(sum(u.amount), 0)
+  FROM unapplied_payment u JOIN purchase p ON p.id = u.purchase
+  WHERE u.seen_at >= :since AND u.seen_at < :until
+    AND NOT EXISTS (SELECT 1 FROM tx_credit c JOIN purchase b ON b.id = c.purchase
+      WHERE c.tx_hash = u.tx_hash AND b.address = p.address AND (c.purchase = u.purchase OR p.hd_index IS NOT NULL))"""
 
 
 _BOOKED = "booked_at >= :since AND booked_at < :until"

@@ -12,6 +12,7 @@ or it never came, which is a difference.
 """
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
@@ -32,7 +33,7 @@ from toolserver.money.purchases.chain.rpc_pool import BATCH, ChainDown, RpcPool
 from toolserver.money.purchases.listing import show_usd
 from toolserver.money.purchases.matching import is_authorized_transfer, transfers
 from toolserver.money.purchases.refunds import nonce_of
-from toolserver.money.purchases.store import sum_swept
+from toolserver.money.purchases.sql_sweeps import sum_swept
 from toolserver.money.receipts import merkle
 from toolserver.money.receipts.issue import StoredReceipt
 from toolserver.money.receipts.keys import Key
@@ -57,7 +58,8 @@ DAY_MS = 86_400_000
 KEPT_MS = 89 * DAY_MS  # receipts that are older may have been deleted
 
 _DEPOSITS = """SELECT c.tx_hash, p.address, c.amount FROM tx_credit c JOIN purchase p ON p.id = c.purchase
-  WHERE p.hd_index IS NOT NULL ORDER BY c.credited_at DESC"""
+  WHERE EXISTS (SELECT 1 FROM purchase a WHERE a.address = p.address AND a.hd_index IS NOT NULL)
+  ORDER BY c.credited_at DESC"""
 _SIGNED = """SELECT coalesce(c.tx_hash, p.tx_hash), p.authorizer, p.amount, p.nonce FROM x402_payment p
   LEFT JOIN x402_confirmation c ON c.payload = p.payload
   WHERE p.state = 'settled' AND c.undone_at IS NULL ORDER BY p.settled_at DESC"""
@@ -208,13 +210,16 @@ async def compare_with_chain(claimed: ClaimedMoney, chain: RpcPool, *, most: int
 
 async def _find_unexplained(claimed: ClaimedMoney, chain: RpcPool) -> list[ClaimedTransfer]:
     """Return the deposits whose addresses hold less than was paid, even after what was swept is added."""
-    short: list[ClaimedTransfer] = []
-    for at in range(0, len(claimed.deposits), BATCH):
-        part = claimed.deposits[at : at + BATCH]
-        amounts = await chain.balances([one.payee or bytes(20) for one in part])
-        pairs = zip(part, amounts, strict=True)
-        short += [one for one, held in pairs if held + claimed.swept.get(one.payee or b"", 0) < one.amount]
-    return short
+    paid: Counter[bytes] = Counter()
+    for one in claimed.deposits:
+        paid[one.payee or bytes(20)] += one.amount
+    short: set[bytes] = set()
+    addresses = list(paid)
+    for at in range(0, len(addresses), BATCH):
+        part = addresses[at : at + BATCH]
+        pairs = zip(part, await chain.balances(part), strict=True)
+        short |= {address for address, held in pairs if held + claimed.swept.get(address, 0) < paid[address]}
+    return [one for one in claimed.deposits if (one.payee or bytes(20)) in short]
 
 
 async def _find_difference(one: ClaimedTransfer, chain: RpcPool) -> str | None:

@@ -25,6 +25,7 @@ from toolserver.errors import ChainUnavailable, InvalidArguments, PaymentPending
 from toolserver.money.purchases.chain.ethereum import checksum_address, keccak
 from toolserver.money.purchases.credit_price import ATOMIC, atomic, credits_for
 from toolserver.money.purchases.credit_sales import PurchaseQuote
+from toolserver.money.purchases.matching import Progress
 from toolserver.money.purchases.records import AddressInUse, PurchaseDraft
 from toolserver.money.purchases.store import SqlPurchaseStore, memo_hash
 from toolserver.money.purchases.units import CHAIN_ID, LEAST, USDC_TEXT
@@ -36,6 +37,7 @@ log = logging.getLogger(__name__)
 
 MINUTE_S, HOUR_S, DAY_S = 60.0, 3600, 86_400
 REVIEW_S = 3600
+RETRY_S = 3
 AT_ONCE, PAUSE_S = 500, 0.2  # old quotes in one transaction, and the pause that lets other writers in between two
 CHALLENGE = re.compile(r"[A-Za-z0-9_-]{43}")  # SHA-256 as base64url
 
@@ -266,6 +268,17 @@ def unavailable(
     detail: str = "The chain cannot be read at the moment. A payment that you made is not lost.",
 ) -> ChainUnavailable:
     return ChainUnavailable(detail, headers={"Retry-After": "10"}, retry_after_seconds=10)
+
+
+def pending(progress: Progress) -> PaymentPending:
+    """Return the answer while a payment has too few confirmations."""
+    return PaymentPending(
+        "The transfer does not have enough confirmations yet. Confirm again with the same tx_hash and nonce.",
+        headers={"Retry-After": str(RETRY_S)},
+        confirmations=progress.confirmations,
+        required=progress.required,
+        retry_after_seconds=RETRY_S,
+    )
 
 
 MEMO = re.compile(r"svc_buy_[0-9a-f]{32}")

@@ -5,6 +5,7 @@ issues the token and marks the purchase, or does none of these. Times are epoch 
 amounts are in 0.000001 USDC, and `token` is always the hex SHA-256 of the token itself.
 """
 
+import hashlib
 from dataclasses import dataclass
 from typing import Literal, NamedTuple
 
@@ -79,6 +80,23 @@ class TransferCredit(NamedTuple):
     credited_at: int
     tops_up: bool = False
     opinion: Opinion = "unknown"
+
+
+class SecondPayment(NamedTuple):
+    """A transaction that paid the address of a purchase which another one had credited.
+
+    It becomes a purchase of its own, with the memo that `second_memo` makes of these.
+    """
+
+    purchase: Purchase
+    memo_hash: bytes
+    tx_hash: bytes
+
+
+def second_memo(memo_hash: bytes, tx_hash: bytes) -> str:
+    """Return the memo of the purchase that a second payment becomes: the same each time that it is asked for."""
+    digest = hashlib.sha256(b"second payment" + memo_hash + tx_hash).hexdigest()
+    return f"svc_buy_{digest[:32]}"
 
 
 class StoredCredit(NamedTuple):

@@ -16,10 +16,9 @@ import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from decimal import Decimal
 from functools import partial
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
 import anyio
 
@@ -29,18 +28,17 @@ from toolserver.core.outbound import NO_PROXIES, Proxies
 from toolserver.errors import (
     AlreadyCredited,
     BelowMinimum,
+    CallRejected,
     InvalidToken,
-    MissingToken,
     NoMatchingTransfer,
     NotFound,
     PayerProofRequired,
     PaymentPending,
-    RevokedToken,
 )
-from toolserver.money.ledger.operations import AccountStanding, Who
 from toolserver.money.purchases.chain.ethereum import message_digest, message_signer, tx_hash_of
 from toolserver.money.purchases.chain.reorg_watch import AgreementWatch, ReorgWatch, judge_sightings
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool, make_rpc_pool
+from toolserver.money.purchases.closed_purchases import AccountReader, ClosedPurchases
 from toolserver.money.purchases.credit_price import ATOMIC, credits_for
 from toolserver.money.purchases.credit_sales import (
     Balance,
@@ -48,7 +46,6 @@ from toolserver.money.purchases.credit_sales import (
     Claim,
     CreditedPurchase,
     CreditSales,
-    NoCreditSales,
     PurchaseQuote,
 )
 from toolserver.money.purchases.deposit import DepositKey
@@ -75,6 +72,7 @@ from toolserver.money.purchases.quotes import (
     commitment,
     invalid,
     make_ceilings,
+    pending,
     unavailable,
 )
 from toolserver.money.purchases.records import (
@@ -82,9 +80,17 @@ from toolserver.money.purchases.records import (
     Opinion,
     Purchase,
     Reason,
+    SecondPayment,
     StoredCredit,
     TransferCredit,
     UnappliedPayment,
+)
+from toolserver.money.purchases.second_payments import (
+    SecondPayments,
+    SecondPaymentWatch,
+    SightedPayment,
+    refuse_second,
+    tell_second,
 )
 from toolserver.money.purchases.sql_refunds import SqlReissues
 from toolserver.money.purchases.store import SqlPurchaseStore, memo_hash
@@ -97,7 +103,7 @@ from toolserver.sql.leases import LeasedTask
 
 log = logging.getLogger(__name__)
 
-ASK_AGAIN_S, RETRY_S = 15 * 60, 3
+ASK_AGAIN_S = 15 * 60
 WINDOW_S = 30 * 86_400
 LOOK_S = 30.0
 POLL_S = 1.5  # between two looks at the chain for a claim that waits
@@ -132,15 +138,6 @@ class _Case(NamedTuple):
     token: str | None = None
 
 
-class _SightedPayment(NamedTuple):
-    """A payment as the chain shows it now, and what other servers say of it."""
-
-    seen: ObservedTransaction
-    paid: MatchedPayment
-    progress: Progress
-    opinion: Opinion = "unknown"
-
-
 class Confirmations:
     """Judges claims and credits the purchases that were paid."""
 
@@ -149,6 +146,7 @@ class Confirmations:
     ) -> None:
         self._store, self._chain, self._clock, self._rules = store, chain, clock, rules
         self._ceilings, self._one_at_a_time = ceilings, anyio.Lock()
+        self._seconds = SecondPayments(store, chain, clock, rules.policy, ceilings)
 
     async def confirm(self, claim: Claim, token: str | None = None) -> CreditedPurchase:
         """Return the token of a purchase that was paid. Token and credits are durable when this returns.
@@ -168,7 +166,11 @@ class Confirmations:
         async with self._one_at_a_time:  # two purchases that each fit under a ceiling may not fit together
             if self._ceilings is not None:
                 await self._ceilings.hold_excess(case.tx_hash, case.purchase.id, sighting.paid.amount)
-            return await self._credit_purchase(case, sighting)
+            try:
+                return await self._credit_purchase(case, sighting)
+            except NotCreditable:
+                pass  # a concurrent call was first
+        return await self._give_again(case, sighting)
 
     async def has_token(self, token: str) -> None:
         """Record that the buyer has the token, because a request carried it. It is not given out again."""
@@ -201,10 +203,10 @@ class Confirmations:
             )
         return _Case(claim, tx_hash, purchase, token)
 
-    async def _wait_until_settled(self, case: _Case) -> _SightedPayment:
+    async def _wait_until_settled(self, case: _Case) -> SightedPayment:
         """Return the payment once it may be credited; poll for `wait_s`. Raises PaymentRefused, ChainUnavailable."""
         rules = self._rules
-        last: _SightedPayment | ChainDown | None = ChainDown("no answer in time")
+        last: SightedPayment | ChainDown | None = ChainDown("no answer in time")
         with anyio.move_on_after(rules.wait_s + rules.answer_s):
             for turn in range(1 + int(rules.wait_s / POLL_S)):
                 if turn:
@@ -213,16 +215,16 @@ class Confirmations:
                     last = await self._look(case)
                 except ChainDown as down:
                     last = down
-                if isinstance(last, _SightedPayment) and last.progress.enough and last.opinion != "disputed":
+                if isinstance(last, SightedPayment) and last.progress.enough and last.opinion != "disputed":
                     return last
-        if isinstance(last, _SightedPayment) and last.progress.enough:
+        if isinstance(last, SightedPayment) and last.progress.enough:
             return last  # another server may only be behind: what is bought is withheld until it has the payment too
         if isinstance(last, ChainDown):
             log.warning("the chain cannot be read", extra={"reason": str(last)})
             raise unavailable()
-        raise _pending(last.progress if last else Progress(0, rules.policy.blocks, False))
+        raise pending(last.progress if last else Progress(0, rules.policy.blocks, False))
 
-    async def _look(self, case: _Case) -> _SightedPayment | None:
+    async def _look(self, case: _Case) -> SightedPayment | None:
         """Return the payment, or None if it is not on the chain yet. Raises ChainDown, or PaymentRefused for good."""
         policy = self._rules.policy
         seen = await self._chain.observe(case.tx_hash)
@@ -231,17 +233,17 @@ class Confirmations:
         paid = await self._match_payment(case, seen)
         progress = policy.progress(seen, paid.amount)
         if not progress.enough:
-            return _SightedPayment(seen, paid, progress)
+            return SightedPayment(seen, paid, progress)
         if not policy.needs_agreement(paid.amount):
-            return _SightedPayment(seen, paid, progress, await self._find_opinion(case.tx_hash, case.purchase, paid))
+            return SightedPayment(seen, paid, progress, await self._find_opinion(case.tx_hash, case.purchase, paid))
         if len(self._chain) < 2:
             await self._hold_for_second_source(case, paid.amount)
-            return _SightedPayment(seen, paid, progress)
+            return SightedPayment(seen, paid, progress)
         agreed = await self._chain.observe(case.tx_hash, agreeing=2)
         if agreed is None or not agreed.is_canonical:
-            return _SightedPayment(seen, paid, Progress(progress.confirmations, progress.confirmations + 1, False))
+            return SightedPayment(seen, paid, Progress(progress.confirmations, progress.confirmations + 1, False))
         paid = await self._match_payment(case, agreed)
-        return _SightedPayment(agreed, paid, policy.progress(agreed, paid.amount), "agreed")
+        return SightedPayment(agreed, paid, policy.progress(agreed, paid.amount), "agreed")
 
     async def _hold_for_second_source(self, case: _Case, amount: int) -> None:
         """Raise PaymentPending until there is a second server or a person approves the payment, which is a case."""
@@ -323,8 +325,8 @@ class Confirmations:
         except ChainDown:
             return False
 
-    async def _credit_purchase(self, case: _Case, sighting: _SightedPayment) -> CreditedPurchase:
-        """Credit it in one transaction, or return what a concurrent call credited. Raises AlreadyCredited."""
+    async def _credit_purchase(self, case: _Case, sighting: SightedPayment) -> CreditedPurchase:
+        """Credit it in one transaction. Raises NotCreditable if a concurrent call has credited it."""
         purchase, seen, policy = case.purchase, sighting.seen, self._rules.policy
         token, now = case.token or f"svc_live_{secrets.token_hex(32)}", int(self._clock.time() * 1000)
         public = says_memo(seen.transaction, case.claim.memo) and purchase.challenge is None
@@ -346,23 +348,22 @@ class Confirmations:
             tops_up=case.token is not None,
             opinion=sighting.opinion,
         )
-        try:
-            credits = await self._store.credit_transfer(credit)
-        except NotCreditable:
-            return await self._give_again(case, sighting)
+        credits = await self._store.credit_transfer(credit)
         facts = {"amount": sighting.paid.amount, "credits": credits, "tx": f"0x{case.tx_hash.hex()}"}
         log.info("purchase credited", extra=facts | {"late": credit.late, "memo_public": public})
         if sighting.opinion == "disputed":
             log.error("RPC servers disagree about a credited payment", extra={"tx": facts["tx"]})
         return CreditedPurchase(token, credits, credit.late)
 
-    async def _give_again(self, case: _Case, sighting: _SightedPayment | None = None) -> CreditedPurchase:
+    async def _give_again(self, case: _Case, sighting: SightedPayment | None = None) -> CreditedPurchase:
         """Return the same token again, for the same memo and transaction. Raises AlreadyCredited."""
         before = await self._store.find_credit(case.purchase.id)
         if before is not None and before.tx_hash == case.tx_hash and (token := self._unseal_token(case, before)):
             return CreditedPurchase(token, before.credits, before.late)
-        if before is None or before.tx_hash != case.tx_hash:
-            await self._record_second(case, sighting, "transaction_used" if before is None else "second_transfer")
+        if before is not None and before.tx_hash != case.tx_hash:
+            await self._credit_second(case, before)
+        elif before is None:
+            await self._record_used(case, sighting)
         raise AlreadyCredited("This purchase or transaction was already credited, and its token was given out then.")
 
     def _unseal_token(self, case: _Case, before: StoredCredit) -> str | None:
@@ -373,10 +374,51 @@ class Confirmations:
             return None
         return decrypt_token(before.sealed, sealing_key(case.claim.memo, case.tx_hash))
 
-    async def _record_second(self, case: _Case, sighting: _SightedPayment | None, reason: Reason) -> None:
-        """Record money that arrived a second time for one purchase or transaction, if it did arrive."""
+    async def _credit_second(self, case: _Case, before: StoredCredit) -> None:
+        """Credit a second payment of a purchase to its token, as a purchase of its own, or record it as a case.
+
+        Return if there is no such payment. Raises AlreadyCredited with what was bought, or with what is missing, and
+        PaymentRefused as long as the payment is not settled.
+        """
+        second = SecondPayment(case.purchase, memo_hash(case.claim.memo), case.tx_hash)
+        credits = await self._store.find_second_credit(second)
+        if credits is None:
+            try:
+                if (sighting := await self._look(case)) is None:
+                    return
+                signers = await self._find_signers(case, sighting.paid.payers)
+            except (ChainDown, NoMatchingTransfer):
+                return
+            if not sighting.progress.enough:
+                raise pending(sighting.progress)
+            is_proven = self._rules.shared or sighting.paid.payers <= signers
+            credits = await self._sell_second(second, before, sighting, is_proven=is_proven)
+        if credits is None:
+            raise refuse_second(text_to_sign(self._rules.host, "<nonce>", case.tx_hash))
+        raise tell_second(second, credits)
+
+    async def _sell_second(
+        self, second: SecondPayment, before: StoredCredit, sighting: SightedPayment, *, is_proven: bool
+    ) -> int | None:
+        async with self._one_at_a_time:
+            return await self._seconds.sell(second, before, sighting, is_proven=is_proven)
+
+    async def credit_seconds(self) -> None:
+        """Credit the second payments that nobody has confirmed, or record them as cases."""
+        for second in await self._store.list_seconds():
+            before = await self._store.find_credit(second.purchase.id)
+            try:
+                sighting = await self._look(_Case(Claim("", ""), second.tx_hash, second.purchase))
+                if before is not None and sighting is not None and sighting.progress.enough:
+                    await self._sell_second(second, before, sighting, is_proven=False)
+            except (ChainDown, CallRejected) as refusal:
+                facts = {"tx": f"0x{second.tx_hash.hex()}", "reason": str(refusal)}
+                log.info("a second payment is not credited", extra=facts)
+
+    async def _record_used(self, case: _Case, sighting: SightedPayment | None) -> None:
+        """Record money for this purchase in a transaction that was credited to another one, if it did arrive."""
         if sighting is not None:
-            await self._record_unapplied(case, sighting.seen, sighting.paid.amount, reason)
+            await self._record_unapplied(case, sighting.seen, sighting.paid.amount, "transaction_used")
             return
         try:
             seen = await self._chain.observe(case.tx_hash)
@@ -384,7 +426,7 @@ class Confirmations:
             return
         paid = match_deposit(seen.receipt, case.purchase.address) if seen and not self._rules.shared else None
         if seen and paid and paid.amount:
-            await self._record_unapplied(case, seen, paid.amount, reason)
+            await self._record_unapplied(case, seen, paid.amount, "transaction_used")
 
     async def _record_unapplied(self, case: _Case, seen: ObservedTransaction, amount: int, reason: Reason) -> None:
         tx_hash, now = seen.receipt.tx_hash, int(self._clock.time() * 1000)
@@ -392,59 +434,9 @@ class Confirmations:
         log.warning("a payment bought nothing", extra={"reason": reason, "amount": amount, "tx": f"0x{tx_hash.hex()}"})
 
 
-def _pending(progress: Progress) -> PaymentPending:
-    return PaymentPending(
-        "The transfer does not have enough confirmations yet. Confirm again with the same tx_hash and nonce.",
-        headers={"Retry-After": str(RETRY_S)},
-        confirmations=progress.confirmations,
-        required=progress.required,
-        retry_after_seconds=RETRY_S,
-    )
-
-
 def text_to_sign(host: str, memo: str, tx_hash: bytes) -> str:
     """Return the exact text that the payer signs to claim a payment."""
     return f"{host} confirm {memo} 0x{tx_hash.hex()} chain {CHAIN_ID}"
-
-
-log = logging.getLogger(__name__)
-
-
-class AccountReader(Protocol):
-    """A ledger that returns the state of a token's account."""
-
-    async def standing(self, who: Who) -> AccountStanding:
-        """Return the state of a token's account. Raises invalid_token."""
-        ...
-
-
-class ClosedPurchases(NoCreditSales):
-    """Sells nothing, and only returns the balance of a token."""
-
-    def __init__(self, ledger: AccountReader, reissues: SqlReissues | None = None) -> None:
-        self._ledger, self._reissues = ledger, reissues
-
-    async def balance(self, token: str) -> Balance:
-        account = await self._find_valid(token)
-        due = None
-        if self._reissues is not None and account.allowance is None:
-            due = await self._reissues.find_due(account.payer)
-        reissue_at = None if due is None else datetime.fromtimestamp(due // 1000, UTC)
-        return Balance(account.credits, datetime.fromtimestamp(int(account.issued_at), UTC), reissue_at)
-
-    async def cancel_reissue(self, token: str) -> bool:
-        account = await self._find_valid(token)
-        if self._reissues is None or account.allowance is not None:
-            return False
-        return await self._reissues.cancel_own(account.payer)
-
-    async def _find_valid(self, token: str | None) -> AccountStanding:
-        if token is None:
-            raise MissingToken("A transfer tops up the token that is sent along; payment_buy_credits sells a new one.")
-        account = await self._ledger.standing(token)
-        if account.revoked is not None:
-            raise RevokedToken(f"The {'token' if account.allowance is None else 'allowance'} was revoked or expired.")
-        return account
 
 
 class PurchaseService(ClosedPurchases):
@@ -526,7 +518,9 @@ async def open_purchases(
     terms, rules = terms_of(settings), rules_of(settings, host)
     chain, store = make_rpc_pool(settings, clock, proxies), SqlPurchaseStore(file)
     ceilings = make_ceilings(settings, store, clock)
-    reorgs, agreement = (LeasedTask(file, name, clock) for name in ("reorg watch", "agreement watch"))
+    confirmations = Confirmations(store, chain, clock, rules, ceilings)
+    names = ("reorg watch", "agreement watch", "second payments")
+    reorgs, agreement, seconds = (LeasedTask(file, name, clock) for name in names)
     reorg_watch = ReorgWatch(SqlPurchaseStore(file, reorgs), chain, clock, rules.policy, reorgs)
     agreement_watch = AgreementWatch(SqlPurchaseStore(file, agreement), chain, clock, agreement)
     try:
@@ -535,11 +529,12 @@ async def open_purchases(
             tasks.start_soon(chain.watch)
             tasks.start_soon(reorg_watch.run)
             tasks.start_soon(agreement_watch.run)
+            tasks.start_soon(SecondPaymentWatch(confirmations.credit_seconds, clock, seconds).run)
             yield PurchaseService(
                 ledger,
                 reissues,
                 quotes=Quotes(store, clock, terms, ceilings, marks, count_servers=lambda: len(chain)),
-                confirmations=Confirmations(store, chain, clock, rules, ceilings),
+                confirmations=confirmations,
                 search=DepositSearch(store, chain),
                 ready=partial(_require_ready, chain),
                 count_servers=chain.count_servers,

@@ -29,15 +29,16 @@ from toolserver.money.purchases.records import (
     NotCreditable,
     Purchase,
     PurchaseDraft,
+    SecondPayment,
     State,
     StoredCredit,
     TakeBack,
     TransferCredit,
     UnagreedTransfer,
     UnappliedPayment,
+    second_memo,
 )
 from toolserver.money.purchases.sql_doubts import name_deposit, weigh_credit
-from toolserver.money.purchases.transfer_authorization import Authorization
 from toolserver.money.purchases.units import CHAIN_ID
 from toolserver.sql.connection import SqlConnection, insert, is_shared
 from toolserver.sql.errors import ConstraintViolated
@@ -164,6 +165,21 @@ class SqlPurchaseStore:
         """
         return await self._write(partial(credit_transfer, credit))
 
+    async def credit_second(self, second: SecondPayment, credit: TransferCredit) -> int:
+        """Credit a second payment to the token of the first one, as a purchase of its own, and return the credits.
+
+        Raises as `credit_transfer`.
+        """
+        return await self._write(partial(credit_second, second, credit))
+
+    async def find_second_credit(self, second: SecondPayment) -> int | None:
+        """Return the credits that a second payment bought, or None if it bought nothing yet."""
+        return await self._file.read(partial(find_second_credit, second))
+
+    async def list_seconds(self) -> list[SecondPayment]:
+        """Return the second payments on the chain that are neither credited nor a case, oldest first."""
+        return await self._file.read(list_seconds)
+
     async def record_unapplied(self, payment: UnappliedPayment) -> None:
         """Record money that bought nothing. The first record for a transaction and a purchase stays."""
         await self._write(partial(record_unapplied, payment))
@@ -270,7 +286,8 @@ _PURCHASES = """
 _CASES = """
     SELECT 'unapplied', u.tx_hash, p.address, u.amount, u.reason, NULL, u.seen_at AS at
     FROM unapplied_payment u JOIN purchase p ON p.id = u.purchase
-    WHERE NOT EXISTS (SELECT 1 FROM tx_credit c WHERE c.tx_hash = u.tx_hash AND c.purchase = u.purchase)
+    WHERE NOT EXISTS (SELECT 1 FROM tx_credit c JOIN purchase b ON b.id = c.purchase
+      WHERE c.tx_hash = u.tx_hash AND b.address = p.address AND (c.purchase = u.purchase OR p.hd_index IS NOT NULL))
     UNION ALL
     SELECT 'undone', r.tx_hash, p.address, r.amount, NULL, r.lost, r.at
     FROM tx_reversal r JOIN purchase p ON p.id = r.purchase
@@ -332,6 +349,38 @@ def credit_transfer(credit: TransferCredit, db: SqlConnection) -> int:
     for payment in decision.unapplied:
         record_unapplied(payment, db)
     return decision.credits
+
+
+def credit_second(second: SecondPayment, credit: TransferCredit, db: SqlConnection) -> int:
+    hashed, now = memo_hash(second_memo(second.memo_hash, second.tx_hash)), credit.credited_at
+    purchase = find_purchase(hashed, db)
+    if purchase is None:
+        terms = (hashed, second.purchase.address, None, credit.paid.amount, credit.credits, None, now, now)
+        add_quote(PurchaseDraft(*terms, tops_up=credit.token), db)
+        purchase = find_purchase(hashed, db)
+    assert purchase is not None
+    live = "SELECT coalesce(successor, hash) FROM token WHERE hash=?"
+    token = db.execute(live, (credit.token,)).fetchone()[0]
+    return credit_transfer(credit._replace(purchase=purchase.id, token=token, tops_up=True), db)
+
+
+def find_second_credit(second: SecondPayment, db: SqlConnection) -> int | None:
+    sql = "SELECT c.credits FROM tx_credit c JOIN purchase p ON p.id = c.purchase WHERE c.tx_hash=? AND p.memo_hash=?"
+    row = db.execute(sql, (second.tx_hash, memo_hash(second_memo(second.memo_hash, second.tx_hash)))).fetchone()
+    return None if row is None else int(row[0])
+
+
+_SECONDS = """SELECT DISTINCT m.tx_hash, p.memo_hash, m.block_number FROM chain_transfer m
+  JOIN purchase p ON p.address = m.payee AND p.hd_index IS NOT NULL AND p.state = 'credited'
+  WHERE m.state = 'second' AND NOT EXISTS (SELECT 1 FROM tx_credit c WHERE c.tx_hash = m.tx_hash)
+    AND NOT EXISTS (SELECT 1 FROM unapplied_payment u WHERE u.tx_hash = m.tx_hash)
+  ORDER BY m.block_number LIMIT 100"""
+
+
+def list_seconds(db: SqlConnection) -> list[SecondPayment]:
+    found = [(bytes(tx), bytes(memo)) for tx, memo, _ in db.execute(_SECONDS).fetchall()]
+    pairs = [(tx, memo, find_purchase(memo, db)) for tx, memo in found]
+    return [SecondPayment(purchase, memo, tx) for tx, memo, purchase in pairs if purchase is not None]
 
 
 def _find_first_token(db: SqlConnection, token: str) -> str:
@@ -455,9 +504,15 @@ def reverse_credit(tx_hash: bytes, now: int, db: SqlConnection) -> CreditReversa
 
 
 def list_deposit_states(db: SqlConnection) -> list[tuple[int, str]]:
-    """Return the number of every deposit address and the state of its purchase."""
+    """Return the number of every deposit address and the state of its purchase: `second` if it was credited, and the
+    book of the chain has more money there that has bought nothing or is not settled yet.
+    """
     old = "SELECT hd_index, 'quoted' FROM old_quote WHERE hd_index IS NOT NULL"
-    return db.execute(f"SELECT hd_index, state FROM purchase WHERE hd_index IS NOT NULL UNION ALL {old}").fetchall()
+    open_ = """SELECT 1 FROM chain_transfer m
+      WHERE m.payee = p.address AND m.inward = 1 AND m.state IN ('second', 'pending', 'held')"""
+    state = f"CASE WHEN p.state = 'credited' AND EXISTS ({open_}) THEN 'second' ELSE p.state END"
+    sql = f"SELECT p.hd_index, {state} FROM purchase p WHERE p.hd_index IS NOT NULL UNION ALL {old}"
+    return db.execute(sql).fetchall()
 
 
 def list_deposits(db: SqlConnection) -> list[tuple[int, bytes]]:
@@ -538,40 +593,6 @@ def bring_back(memo_hash: bytes, db: SqlConnection) -> None:
 async def approve_transfer(file: GroupCommit, tx_hash: bytes, now: int) -> bool:
     """Approve a transfer that waits for a person, so that it can be credited. Return False if none waits."""
     return await file.alone(partial(_approve, tx_hash, now), room=ROOM)
-
-
-async def record_sending(file: GroupCommit, one: Authorization, tx_hash: bytes | None, now: int) -> None:
-    """Record that an authorisation is about to be sent, or (`tx_hash` is None) that the chain has used it already."""
-    await file.alone(partial(_begin, one, tx_hash, now), room=ROOM)
-
-
-async def record_moved(file: GroupCommit, one: Authorization, now: int) -> None:
-    """Record that the transfer is on the chain. The first such record stays."""
-    await file.alone(partial(_end, one, now), room=ROOM)
-
-
-def read_swept(place: LedgerPlace) -> dict[bytes, int]:
-    """Return what was moved from each deposit address, in 0.000001 USDC. Raises StorageFailed."""
-    return read_place(place, sum_swept)
-
-
-def sum_swept(db: SqlConnection) -> dict[bytes, int]:
-    """Return the same within the caller's transaction."""
-    sql = "SELECT payer, sum(amount) FROM sweep WHERE done_at IS NOT NULL GROUP BY payer"
-    return {bytes(payer): int(amount) for payer, amount in db.execute(sql)}
-
-
-def _begin(one: Authorization, tx_hash: bytes | None, now: int, db: SqlConnection) -> None:
-    db.execute(
-        """INSERT INTO sweep(payer, nonce, payee, amount, tx_hash, begun_at) VALUES(?,?,?,?,?,?)
-        ON CONFLICT(payer, nonce)
-        DO UPDATE SET tx_hash=coalesce(excluded.tx_hash, sweep.tx_hash) WHERE sweep.done_at IS NULL""",
-        (one.payer, one.nonce, one.payee, one.amount, tx_hash, now),
-    )
-
-
-def _end(one: Authorization, now: int, db: SqlConnection) -> None:
-    db.execute("UPDATE sweep SET done_at=? WHERE payer=? AND nonce=? AND done_at IS NULL", (now, one.payer, one.nonce))
 
 
 def _approve(tx_hash: bytes, now: int, db: SqlConnection) -> bool:
