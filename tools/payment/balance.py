@@ -32,5 +32,8 @@ async def payment_balance(ctx: ToolContext) -> CreditBalance:
     balance = await ctx.host.payments.balance(ctx.token)
     if balance.credits < PREPAID_CALLS * DEAREST_CREDITS:
         covered = f"{balance.credits} credits cover fewer than {PREPAID_CALLS} calls at {DEAREST_CREDITS} credits"
-        ctx.warn("credits", "low_balance", f"{covered}; payment_buy_credits sells more.")
+        more = "payment_topup with this token adds more, by x402 or by a plain transfer (by_transfer)"
+        if balance.is_allowance:  # it has no credits of its own to which some could be added
+            more = "this is an allowance, so whoever owns its token can top that up or raise the allowance's caps"
+        ctx.warn("credits", "low_balance", f"{covered}; {more}.")
     return CreditBalance(credits=balance.credits, issued_at=balance.issued_at, reissue_at=balance.reissue_at)

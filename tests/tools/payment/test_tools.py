@@ -24,6 +24,7 @@ from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.calls.pipeline import Outcome, Pipeline
 from toolserver.core.caller import Caller, token_hash
 from toolserver.errors import CallRejected, InvalidArguments, NotFound, PaymentRequired, RateLimited
+from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.purchases.closed_purchases import ClosedPurchases
 from toolserver.money.purchases.credit_sales import ChainServers
 from toolserver.money.purchases.reissues import ReissueDraft
@@ -146,6 +147,18 @@ async def test_a_balance_warns_when_it_covers_fewer_than_five_calls(tmp_path, le
         balance = await s.call("payment_balance", token=token["token"])
     assert balance["credits"] == left
     assert [(w["section"], w["code"]) for w in balance.get("warning", [])] == [("credits", "low_balance")] * low
+    assert all("payment_topup with this token" in w["message"] for w in balance.get("warning", []))
+
+
+async def test_a_low_balance_sends_an_allowance_to_the_owner_of_its_token(tmp_path):
+    child = f"svc_live_{77:064x}"
+    async with shop(tmp_path) as s:
+        _, token = await bought(s)
+        terms = AllowanceTerms("child", 9)
+        await s.desk.ledger.create_allowance(token["token"], token_hash(child).hex(), terms)
+        (warning,) = (await s.call("payment_balance", token=child))["warning"]
+    assert "whoever owns its token" in warning["message"]
+    assert "payment_topup" not in warning["message"]
 
 
 @pytest.mark.parametrize(

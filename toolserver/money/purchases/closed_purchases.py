@@ -29,7 +29,8 @@ class ClosedPurchases(NoCreditSales):
         if self._reissues is not None and account.allowance is None:
             due = await self._reissues.find_due(account.payer)
         reissue_at = None if due is None else datetime.fromtimestamp(due // 1000, UTC)
-        return Balance(account.credits, datetime.fromtimestamp(int(account.issued_at), UTC), reissue_at)
+        issued_at = datetime.fromtimestamp(int(account.issued_at), UTC)
+        return Balance(account.credits, issued_at, reissue_at, is_allowance=account.allowance is not None)
 
     async def cancel_reissue(self, token: str) -> bool:
         account = await self._find_valid(token)

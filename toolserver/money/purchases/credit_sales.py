@@ -41,11 +41,14 @@ class CreditedPurchase(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """The credits on a token, and when it was issued. `reissue_at` is when a requested replacement takes effect."""
+    """The credits on a token, and when it was issued. `reissue_at` is when a requested replacement takes effect. An
+    allowance spends another token's credits.
+    """
 
     credits: int
     issued_at: datetime
     reissue_at: datetime | None = None
+    is_allowance: bool = False
 
 
 class ChainServers(NamedTuple):
