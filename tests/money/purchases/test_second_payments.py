@@ -30,8 +30,9 @@ from toolserver.money.ledger.sql_tables import apply_operation
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.credit_sales import Claim
 from toolserver.money.purchases.quotes import Ceilings
+from toolserver.money.purchases.records import second_memo
 from toolserver.money.purchases.service import text_to_sign
-from toolserver.money.purchases.store import approve_transfer, list_deposit_states
+from toolserver.money.purchases.store import approve_transfer, list_deposit_states, memo_hash
 
 TX3 = bytes([3]) * 32
 NEWER = f"svc_live_{9:064x}"
@@ -68,7 +69,8 @@ async def test_the_account_that_paid_first_pays_again_and_its_token_has_the_cred
     assert [each["credits"] for each in told] == [150] * 3
     assert await d.ledger.balance(token) == 400
     assert await list_cases(d) == []
-    (nonce,) = {each["nonce"] for each in told}
+    assert {each["transaction"] for each in told} == {f"0x{TX2.hex()}"}
+    nonce = second_memo(memo_hash(quote.memo), TX2)
     bought = await d.confirmations.confirm(Claim(f"0x{TX2.hex()}", nonce), token)
     assert (bought.token, bought.credits) == (token, 150)
     rows = await d.rows("SELECT state, credits FROM purchase ORDER BY id")

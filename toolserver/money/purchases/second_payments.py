@@ -23,7 +23,6 @@ from toolserver.money.purchases.records import (
     StoredCredit,
     TransferCredit,
     UnappliedPayment,
-    second_memo,
 )
 from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.sql.leases import Turn, is_our_turn
@@ -107,7 +106,7 @@ def tell_second(second: SecondPayment, credits: int) -> AlreadyCredited:
     return AlreadyCredited(
         "This purchase was already credited. The payment has become a purchase of its own: its credits are on the same "
         "token.",
-        new_purchase={"nonce": second_memo(second.memo_hash, second.tx_hash), "credits": credits},
+        new_purchase={"transaction": f"0x{second.tx_hash.hex()}", "credits": credits},
     )
 
 

@@ -364,7 +364,10 @@ class Confirmations:
             await self._credit_second(case, before)
         elif before is None:
             await self._record_used(case, sighting)
-        raise AlreadyCredited("This purchase or transaction was already credited, and its token was given out then.")
+        raise AlreadyCredited(
+            "This purchase or transaction was already credited, and its token was given out then. If you just paid "
+            "a second time, confirm it again in some seconds."
+        )
 
     def _unseal_token(self, case: _Case, before: StoredCredit) -> str | None:
         """Return the token, or None once it has been used or its time to be given again has ended."""
