@@ -34,6 +34,6 @@ async def payment_balance(ctx: ToolContext) -> CreditBalance:
         covered = f"{balance.credits} credits cover fewer than {PREPAID_CALLS} calls at {DEAREST_CREDITS} credits"
         more = "payment_topup with this token adds more, by x402 or by a plain transfer (by_transfer)"
         if balance.is_allowance:  # it has no credits of its own to which some could be added
-            more = "this is an allowance, so whoever owns its token can top that up or raise the allowance's caps"
+            more = "this is an allowance: the owner of its token can top that up, or raise the caps of the allowance"
         ctx.warn("credits", "low_balance", f"{covered}; {more}.")
     return CreditBalance(credits=balance.credits, issued_at=balance.issued_at, reissue_at=balance.reissue_at)

@@ -157,7 +157,7 @@ async def test_a_low_balance_sends_an_allowance_to_the_owner_of_its_token(tmp_pa
         terms = AllowanceTerms("child", 9)
         await s.desk.ledger.create_allowance(token["token"], token_hash(child).hex(), terms)
         (warning,) = (await s.call("payment_balance", token=child))["warning"]
-    assert "whoever owns its token" in warning["message"]
+    assert "the owner of its token" in warning["message"]
     assert "payment_topup" not in warning["message"]
 
 
