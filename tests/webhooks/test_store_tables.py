@@ -1,7 +1,9 @@
 import sqlite3
+from contextlib import closing, contextmanager
 
 import pytest
 
+from tests.quick_files import migrate_copied
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.sql.migrate import migrate, migrations
 from toolserver.webhooks import store
@@ -11,23 +13,34 @@ from toolserver.webhooks.store import WebhookTables
 MANY = 100_000
 
 
+@contextmanager
+def filled(many):
+    """A database with so many subscriptions, spread over the time ahead, and a tenth as many fires."""
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as database:
+        migrate_copied(database)
+        database.execute("BEGIN")
+        rows = (
+            subscription(n, owner=f"{n // 5:064x}", due_at=NOW + 1 + n * 3, created_at=NOW - 300_000 + n * 3)
+            for n in range(many)
+        )
+        database.executemany(store.ADD_SUBSCRIPTION, rows)
+        fires = (fire(n, subscription=f"wh_{n:016x}", lane=n % 3, due_at=NOW + 1 + n)[:-1] for n in range(many // 10))
+        database.executemany(store.ADD_FIRE, fires)
+        database.execute("COMMIT")
+        database.execute("ANALYZE")
+        yield database
+
+
 @pytest.fixture(scope="module")
 def db():
-    """A database with a hundred thousand subscriptions, spread over the five minutes ahead, and ten thousand fires."""
-    database = sqlite3.connect(":memory:", isolation_level=None)
-    migrate(database)
-    database.execute("BEGIN")
-    rows = (
-        subscription(n, owner=f"{n // 5:064x}", due_at=NOW + 1 + n * 3, created_at=NOW - 300_000 + n * 3)
-        for n in range(MANY)
-    )
-    database.executemany(store.ADD_SUBSCRIPTION, rows)
-    fires = (fire(n, subscription=f"wh_{n:016x}", lane=n % 3, due_at=NOW + 1 + n)[:-1] for n in range(10_000))
-    database.executemany(store.ADD_FIRE, fires)
-    database.execute("COMMIT")
-    database.execute("ANALYZE")
-    yield database
-    database.close()
+    with filled(MANY) as database:
+        yield database
+
+
+@pytest.fixture
+def small_db():
+    with filled(100) as database:
+        yield database
 
 
 def plan(db, sql, *parameters):
@@ -90,7 +103,8 @@ def test_a_database_of_before_keeps_its_log_in_order_and_its_owners():
     database.close()
 
 
-def test_the_database_itself_keeps_what_is_over(db):
+def test_the_database_itself_keeps_what_is_over(small_db):
+    db = small_db
     db.execute("BEGIN")
     db.execute("UPDATE webhook_subscription SET state='cancelled' WHERE id=?", (subscription(1).id,))
     with pytest.raises(sqlite3.IntegrityError, match="stays cancelled"):

@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from tests.money.ledger.ledgers import token
+from tests.quick_files import migrate_copied
 from toolserver.money.books.sql_books import (
     EVER,
     list_transfers,
@@ -17,7 +18,6 @@ from toolserver.money.books.sql_books import (
 )
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.migrate import migrate
 
 
 async def test_books_are_read_while_the_ledger_is_open(tmp_path):
@@ -58,7 +58,7 @@ HASH, OTHER = b"\x01" * 32, b"\x02" * 32
 @pytest.fixture
 def db():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         db.execute("INSERT INTO account(id, kind) VALUES (4, 'token')")
         db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES (?, 4, 'acct_1', 0)", ("a" * 64,))
         for number in (1, 2):
@@ -87,7 +87,7 @@ ROWS = [("topup new", 250, 5_000_000), ("topup new", None, 1_000_000), ("GET /ap
 
 def test_each_payment_is_a_topup_a_call_or_a_case():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         db.execute("INSERT INTO account(id, kind) VALUES (4, 'token')")
         db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES (?, 4, 'acct_1', 0)", ("a" * 64,))
         for number, (request, credits, amount) in enumerate(ROWS):

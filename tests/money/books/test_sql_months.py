@@ -6,6 +6,7 @@ from contextlib import closing
 import pytest
 
 from tests.money.receipts.test_month_statement import KEY, statement
+from tests.quick_files import migrate_copied
 from toolserver.money.books.sql_months import (
     MonthRefused,
     find_closed,
@@ -15,7 +16,6 @@ from toolserver.money.books.sql_months import (
     store_closed,
 )
 from toolserver.money.receipts.month_statement import CLOSING, OPENING, MonthSpan, RowDigest, parse_month, sign_month
-from toolserver.sql.migrate import migrate
 
 TABLES = {name: RowDigest(1, "a" * 64) for name in (OPENING, CLOSING, "transfer")}
 
@@ -33,7 +33,7 @@ SECOND = month(2, FIRST.sha256)
 @pytest.fixture
 def db():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         store_closed(db, FIRST)
         store_closed(db, SECOND)
         yield db

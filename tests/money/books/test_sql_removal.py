@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from tests.quick_files import migrate_copied
 from toolserver.money.books.sql_months import (
     DAY_MS,
     remove_calls,
@@ -16,7 +17,6 @@ from toolserver.money.ledger.operations import CallReused, Charge, Reserve
 from toolserver.money.ledger.sql_tables import apply_operation
 from toolserver.money.receipts.issue import StoredReceipt
 from toolserver.money.receipts.sql_store import find_month, read_receipts, store_receipts
-from toolserver.sql.migrate import migrate
 
 END = 100 * DAY_MS
 
@@ -24,7 +24,7 @@ END = 100 * DAY_MS
 @pytest.fixture
 def db():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         db.execute("INSERT INTO account(id, kind, credits) VALUES (4, 'token', 100)")
         db.execute("INSERT INTO transfer VALUES (1, 'posted', 1, 4, 100, NULL, 'bought', 0)")
         db.execute("INSERT INTO closed_month VALUES ('1970-04', ?, 0, '', 0, 1)", (END,))

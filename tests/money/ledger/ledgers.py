@@ -13,6 +13,7 @@ import pytest
 
 from tests.calls.parts import START
 from tests.postgres import POSTGRES, terms_of
+from tests.quick_files import migrate_copied
 from toolserver.clock import ManualClock
 from toolserver.money.ledger.client.ledger import HttpLedger, build_ledger_client
 from toolserver.money.ledger.memory import MemoryLedger
@@ -23,7 +24,6 @@ from toolserver.money.ledger.sql_tables import store_state
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
 from toolserver.settings import LedgerSettings as Settings
 from toolserver.sql.group_commit import GroupCommit
-from toolserver.sql.migrate import migrate
 from toolserver.sql.postgres_group_commit import open_postgres
 from toolserver.sql.sqlite import durable, in_memory
 
@@ -163,6 +163,6 @@ async def faults(ledger: LedgerOwner) -> list[Breach]:
     assert isinstance(ledger, MemoryLedger)
     await ledger.sweep()
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         store_state(db, ledger.books)
         return find_breaches(db, ledger.books.now)

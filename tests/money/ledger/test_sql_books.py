@@ -5,6 +5,7 @@ from contextlib import closing
 
 import pytest
 
+from tests.quick_files import migrate_copied
 from toolserver.money.ledger.sql_books import (
     EVER,
     CreditBooks,
@@ -15,7 +16,6 @@ from toolserver.money.ledger.sql_books import (
     read_tool_books,
     read_transfers,
 )
-from toolserver.sql.migrate import migrate
 
 CAUSES = ["eip155:8453:0x1:0", "x402:eip155:8453:0x1:0x2", "x402:replaces:abc", "grant:1", "demo"]
 
@@ -23,7 +23,7 @@ CAUSES = ["eip155:8453:0x1:0", "x402:eip155:8453:0x1:0x2", "x402:replaces:abc", 
 @pytest.fixture
 def db():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         db.execute("INSERT INTO account(id, kind, credits, debits, pending) VALUES (4, 'token', 62, 14, 3)")
         db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES (?, 4, 'acct_1', 0)", ("a" * 64,))
         rows = [(n, "posted", 1, 4, 10 + n, None, cause, 100) for n, cause in enumerate(CAUSES, 1)]

@@ -5,14 +5,14 @@ from contextlib import closing
 
 import pytest
 
+from tests.quick_files import migrate_copied
 from toolserver.money.ledger.sql_removed import read_horizon, read_removed, read_removed_of
-from toolserver.sql.migrate import migrate
 
 
 @pytest.fixture
 def db():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         db.execute("INSERT INTO account(id, kind) VALUES (4, 'token'), (5, 'token')")
         yield db
 

@@ -5,9 +5,9 @@ from contextlib import closing
 
 import pytest
 
+from tests.quick_files import migrate_copied
 from toolserver.money.ledger import sql_statements
 from toolserver.money.ledger.statements import StatementQuery
-from toolserver.sql.migrate import migrate
 
 ASKED = {"account": 9, "before": 2**62, "since": 0, "until": 2**62, "limit": 11}
 
@@ -15,7 +15,7 @@ ASKED = {"account": 9, "before": 2**62, "since": 0, "until": 2**62, "limit": 11}
 @pytest.mark.parametrize("name", ["_CALLS", "_REVERSALS", "_INCOME", "_TAKEN"])
 def test_no_query_scans_a_table_or_sorts(name):
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         plan = [row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {getattr(sql_statements, name)}", ASKED)]
 
     assert not [step for step in plan if step.startswith("SCAN") or "TEMP B-TREE" in step], plan
@@ -23,7 +23,7 @@ def test_no_query_scans_a_table_or_sorts(name):
 
 def test_removed_calls_are_one_entry_at_the_end_of_their_time():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         db.execute("INSERT INTO account(id, kind, credits, debits) VALUES (4, 'token', 20, 5)")
         db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES (?, 4, 'acct_1', 0)", ("a" * 64,))
         db.execute("INSERT INTO transfer VALUES (1, 'posted', 1, 4, 20, NULL, 'bought', 10)")
@@ -50,7 +50,7 @@ ALLOWANCE = """INSERT INTO allowance(id, hash, ref, parent, name, credits, spent
 def db():
     """A token that bought 20 credits: a call of its own, one of its allowance, and one of that which was taken back."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         db.execute("INSERT INTO account(id, kind, credits, debits) VALUES (4, 'token', 25, 14)")
         db.execute("INSERT INTO token(hash, account, ref, issued_at) VALUES (?, 4, 'acct_1', 0)", ("a" * 64,))
         db.execute(ALLOWANCE, ("b" * 64, "a" * 64))

@@ -7,6 +7,7 @@ from itertools import chain
 import pytest
 
 from tests.money.ledger.ledgers import token
+from tests.quick_files import migrate_copied
 from tests.requirements import proves
 from toolserver.errors import PaymentRequired
 from toolserver.money.ledger import sql_tables
@@ -46,7 +47,6 @@ from toolserver.money.ledger.sql_tables import (
 )
 from toolserver.money.ledger.state import key_of
 from toolserver.sql.errors import TransactionLost
-from toolserver.sql.migrate import migrate
 
 NOW = 1_000_000
 RICH, POOR = key_of(token(1)), key_of(token(2))
@@ -60,7 +60,7 @@ def spendable(db, key):
 def db():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
         db.execute("PRAGMA foreign_keys=ON")
-        migrate(db)
+        migrate_copied(db)
         apply_operation(db, Mint(RICH, 1000, "rich", "acct_1"), NOW)
         yield db
         assert find_breaches(db, 0) == []

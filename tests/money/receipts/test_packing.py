@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.quick_files import migrate_copied
 from toolserver.core.caller import find_call_time, new_call_id, pack_call_name, unpack_call_name
 from toolserver.money.receipts.issue import StoredReceipt
 from toolserver.money.receipts.log import LogBucket
@@ -23,7 +24,6 @@ from toolserver.money.receipts.packing import (
 from toolserver.money.receipts.sign import SAFE, Body, Sale, core_of, encode, receipt_id
 from toolserver.money.receipts.sql_store import find_receipts, store_receipts
 from toolserver.sql.errors import RowsRewritten
-from toolserver.sql.migrate import migrate
 
 KID = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
@@ -136,7 +136,7 @@ def test_rows_are_read_as_files_in_use_have_them():
 def test_a_receipt_whose_form_is_gone_is_not_shown():
     receipt = stored(SALE, now=1_800_000_000.5)
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         store_receipts(db, [receipt, stored(SALE, now=1.0, id=receipt_id(new_call_id()))])
         assert db.execute("SELECT count(*) FROM receipt_form").fetchone() == (1,)
         assert find_receipts(db, [receipt.id]) == {receipt.id: receipt}

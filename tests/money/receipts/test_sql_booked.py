@@ -8,6 +8,7 @@ import pytest
 
 from tests.money.receipts.test_log_state import HOUR, MS, calls
 from tests.money.receipts.test_sql_log import grow
+from tests.quick_files import migrate_copied
 from toolserver.money.receipts.log import NOT_YET, AppendHour, LogLease
 from toolserver.money.receipts.sql_store import (
     append_hour,
@@ -21,13 +22,12 @@ from toolserver.money.receipts.sql_store import (
     list_hours,
     read_day,
 )
-from toolserver.sql.migrate import migrate
 
 
 @pytest.fixture
 def db():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         yield db
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.money.receipts.test_log_state import HOUR, MS, SIGN, calls
 from tests.money.receipts.test_merkle import consistent, mth, root_from_path, unbundled
+from tests.quick_files import migrate_copied
 from toolserver.money.receipts.log import AppendHour, LogForked, LogLease, LogMark
 from toolserver.money.receipts.merkle import Tile
 from toolserver.money.receipts.sql_store import (
@@ -23,7 +24,6 @@ from toolserver.money.receipts.sql_store import (
     read_tile,
     sign_checkpoint,
 )
-from toolserver.sql.migrate import migrate
 
 
 def grow(db, count, hour=HOUR):
@@ -35,7 +35,7 @@ def grow(db, count, hour=HOUR):
 @pytest.fixture
 def db():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         grow(db, 3)
         yield db
 
@@ -130,7 +130,7 @@ def test_leaves_tiles_and_proofs_reach_as_far_as_the_log(db):
 
 def test_an_empty_log_has_no_leaf_and_no_checkpoint_and_can_be_signed():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         assert (log_size(db), last_checkpoint(db), find_leaf(db, 0)) == (0, None, None)
         assert sign_checkpoint(db, SIGN).size == 0
         assert last_checkpoint(db) == sign_checkpoint(db, SIGN)

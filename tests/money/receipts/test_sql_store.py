@@ -10,11 +10,11 @@ import pytest
 from tests.money.receipts.stores import append_hours, lease_at, open_store
 from tests.money.receipts.test_merkle import consistent, mth, root_from_path, unbundled
 from tests.money.receipts.test_store import HOUR, NOW, OVER, event, issuer, sale, signing
+from tests.quick_files import migrate_copied
 from toolserver.money.receipts.issue import IssueReceipt
 from toolserver.money.receipts.merkle import Tile
 from toolserver.money.receipts.sql_store import delete_receipts, find_receipts, issue_receipts
 from toolserver.sql.errors import StorageFailed
-from toolserver.sql.migrate import migrate
 
 __all__ = ["event", "issuer"]
 
@@ -22,7 +22,7 @@ __all__ = ["event", "issuer"]
 @pytest.fixture
 def db():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         yield db
 
 

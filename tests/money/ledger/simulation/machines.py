@@ -10,7 +10,7 @@ from typing import Any
 
 import anyio
 
-from toolserver.sql.migrate import migrate
+from tests.quick_files import migrate_copied
 
 
 class Crashed(BaseException):
@@ -52,7 +52,7 @@ class Process:
 def empty() -> bytes:
     """A new database as bytes: faster than migrating every time."""
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate(db)
+        migrate_copied(db)
         return db.serialize()
 
 
