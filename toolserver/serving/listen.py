@@ -2,6 +2,7 @@
 
 import asyncio
 import ctypes
+import errno
 import functools
 import gc
 import json
@@ -62,8 +63,11 @@ def bind_socket(host: str, port: int, *, setting: str = "--port", beside_others:
 def describe_bind_error(error: OSError, host: str, port: int, setting: str = "--port") -> str:
     """Say why a port cannot be listened on, and what to set."""
     why = (error.strerror or str(error)).lower()
-    name = setting if setting.startswith("-") else f"{setting} ({PREFIX}{setting.replace('.', '__').upper()})"
-    return f"cannot listen on {host}, port {port}: {why}; set {name} to a free port, or to 0, which picks one"
+    place, wanted = setting, "a free port, or to 0, which picks one"
+    if error.errno == errno.EADDRNOTAVAIL:
+        place, wanted = setting.replace("port", "host"), "an address of this machine"
+    name = place if place.startswith("-") else f"{place} ({PREFIX}{place.replace('.', '__').upper()})"
+    return f"cannot listen on {host}, port {port}: {why}; set {name} to {wanted}"
 
 
 def address_of(sock: socket.socket, host: str) -> str:
