@@ -1,15 +1,20 @@
-"""Simulate Base's public nodes, with one token: a block every two seconds, USDC transfers as injected.
+"""Simulate Base's public nodes, with one token: a block every two seconds, USDC transfers as injected or submitted.
 
 Transfers come from the control interface (`POST /_sim/chain/transfer`), which injects events
-of kind `base_transfer`. Balances are not kept: the balance of an address is the sum that was
-sent to it less what it sent, and at least 0, so that a payer needs no money of its own.
+of kind `base_transfer`, and from signed transactions that call USDC (`eth_sendRawTransaction`),
+which are checked as the contract does. Balances are not kept: the balance of an address is
+the sum that was sent to it less what it sent, and at least 0, so that a payer of an injected
+transfer needs no money of its own. The accounts whose private keys every local chain
+publishes begin with a million USDC each.
 """
 
 import hashlib
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from toolserver.core.import_guard import recursion_limit_kept
 from toolserver.world.model import Ask, Reply, World, serves
+from toolserver.world.state import PAID
 
 CHAIN_ID, BLOCK_S = 8453, 2
 GENESIS = 1_686_789_347  # the real chain's first block
@@ -18,17 +23,39 @@ BALANCES_CODE = 87  # bytes of the code that reads many balances, before the add
 USDC = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913"
 TRANSFER = "0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef"
 CODE = "0x60806040523661001357610011610017565b005b6100115b"
+USED = "0x98de503528ee59b575ef0c0a2576a82497bfc029a5685b209e9ec333479b10a5"  # AuthorizationUsed(address,bytes32)
 HOSTS = ("mainnet.base.org", "base-rpc.publicnode.com")
+WEALTH = 10**12  # what each rich account holds at first, in 0.000001 USDC
+RICH = (
+    "0xf39fd6e51aad88f6f4ce6ab8827279cfffb92266",
+    "0x70997970c51812dc3a010c7d01b50e0d17dc79c8",
+    "0x3c44cdddb6a900fa2b585dd299e03d12fa4293bc",
+    "0x90f79bf6eb2c4f870365e785982e1f101e93b906",
+    "0x15d34aaf54267db7d7c367839aaf71a00a2c6a65",
+    "0x9965507d1a55bcc2695c58ba16fb37d819b0a4dc",
+    "0x976ea74026e726554db657fa54763abd0c3a0aa9",
+    "0x14dc79964da2c08b23698b3d3cc7ca32193d9955",
+    "0x23618e81e3f5cdf7f54c3d65f7fbc0abf5b21e8f",
+    "0xa0ee7a142d267c1f36714e4a8f75612f20a79720",
+)
 
 
 class Sent(NamedTuple):
-    """A transfer of USDC; `amount` in 0.000001 USDC."""
+    """A transfer; `amount` in 0.000001 of the token, `nonce` of the authorisation (EIP-3009) that it used, if any.
+
+    `signer` sent the transaction to the contract `called`, with `data`.
+    """
 
     hash: str
     sender: str
     to: str
     amount: int
     block: int
+    token: str
+    nonce: str | None
+    signer: str
+    called: str
+    data: str
 
 
 def block_at(at: float) -> int:
@@ -47,11 +74,29 @@ def block_time(number: int) -> int:
 
 def sent(world: World) -> list[Sent]:
     """Return every transfer that is in a block by now."""
-    transfers = [
-        Sent(e["hash"], e["from"].lower(), e["to"].lower(), int(e["amount"]), block_at(e["at"]))
-        for e in world.injected("base_transfer")
-    ]
-    return [each for each in transfers if each.block <= head(world)]
+    return [each for each in map(_sent, world.injected(PAID)) if each.block <= head(world)]
+
+
+def submitted(world: World) -> list[Sent]:
+    """Return every transfer, with those that wait for the next block."""
+    return [_sent(event) for event in world.edits.events if event["kind"] == PAID]
+
+
+def _sent(event: dict[str, Any]) -> Sent:
+    sender, to, amount = event["from"].lower(), event["to"].lower(), int(event["amount"])
+    token = event.get("token", USDC)
+    return Sent(
+        hash=event["hash"],
+        sender=sender,
+        to=to,
+        amount=amount,
+        block=block_at(event["at"]),
+        token=token,
+        nonce=event.get("nonce"),
+        signer=event.get("signer", sender),
+        called=event.get("via", token),
+        data=event.get("data", f"0xa9059cbb{to[2:]:0>64}{amount:064x}"),
+    )
 
 
 def block_hash(world: World, number: int) -> str:
@@ -120,17 +165,20 @@ def _find(world: World, hash: str) -> Sent | None:
 
 
 def _transaction(world: World, params: list[Any]) -> dict[str, Any] | None:
-    transfer = _find(world, params[0])
-    return transfer and _shown(world, transfer)
+    if transfer := _find(world, params[0]):
+        return _shown(world, transfer)
+    waiting = next((each for each in submitted(world) if each.hash == params[0].lower()), None)
+    nowhere = {"blockHash": None, "blockNumber": None, "transactionIndex": None}
+    return waiting and {**_shown(world.at(block_time(waiting.block)), waiting), **nowhere}
 
 
 def _shown(world: World, each: Sent) -> dict[str, Any]:
     return {
         **_place(world, each),
         "hash": each.hash,
-        "from": each.sender,
-        "to": USDC,
-        "input": f"0xa9059cbb{each.to[2:]:0>64}{each.amount:064x}",
+        "from": each.signer,
+        "to": each.called,
+        "input": each.data,
         "value": "0x0",
         "gas": "0xfde8",
         "gasPrice": "0x5b8d80",
@@ -160,12 +208,25 @@ def _transfer_log(world: World, each: Sent) -> dict[str, Any]:
     return {
         **place,
         "transactionHash": each.hash,
-        "address": USDC,
-        "topics": [TRANSFER, f"0x{each.sender[2:]:0>64}", f"0x{each.to[2:]:0>64}"],
+        "address": each.token,
+        "topics": [TRANSFER, _word(each.sender), _word(each.to)],
         "data": f"0x{each.amount:064x}",
-        "logIndex": place["transactionIndex"],
+        "logIndex": hex(2 * int(place["transactionIndex"], 16)),
         "removed": False,
     }
+
+
+def _logs_of(world: World, each: Sent) -> list[dict[str, Any]]:
+    """Return the logs of a transaction: before the transfer, that it used an authorisation, if it did."""
+    moved = _transfer_log(world, each)
+    if each.nonce is None:
+        return [moved]
+    index = hex(int(moved["logIndex"], 16) - 1)
+    return [{**moved, "topics": [USED, _word(each.sender), each.nonce], "data": "0x", "logIndex": index}, moved]
+
+
+def _word(address: str) -> str:
+    return f"0x{address[2:]:0>64}"
 
 
 def _receipt(world: World, params: list[Any]) -> dict[str, Any] | None:
@@ -175,14 +236,14 @@ def _receipt(world: World, params: list[Any]) -> dict[str, Any] | None:
     return {
         **_place(world, each),
         "transactionHash": each.hash,
-        "from": each.sender,
-        "to": USDC,
+        "from": each.signer,
+        "to": each.called,
         "status": "0x1",
         "contractAddress": None,
         "cumulativeGasUsed": "0x1ec30",
         "effectiveGasPrice": "0x5b8d80",
         "gasUsed": "0xb1c5",
-        "logs": [_transfer_log(world, each)],
+        "logs": _logs_of(world, each),
         "logsBloom": "0x" + "00" * 256,
         "type": "0x2",
         "l1Fee": "0x2a1b3c",
@@ -192,22 +253,21 @@ def _receipt(world: World, params: list[Any]) -> dict[str, Any] | None:
 
 
 def _logs(world: World, params: list[Any]) -> list[dict[str, Any]]:
-    """Return the transfers of USDC in a range of blocks. Each topic is one value, a list of them, or None for any."""
+    """Return the logs of a range of blocks, by contract and topics."""
     wanted = params[0]
-    event, payers, payees = [*wanted["topics"], None, None][:3]
     contracts = [wanted["address"]] if isinstance(wanted["address"], str) else wanted["address"]
-    if USDC not in map(str.lower, contracts) or event != TRANSFER:
-        return []
     low, high = _height(world, wanted["fromBlock"]), _height(world, wanted["toBlock"])
-    in_range = (s for s in sent(world) if low <= s.block <= high)
-    paid = [s for s in in_range if _is_wanted(s.sender, payers) and _is_wanted(s.to, payees)]
-    return [_transfer_log(world, each) for each in paid]
+    written = [entry for each in sent(world) if low <= each.block <= high for entry in _logs_of(world, each)]
+    addresses = set(map(str.lower, contracts))
+    return [e for e in written if e["address"] in addresses and _is_wanted(e["topics"], wanted["topics"])]
 
 
-def _is_wanted(address: str, topic: str | list[str] | None) -> bool:
-    """Return True if a topic of a search stands for an address: None for any, else one or several words."""
-    words = [topic] if isinstance(topic, str) else topic
-    return words is None or f"0x{address[2:]:0>64}" in map(str.lower, words)
+def _is_wanted(topics: list[str], wanted: list[str | list[str] | None]) -> bool:
+    """Return True if a log has these topics. Each that is wanted is one value, a list of them, or None for any."""
+    return len(topics) >= len(wanted) and all(
+        words is None or topic in map(str.lower, [words] if isinstance(words, str) else words)
+        for topic, words in zip(topics, wanted, strict=False)
+    )
 
 
 def _asked_about(data: str) -> list[str]:
@@ -220,10 +280,19 @@ def _asked_about(data: str) -> list[str]:
     return [f"0x{words[start + 24 : start + 64]}".lower() for start in range(0, len(words), 64)]
 
 
+def balance(moved: list[Sent], owner: str) -> int:
+    """Return what an address holds after these transfers, in 0.000001 USDC."""
+    ours = [transfer for transfer in moved if transfer.token == USDC]
+    came = sum(transfer.amount for transfer in ours if transfer.to == owner) + (WEALTH if owner in RICH else 0)
+    return max(0, came - sum(transfer.amount for transfer in ours if transfer.sender == owner))
+
+
 def _balance(world: World, owner: str, at: int) -> int:
-    moved = [transfer for transfer in sent(world) if transfer.block <= at]
-    came = sum(transfer.amount for transfer in moved if transfer.to == owner)
-    return max(0, came - sum(transfer.amount for transfer in moved if transfer.sender == owner))
+    return balance([transfer for transfer in sent(world) if transfer.block <= at], owner)
+
+
+def _is_used(moved: list[Sent], payer: str, nonce: str) -> bool:
+    return any((transfer.sender, transfer.nonce) == (payer, nonce) for transfer in moved)
 
 
 def _call(world: World, params: list[Any]) -> str:
@@ -237,15 +306,117 @@ def _call(world: World, params: list[Any]) -> str:
         return f"0x{6:064x}"
     if data[:10] == "0x70a08231" and len(data) == 74:  # balanceOf(address)
         return f"0x{_balance(world, f'0x{data[34:]}'.lower(), at):064x}"
-    if data[:10] == "0xe94a0102" and len(data) == 138:  # authorizationState(address,bytes32): nobody here uses any
-        return f"0x{0:064x}"
-    raise BaseRpcError(3, "execution reverted")
+    if data[:10] == "0xe94a0102" and len(data) == 138:  # authorizationState(address,bytes32)
+        return f"0x{_is_used(sent(world), f'0x{data[34:74]}'.lower(), f'0x{data[74:]}'.lower()):064x}"
+    execute(world, call.get("from", f"0x{0:040x}"), data)
+    return f"0x{1:064x}"
+
+
+# --- transactions ---
+
+
+def execute(world: World, signer: str, data: str) -> dict[str, Any]:
+    """Return the event of a call of USDC: `transfer`, or `transferWithAuthorization` with a signature of 65 bytes.
+
+    Raises BaseRpcError if the contract would revert.
+    """
+    selector, words = data[:10].lower(), [data[start : start + 64] for start in range(10, len(data), 64)]
+    try:
+        if selector == "0xa9059cbb":
+            payer, to, amount, nonce = signer.lower(), f"0x{words[0][24:]}".lower(), int(words[1], 16), None
+        elif selector in ("0xe3ee160e", "0xcf092995"):  # v, r and s as words, or as one text of bytes
+            signature = _signature(words[6:]) if selector == "0xe3ee160e" else "".join(words[8:])[:130]
+            payer, to, nonce = f"0x{words[0][24:]}".lower(), f"0x{words[1][24:]}".lower(), f"0x{words[5]}".lower()
+            amount, after, before = (int(word, 16) for word in words[2:5])
+            authorize(world, payer, to, amount, after, before, nonce, signature)
+        else:
+            raise BaseRpcError(3, "execution reverted")
+    except (IndexError, ValueError):
+        raise BaseRpcError(3, "execution reverted") from None
+    if balance(submitted(world), payer) < amount:
+        raise BaseRpcError(3, "execution reverted: ERC20: transfer amount exceeds balance")
+    event = {"kind": PAID, "at": world.now, "from": payer, "to": to, "amount": amount}
+    return event | {"signer": signer.lower(), "data": data} | ({} if nonce is None else {"nonce": nonce})
+
+
+def _signature(words: list[str]) -> str:
+    return words[1] + words[2] + words[0][-2:]
+
+
+def authorize(
+    world: World, payer: str, to: str, amount: int, after: int, before: int, nonce: str, signature: str
+) -> None:
+    """Check an authorisation (EIP-3009) as the contract does. Raises BaseRpcError with the contract's words."""
+    if not after < world.now < before:
+        early = "not yet valid" if world.now <= after else "expired"
+        raise BaseRpcError(3, f"execution reverted: FiatTokenV2: authorization is {early}")
+    if _is_used(submitted(world), payer, nonce):
+        raise BaseRpcError(3, "execution reverted: FiatTokenV2: authorization is used or canceled")
+    fields = {"from": payer, "to": to, "value": amount, "validAfter": after, "validBefore": before}
+    if _signer(fields | {"nonce": bytes.fromhex(nonce[2:])}, bytes.fromhex(signature)) != payer:
+        raise BaseRpcError(3, "execution reverted: FiatTokenV2: invalid signature")
+
+
+_DOMAIN = {"name": "USD Coin", "version": "2", "chainId": CHAIN_ID, "verifyingContract": USDC}
+_FIELDS = ("from address", "to address", "value uint256", "validAfter uint256", "validBefore uint256", "nonce bytes32")
+_TYPES = {"TransferWithAuthorization": [dict(zip(("name", "type"), field.split(), strict=True)) for field in _FIELDS]}
+
+
+def _signer(message: dict[str, Any], signature: bytes) -> str | None:
+    """Return the account that signed an authorisation; None if the bytes are no signature."""
+    with recursion_limit_kept():
+        from eth_account import Account
+        from eth_account.messages import encode_typed_data
+    from eth_keys.exceptions import BadSignature
+
+    signed = encode_typed_data(domain_data=_DOMAIN, message_types=_TYPES, message_data=message)
+    try:
+        return str(Account.recover_message(signed, signature=signature)).lower()
+    except (BadSignature, ValueError):
+        return None
+
+
+def submit(world: World, params: list[Any]) -> dict[str, Any]:
+    """Return the event of a signed transaction (EIP-1559) that calls USDC. Raises BaseRpcError if it is refused."""
+    with recursion_limit_kept():
+        from eth_account import Account
+        from eth_account.typed_transactions.typed_transaction import TypedTransaction
+    from eth_utils.crypto import keccak
+    from hexbytes import HexBytes
+
+    raw = HexBytes(params[0])
+    hash = f"0x{keccak(bytes(raw)).hex()}"
+    fields = TypedTransaction.from_bytes(raw).as_dict()
+    signer, to = str(Account.recover_transaction(raw)).lower(), f"0x{bytes(fields['to']).hex()}"
+    if any(each.hash == hash for each in submitted(world)):
+        raise BaseRpcError(-32000, "already known")
+    if fields["chainId"] != CHAIN_ID or to != USDC:
+        raise BaseRpcError(-32000, "this chain has one contract, USDC, and executes nothing else")
+    if fields["nonce"] != _count(world, signer):
+        raise BaseRpcError(-32000, "nonce too low" if fields["nonce"] < _count(world, signer) else "nonce too high")
+    return execute(world, signer, f"0x{bytes(fields['data']).hex()}") | {"hash": hash}
+
+
+def _count(world: World, signer: str) -> int:
+    """Return how many transactions an account has signed. Transfers of the control interface have no signature."""
+    return sum("signer" in event and event["signer"] == signer.lower() for event in world.edits.events)
+
+
+def _estimate(world: World, params: list[Any]) -> str:
+    call = params[0]
+    if call["to"].lower() != USDC:
+        raise BaseRpcError(3, "execution reverted")
+    execute(world, call["from"], call.get("data") or call.get("input"))
+    return hex(80_000)
 
 
 METHODS: dict[str, Callable[[World, list[Any]], Any]] = {
     "eth_chainId": lambda world, params: hex(CHAIN_ID),
     "net_version": lambda world, params: str(CHAIN_ID),
     "eth_gasPrice": lambda world, params: hex(6_000_000),
+    "eth_getBalance": lambda world, params: hex(10**19),  # fees are not charged
+    "eth_getTransactionCount": lambda world, params: hex(_count(world, params[0])),
+    "eth_estimateGas": _estimate,
     "eth_blockNumber": lambda world, params: hex(head(world)),
     "eth_getBlockByNumber": _block_by_number,
     "eth_getCode": lambda world, params: CODE if params[0].lower() == USDC else "0x",
@@ -256,14 +427,19 @@ METHODS: dict[str, Callable[[World, list[Any]], Any]] = {
 }
 
 
-def answer(world: World, call: dict[str, Any]) -> dict[str, Any]:
-    """Return the reply to one JSON-RPC call."""
+def answer(world: World, call: dict[str, Any], records: list[dict[str, Any]] | None = None) -> dict[str, Any]:
+    """Return the reply to one JSON-RPC call. A submitted transaction is added to `records`; without, none is taken."""
     said = {"jsonrpc": "2.0", "id": call.get("id")}
-    method = METHODS.get(call.get("method", ""))
-    if method is None:
+    name, params = call.get("method", ""), call.get("params") or []
+    method = METHODS.get(name)
+    if method is None and (name != "eth_sendRawTransaction" or records is None):
         return said | {"error": {"code": -32601, "message": "the method does not exist/is not available"}}
     try:
-        return said | {"result": method(world, call.get("params") or [])}
+        if method is not None:
+            return said | {"result": method(world, params)}
+        assert records is not None
+        records.append(submit(world, params))
+        return said | {"result": records[-1]["hash"]}
     except BaseRpcError as error:
         return said | {"error": error.body}
     except (LookupError, ValueError, TypeError, AttributeError):
@@ -272,10 +448,10 @@ def answer(world: World, call: dict[str, Any]) -> dict[str, Any]:
 
 def rpc(world: World, ask: Ask) -> Reply:
     """Answer one call, or a list of calls."""
-    request = ask.json
-    return Reply.json(
-        [answer(world, call) for call in request] if isinstance(request, list) else answer(world, request)
-    )
+    request, records = ask.json, list[dict[str, Any]]()
+    many = isinstance(request, list)
+    said = [answer(world, call, records) for call in (request if many else [request])]
+    return Reply.json(said if many else said[0], records=tuple(records))
 
 
 def behind(world: World, ask: Ask) -> Reply:

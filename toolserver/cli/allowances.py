@@ -10,11 +10,11 @@ import anyio
 import click
 
 from toolserver.calls.allowances import AllowanceDetails, Allowances, AllowanceWish
+from toolserver.cli.command_clock import find_clock
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.find_ledger import find_ledger
 from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import add_options, output_options
-from toolserver.clock import SystemClock
 from toolserver.core.models import iso
 from toolserver.money.ledger.protocol import Who
 from toolserver.money.ledger.store import SqlLedger
@@ -123,14 +123,14 @@ def _wish(
 def _run(data_dir: Path | None, fingerprint: str, job: Callable[[Allowances, Who], Awaitable[R]]) -> R:
     """Run a job on the allowances of a token."""
     settings = settings_from(data_dir=data_dir)
-    path = find_ledger(settings.data_dir)
+    path, clock = find_ledger(settings.data_dir), find_clock(settings)
 
     async def run() -> R:
         registry = Registry.load(*tool_packages(settings.tools))
         async with open_place(path) as file:
-            ledger = SqlLedger(file, SystemClock())
+            ledger = SqlLedger(file, clock)
             who = (await ledger.standing_of_fingerprint(fingerprint)).ref
-            return await job(Allowances(ledger, registry, SystemClock()), who)
+            return await job(Allowances(ledger, registry, clock), who)
 
     with explain_errors():
         return anyio.run(run)

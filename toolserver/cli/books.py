@@ -13,13 +13,13 @@ import anyio
 import click
 
 from toolserver.cli.chain_book import chain
+from toolserver.cli.command_clock import find_clock
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.find_ledger import find_data_dir, find_ledger, find_ledger_file
 from toolserver.cli.load_settings import settings_from
 from toolserver.cli.months import close, prune, read_published_keys
 from toolserver.cli.options import add_options, data_dir_option, output_options
 from toolserver.cli.printing import print_table
-from toolserver.clock import SystemClock
 from toolserver.core.models import iso
 from toolserver.core.outbound import read_proxies
 from toolserver.money.books.sql_books import list_transfers, read_books, read_tokens, read_tools
@@ -50,7 +50,7 @@ class Span(NamedTuple):
 
 def _time(text: str | None, form: str) -> datetime:
     try:
-        start = datetime.strptime(text, form).replace(tzinfo=UTC) if text else datetime.now(UTC)
+        start = datetime.strptime(text, form).replace(tzinfo=UTC) if text else find_clock(settings_from()).now()
         if start.year == MAXYEAR:
             raise ValueError("the calendar ends before the last month does")
         return start
@@ -173,7 +173,7 @@ def check(chain: bool, owner: Path | None, data_dir: Path | None, as_json: bool)
 
 
 async def _check(settings: Settings, path: LedgerPlace, with_chain: bool, owner: Path | None) -> list[BooksCheck]:
-    clock, mark, followed = SystemClock(), read_mark(find_marks(settings, patient=True)), None
+    clock, mark, followed = find_clock(settings), read_mark(find_marks(settings, patient=True)), None
     if owner is not None or settings.ledger.url is not None:
         followed = FollowedLedger(settings.ledger.service, None if owner is None else find_ledger_file(owner))
     async with open_place(path) as file:

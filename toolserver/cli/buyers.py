@@ -8,10 +8,11 @@ from urllib.parse import urlsplit
 
 import anyio
 
+from toolserver.cli.command_clock import find_clock
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.find_ledger import find_ledger
 from toolserver.cli.load_settings import settings_from
-from toolserver.clock import SystemClock, milliseconds
+from toolserver.clock import milliseconds
 from toolserver.core.outbound import read_proxies
 from toolserver.money.ledger.store import SqlLedger
 from toolserver.money.purchases.chain.rpc_pool import RpcPool, make_rpc_pool
@@ -26,7 +27,7 @@ class Desk:
     """What a command works with. `host` appears in the texts that buyers sign."""
 
     def __init__(self, settings: Settings, file: GroupCommit) -> None:
-        self.settings, self.file, self.clock = settings, file, SystemClock()
+        self.settings, self.file, self.clock = settings, file, find_clock(settings)
         self.ledger = SqlLedger(file, self.clock)
         self.now = milliseconds(self.clock)
 

@@ -8,12 +8,12 @@ from typing import Any
 import anyio
 import click
 
+from toolserver.cli.command_clock import find_clock
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.find_ledger import find_ledger
 from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import output_options
 from toolserver.cli.plain_lines import write_lines
-from toolserver.clock import SystemClock
 from toolserver.core.models import iso_of_ms
 from toolserver.core.outbound import read_proxies
 from toolserver.money.chain.balances import BalanceComparison, compare_balances
@@ -55,7 +55,7 @@ async def _compare(
     if not settings.payments.rpc_urls:
         return None, "not compared: no RPC server is configured (payments.rpc_urls)"
     proxies = read_proxies(settings.upstream.proxy_address)
-    servers = make_rpc_pool(settings.payments, SystemClock(), proxies, patient=True)
+    servers = make_rpc_pool(settings.payments, find_clock(settings), proxies, patient=True)
     try:
         async with open_place(place) as file:
             book = SqlChainBook(file, book_rules_of(settings.payments, settings.x402))

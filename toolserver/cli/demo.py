@@ -1,6 +1,5 @@
 """Implement `toolserver demo`: the simulated world and a service that share one clock, with a funded token."""
 
-import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -10,7 +9,15 @@ import anyio
 import click
 
 from toolserver.app import Service
-from toolserver.cli.demo_settings import DEMO_CREDITS, FILL_S, fund_with, make_demo_settings
+from toolserver.cli.demo_settings import (
+    DEMO_CREDITS,
+    FILL_S,
+    WORLD_FILE,
+    find_token,
+    fund_with,
+    make_demo_settings,
+    write_operator_file,
+)
 from toolserver.cli.load_settings import prepare_settings
 from toolserver.cli.options import listening_options
 from toolserver.cli.ready_notice import ReadyNotice
@@ -33,14 +40,24 @@ from toolserver.world.state import SharedSimClock, WorldState
 def demo(ready_json: bool, seed: int, limits: bool, no_wait: bool, **flags: Any) -> None:
     """Serve the tools with a simulated world and a funded token: everything works offline.
 
-    Without --data-dir, nothing is left behind on disk. Free calls are spaced only with --limits. With several workers
-    the home page is filled when it is first opened.
+    Without --data-dir, nothing is left behind on disk. With it, the next demo there goes on with the same chain, clock
+    and token, and DIR/demo.env, sourced by a shell, makes every command work on the demo. Free calls are spaced only
+    with --limits. With several workers the home page is filled when it is first opened.
     """
     with TemporaryDirectory(prefix="toolserver-demo-") as own:  # demo credits are never stored beside real ones
+        stays = flags["data_dir"] is not None
         flags["data_dir"] = flags["data_dir"] or Path(own)
         settings = prepare_settings(**flags)
         run_async(
-            settings, demo_command, settings, flags, seed=seed, spaced=limits, ready_json=ready_json, fills=not no_wait
+            settings,
+            demo_command,
+            settings,
+            flags,
+            seed=seed,
+            spaced=limits,
+            ready_json=ready_json,
+            fills=not no_wait,
+            stays=stays,
         )
 
 
@@ -52,24 +69,26 @@ async def demo_command(
     ready_json: bool,
     spaced: bool = False,
     fills: bool = False,
+    stays: bool = False,
     serve: Callable[..., Awaitable[None]] = serve_until,
 ) -> None:
     """Run the world and the service until a signal stops them. `flags` are the options of the command line.
 
     With `fills`, the service is ready once its home page has values. Several workers follow the clock of the world, and
-    do not wait. Raises SystemExit if the settings do not allow a demo.
+    do not wait. With `stays`, world and token are kept in the data directory, with a file for the operator's shell.
+    Raises SystemExit if the settings do not allow a demo.
     """
     refuse_public(settings, "the demo")
     if settings.ledger.url is not None:
         raise SystemExit("the demo has its own ledger: unset ledger.url")
     require_what_workers_share(settings)
     stop = anyio.Event()
-    token = f"svc_live_{secrets.token_hex(32)}"
+    token = find_token(settings.data_dir)
 
     async with anyio.create_task_group() as tasks:
         if settings.workers == 1:
             tasks.start_soon(stop_signal, stop)
-        state = WorldState(seed=seed)
+        state = WorldState(seed=seed, file=settings.data_dir / WORLD_FILE if stays else None)
         port = await tasks.start(serve_upstreams, state, tool_packages(settings.tools), "127.0.0.1", 0)
         world_url = f"http://127.0.0.1:{port}"
         settings = make_demo_settings(settings, world_url, spaced=spaced)
@@ -78,7 +97,10 @@ async def demo_command(
         def describe_purchase(base_url: str) -> str:
             return "to buy credits on the simulated chain, paste:\n\n" + paste_sequence(base_url, world_url)
 
-        notice = ReadyNotice(ready_json, facts, describe_purchase)
+        def prepare_shell(base_url: str) -> None:
+            write_operator_file(settings, base_url, token)
+
+        notice = ReadyNotice(ready_json, facts, describe_purchase, prepare_shell if stays else None)
         if settings.workers > 1:
             await supervise(
                 settings, flags, stop, notice, world={"world_url": world_url, "token": token, "spaced": spaced}

@@ -1,13 +1,20 @@
 """Turn the settings of a service into those of a demo, and fund the demo's token."""
 
+import json
+import re
+import secrets
+import shlex
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 
 from toolserver.app import Service
 from toolserver.calls.idempotency import fingerprint
-from toolserver.money.purchases.demo import demo_payments
+from toolserver.core.private_file import write_private
+from toolserver.money.purchases.demo import demo_payments, demo_x402
 from toolserver.settings import Settings, SourceSettings, WebhookSettings
 
 DEMO_CREDITS = 500
+WORLD_FILE, OPERATOR_FILE = "world.json", "demo.env"  # in the data directory
 FILL_S = 11.0  # the longest wait for first values; what is missing then comes later
 
 
@@ -19,6 +26,7 @@ def make_demo_settings(settings: Settings, world_url: str, *, spaced: bool = Fal
     """
     upstream = settings.upstream.model_copy(update={"via": world_url})
     changed = {"upstream": upstream, "payments": demo_payments(world_url), "webhooks": _demo_webhooks(settings)}
+    changed["x402"] = demo_x402(world_url)
     limits = settings.limits
     if not spaced and "spacing_s" not in limits.model_fields_set:
         limits = limits.model_copy(update={"spacing_s": 0})
@@ -28,6 +36,38 @@ def make_demo_settings(settings: Settings, world_url: str, *, spaced: bool = Fal
     return settings.model_copy(
         update=changed | {"sources": _demo_sources(settings), "limits": limits, "serving": serving}
     )
+
+
+def find_token(data_dir: Path) -> str:
+    """Return the token of the demo that last ran on a data directory, or a new one."""
+    file = data_dir / OPERATOR_FILE
+    kept = (
+        re.search(r"^export TOKEN=(svc_live_[0-9a-f]{64})$", file.read_text(), re.MULTILINE) if file.exists() else None
+    )
+    return f"svc_live_{secrets.token_hex(32)}" if kept is None else kept[1]
+
+
+def write_operator_file(settings: Settings, base_url: str, token: str) -> None:
+    """Write what a shell sources so that the operator's commands work on this demo: settings, and its addresses."""
+    payments, x402, world_url = settings.payments, settings.x402, str(settings.upstream.via)
+    xpub = "" if payments.xpub is None else payments.xpub.get_secret_value()
+    variables = {
+        "TOOLSERVER_DATA_DIR": str(settings.data_dir.resolve()),
+        "TOOLSERVER_BASE_URL": base_url,
+        "TOOLSERVER_UPSTREAM__VIA": world_url,
+        "TOOLSERVER_PAYMENTS__ENABLED": "true",
+        "TOOLSERVER_PAYMENTS__RPC_URLS": json.dumps([url.get_secret_value() for url in payments.rpc_urls]),
+        "TOOLSERVER_PAYMENTS__XPUB": xpub,
+        "TOOLSERVER_X402__ENABLED": "true",
+        "TOOLSERVER_X402__FACILITATOR_URL": str(x402.facilitator_url),
+        "TOOLSERVER_X402__PAY_TO": str(x402.pay_to),
+        "BASE": base_url,
+        "WORLD": world_url,
+        "TOKEN": token,
+    }
+    lines = ["# Written by `toolserver demo` at each start. Source it, and every command works on that demo."]
+    lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
+    write_private(settings.data_dir / OPERATOR_FILE, "\n".join(lines) + "\n")
 
 
 def fund_with(token: str) -> Callable[[Service], Awaitable[None]]:

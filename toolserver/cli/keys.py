@@ -1,7 +1,6 @@
 """Implement `toolserver keys …`: create, rotate, revoke and list the keys that sign receipts."""
 
 import json
-import time
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -11,6 +10,7 @@ import click
 
 from toolserver.calls.visitor_tokens import KEY_BYTES as VISITOR_KEY_BYTES
 from toolserver.calls.visitor_tokens import KEY_FILE as VISITOR_KEY_FILE
+from toolserver.cli.command_clock import find_clock
 from toolserver.cli.find_ledger import find_data_dir
 from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import data_dir_option
@@ -64,7 +64,7 @@ def new(data_dir: Path | None, after_loss: bool) -> None:
         if not after_loss:
             raise click.ClickException(str(lost)) from None
         if isinstance(lost, ReceiptKeysLost):
-            write(folder / RECEIPT_KEYS, [make_key(int(time.time()))], replacing=False)
+            write(folder / RECEIPT_KEYS, [make_key(int(_now()))], replacing=False)
             click.echo("a new key signs from now on; no published key verifies receipts from before", err=True)
         if not (folder / LOG_KEYS).exists():
             click.echo("a new key signs the log from now on; auditors must store its verifier", err=True)
@@ -100,7 +100,7 @@ def rotate(data_dir: Path | None, at_once: bool) -> None:
     """Publish a new key, which takes over in 24 hours. Run this once a year."""
     try:
         after_s = 0 if at_once else PUBLISH_AHEAD_S
-        _change(data_dir, lambda present: rotate_keys(present, time.time(), after_s=after_s))
+        _change(data_dir, lambda present: rotate_keys(present, _now(), after_s=after_s))
     except NoSuchKey as error:
         raise click.ClickException(f"{error}; --at-once replaces it") from None
 
@@ -111,7 +111,7 @@ def rotate(data_dir: Path | None, at_once: bool) -> None:
 def revoke(data_dir: Path | None, kid: str) -> None:
     """Revoke the key KID because someone else may have it. Another key takes over immediately."""
     try:
-        _change(data_dir, lambda present: revoke_key(present, kid, time.time()))
+        _change(data_dir, lambda present: revoke_key(present, kid, _now()))
     except NoSuchKey as error:
         raise click.ClickException(str(error)) from None
 
@@ -122,6 +122,10 @@ def revoke(data_dir: Path | None, kid: str) -> None:
 def show(data_dir: Path | None, as_json: bool) -> None:
     """List the keys, without their private halves."""
     _list(find_data_dir(data_dir), as_json=as_json)
+
+
+def _now() -> float:
+    return find_clock(settings_from()).time()
 
 
 def _change(data_dir: Path | None, change: Callable[[Sequence[Key]], Sequence[Key]]) -> None:
@@ -144,7 +148,7 @@ def _list(folder: Path, *, as_json: bool = False) -> None:
         click.echo(json.dumps({"keys": [key.jwk() for key in published]}, indent=2))
         return
     for key in published:
-        click.echo(f"{key.kid}  {_state(key, time.time())}")
+        click.echo(f"{key.kid}  {_state(key, _now())}")
 
 
 def _state(key: Key, now: float) -> str:

@@ -10,11 +10,14 @@ from typing import Any
 import anyio
 import click
 
+from toolserver.cli.command_clock import find_clock
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.find_ledger import find_data_dir, find_ledger
+from toolserver.cli.load_settings import settings_from
 from toolserver.cli.months import check_archives
 from toolserver.cli.options import output_options
 from toolserver.cli.printing import print_facts
+from toolserver.clock import Clock
 from toolserver.money.ledger import admin
 
 _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
@@ -54,7 +57,7 @@ def holds(limit: int, data_dir: Path | None, as_json: bool) -> None:
 @output_options
 def sweep(data_dir: Path | None, as_json: bool) -> None:
     """Release expired reservations. A running service does the same twice a minute."""
-    print_facts(_run(admin.sweep, data_dir), as_json, with_unset=True)
+    print_facts(_run(admin.sweep, data_dir, clock=_find_clock()), as_json, with_unset=True)
 
 
 @ledger.command()
@@ -84,7 +87,7 @@ def check(archives: tuple[Path, ...], key_file: Path | None, data_dir: Path | No
 )
 def grant(who: str, credits: int, reason: str, once: str | None, data_dir: Path | None, as_json: bool) -> None:
     """Give credits to a token. WHO is its fingerprint, or `new` to create a token, which is printed only once."""
-    print_facts(_run(admin.grant, data_dir, who, credits, reason, once), as_json, with_unset=True)
+    print_facts(_run(admin.grant, data_dir, who, credits, reason, once, clock=_find_clock()), as_json, with_unset=True)
 
 
 @ledger.command("accept-rows")
@@ -101,7 +104,11 @@ def accept_rows(data_dir: Path | None, as_json: bool) -> None:
 @click.option("--reason", required=True, help="Why; stored with the token")
 def revoke(fingerprint: str, reason: str, data_dir: Path | None, as_json: bool) -> None:
     """Revoke a token permanently. FINGERPRINT is the first 16 hexadecimal digits of its SHA-256."""
-    print_facts(_run(admin.revoke, data_dir, fingerprint, reason), as_json, with_unset=True)
+    print_facts(_run(admin.revoke, data_dir, fingerprint, reason, clock=_find_clock()), as_json, with_unset=True)
+
+
+def _find_clock() -> Clock:
+    return find_clock(settings_from())
 
 
 def _run(verb: Callable[..., Awaitable[Any]], data_dir: Path | None, *args: Any, **named: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import json
 import sys
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -11,11 +10,12 @@ from urllib.parse import urlsplit
 import anyio
 import click
 
+from toolserver.cli.command_clock import find_clock
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.find_ledger import find_ledger
 from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import data_dir_option, json_option
-from toolserver.clock import SystemClock
+from toolserver.clock import Clock
 from toolserver.money.books.month_proof import prove_months
 from toolserver.money.books.months import MonthCloser, MonthPruner
 from toolserver.money.receipts.keys import Key, KeyRing, read_keys
@@ -38,10 +38,11 @@ def close(month: str | None, folder: Path | None, data_dir: Path | None, as_json
     A closed month is written to an archive, which is read back, verified and signed. The service may be running.
     """
     settings = settings_from(data_dir=data_dir)
+    clock = find_clock(settings)
     with explain_errors():
-        closer = make_closer(settings, folder)
+        closer = make_closer(settings, folder, clock)
         last = None if month is None else read_month(month)
-        closed = anyio.run(closer.close_until, last, int(time.time() * 1000))
+        closed = anyio.run(closer.close_until, last, int(clock.time() * 1000))
     _print([facts.describe() for facts in closed], as_json)
 
 
@@ -59,9 +60,10 @@ def prune(folder: Path | None, keep_months: int | None, data_dir: Path | None, a
     count = keep_months or settings.storage.keep_months
     if count is None:
         raise click.UsageError("--keep-months is missing, and storage.keep_months is not set")
+    clock = find_clock(settings)
     with explain_errors():
-        closer = make_closer(settings, folder)
-        pruned = MonthPruner(closer.place, closer.folder, closer.ring).prune(count, int(time.time() * 1000))
+        closer = make_closer(settings, folder, clock)
+        pruned = MonthPruner(closer.place, closer.folder, closer.ring).prune(count, int(clock.time() * 1000))
     if as_json:
         click.echo(json.dumps(pruned, indent=2))
         return
@@ -70,11 +72,11 @@ def prune(folder: Path | None, keep_months: int | None, data_dir: Path | None, a
     click.echo(f"removed  {', '.join(f'{rows} {name}' for name, rows in pruned['rows'].items())}")
 
 
-def make_closer(settings: Settings, folder: Path | None) -> MonthCloser:
+def make_closer(settings: Settings, folder: Path | None, clock: Clock) -> MonthCloser:
     """Return a closer of the ledger's months that writes to a folder, by default the one in the settings."""
     place = find_ledger(settings.data_dir)
     refuse_lost_keys(settings)
-    ring = KeyRing(find_receipt_keys(settings), SystemClock())
+    ring = KeyRing(find_receipt_keys(settings), clock)
     service = urlsplit(settings.base_url or "").hostname or "localhost"
     return MonthCloser(place, folder or find_archives(settings), ring, service)
 

@@ -8,12 +8,12 @@ from typing import Any
 import anyio
 import click
 
+from toolserver.cli.command_clock import find_clock
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.find_ledger import find_data_dir, find_ledger
 from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import data_dir_option, json_option, limit_option
 from toolserver.cli.printing import print_rows
-from toolserver.clock import SystemClock
 from toolserver.core.outbound import read_proxies
 from toolserver.money.books.open_cases import list_open_cases, list_pending_payments
 from toolserver.money.purchases.chain.ethereum import tx_hash_of
@@ -92,7 +92,7 @@ async def _plan(settings: Settings, path: LedgerPlace, to: str, least_usd: int) 
     return await sweep_plan(
         settings.payments,
         addresses=deposits,
-        clock=SystemClock(),
+        clock=find_clock(settings),
         to=to,
         least_usd=least_usd,
         proxies=read_proxies(settings.upstream.proxy_address),
@@ -104,7 +104,7 @@ def _purchases(path: LedgerPlace, state: str | None, limit: int) -> list[dict[st
 
 
 def _cases(path: LedgerPlace, limit: int) -> list[dict[str, Any]]:
-    return list_open_cases(path, int(SystemClock().time() * 1000), limit)
+    return list_open_cases(path, int(find_clock(settings_from()).time() * 1000), limit)
 
 
 def _approve(path: LedgerPlace, text: str) -> None:
@@ -115,7 +115,7 @@ def _approve(path: LedgerPlace, text: str) -> None:
 
     async def run() -> bool:
         async with open_place(path) as file:
-            return await approve_transfer(file, tx_hash, int(SystemClock().time() * 1000))
+            return await approve_transfer(file, tx_hash, int(find_clock(settings_from()).time() * 1000))
 
     if not anyio.run(run):
         raise click.ClickException("no payment from this transaction is on hold")
@@ -134,11 +134,11 @@ def _unclaimed(path: LedgerPlace, data_dir: Path | None) -> list[dict[str, Any]]
         quoted=quoted,
         used=used,
         issued=issued,
-        clock=SystemClock(),
+        clock=find_clock(settings),
         proxies=read_proxies(settings.upstream.proxy_address),
     )
     return anyio.run(find)
 
 
 def _pending(path: LedgerPlace, limit: int) -> list[dict[str, Any]]:
-    return list_pending_payments(path, int(SystemClock().time() * 1000), limit)
+    return list_pending_payments(path, int(find_clock(settings_from()).time() * 1000), limit)

@@ -24,15 +24,18 @@ _LABELS = {
 class ReadyNotice:
     """What is printed once calls are accepted. `facts` are added to the addresses.
 
-    `hint` writes, from the base URL, what a person can try.
+    `hint` writes, from the base URL, what a person can try. `before` is called with the base URL first.
     """
 
     as_json: bool
     facts: Mapping[str, Any] = field(default_factory=dict)
     hint: Callable[[str], str] | None = None
+    before: Callable[[str], None] | None = None
 
     def publish(self, listeners: Listeners) -> None:
         """Print the notice of a service that listens at these addresses."""
+        if self.before is not None:
+            self.before(listeners.base_url)
         if self.as_json:
             announce(**listeners.addresses, **self.facts)
             return

@@ -11,6 +11,7 @@ import anyio
 import click
 from eth_keys.datatypes import PrivateKey
 
+from toolserver.cli.command_clock import find_clock
 from toolserver.cli.documents import (
     document_argument,
     find_rpc,
@@ -25,7 +26,7 @@ from toolserver.cli.find_ledger import find_ledger
 from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import data_dir_option, json_option
 from toolserver.cli.printing import print_rows
-from toolserver.clock import Clock, SystemClock
+from toolserver.clock import Clock
 from toolserver.core.outbound import read_proxies
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.relay import Relay, open_relay
@@ -81,7 +82,7 @@ async def _plan(
         issued_addresses=read_deposits(path),
         states=dict(read_deposit_states(path)),
         issued=find_marks(settings, patient=True).read(ADDRESS_MARK) or 0,
-        clock=SystemClock(),
+        clock=find_clock(settings),
         to=to,
         least=max(1, atomic(least_usd)),
         eth_usd=eth_usd,
@@ -142,7 +143,7 @@ def _open_relay(settings: Settings, rpc: str | None, clock: Clock) -> AbstractAs
 async def _submit(
     settings: Settings, signed: list[tuple[Authorization, bytes]], key: PrivateKey, rpc: str | None
 ) -> list[dict[str, Any]]:
-    clock, path = SystemClock(), find_ledger(settings.data_dir)
+    clock, path = find_clock(settings), find_ledger(settings.data_dir)
     async with open_place(path) as file, _open_relay(settings, rpc, clock) as relay:
         return [await _submit_one(relay, file, one, signature, key, clock) for one, signature in signed]
 

@@ -292,21 +292,25 @@ async def reset(call: ControlRequest) -> Any:
 
 @command("POST", "chain")
 async def transfer(call: ControlRequest) -> Any:
-    """Send USDC: `{"to", "amount_usd"}` and optionally `"from"`. The next block contains it."""
+    """Send USDC: `{"to", "amount_usd"}` and optionally `"from"`. The next block contains it.
+
+    `"via"` names a contract that the transaction calls and that moves the money; `"token"` another token than USDC.
+    """
     _path(call, "transfer")
-    body = request_checks.members(call.body, {"to", "amount_usd", "from"}, "a transfer")
+    body = request_checks.members(call.body, {"to", "amount_usd", "from", "via", "token"}, "a transfer")
     _room(call.state)
-    now = call.state.world().now
-    event = {
+    event: dict[str, Any] = {
         "kind": PAID,
-        "at": now,
+        "at": call.state.world().now,
         "hash": f"0x{secrets.token_hex(32)}",
         "from": _address(body.get("from", FROM), "from"),
         "to": _address(body.get("to"), "to"),
         "amount": _amount(body.get("amount_usd")),
+        **{name: _address(body[name], name) for name in ("via", "token") if name in body},
     }
     call.state.inject(event)
-    return {"tx_hash": event["hash"], **{name: event[name] for name in ("from", "to", "amount")}}
+    shown = ("from", "to", "amount", "via", "token")
+    return {"tx_hash": event["hash"], **{name: event[name] for name in shown if name in event}}
 
 
 @command("DELETE", "chain")
@@ -359,6 +363,8 @@ async def control(state: WorldState, routes: Routes, request: Received) -> Reply
     params = dict(parse_qsl(request.query, keep_blank_values=True))
     try:
         value = await function(ControlRequest(state, routes, unquote(rest), params, request.body))
+        if request.method != "GET":
+            state.keep()
         return Reply.text(json.dumps(value, ensure_ascii=False, default=plain), content_type="application/json")
     except ControlRefused as error:
         return _refusal(error.status, str(error))

@@ -149,13 +149,17 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """A response. `last_modified` (epoch seconds) lets the listener answer conditional requests."""
+    """A response. `last_modified` (epoch seconds) lets the listener answer conditional requests.
+
+    `records` are events that the request adds to the world, such as a transaction that was submitted.
+    """
 
     body: bytes
     status: int = 200
     content_type: str = "application/json"
     headers: Mapping[str, str] = field(default_factory=dict)
     last_modified: float | None = None
+    records: tuple[dict[str, Any], ...] = ()
 
     @classmethod
     def json(cls, value: Any, status: int = 200, **more: Any) -> "Reply":

@@ -48,6 +48,23 @@ class FollowedClock:
             self._leapt += max(difference, 0.0)
 
 
+class WorldAway(Exception):
+    """Nothing answers at the address of the simulated world."""
+
+
+def read_world_time(via: str) -> float | None:
+    """Return a world's time in epoch seconds; None if the server at `via` is no simulated world. Raises WorldAway."""
+    from toolserver.core.http_library import httpx
+
+    try:
+        with httpx.Client(trust_env=False, verify=False, timeout=5) as client:  # nosec B501 # a simulation
+            return float(client.get(f"{via.rstrip('/')}/_sim/clock").json()["now"])
+    except httpx.TransportError:
+        raise WorldAway(f"nothing answers at {via}, where the simulated world should be") from None
+    except (ValueError, KeyError, TypeError):
+        return None
+
+
 async def follow(clock: FollowedClock, via: str, *, task_status: TaskStatus[None] = TASK_STATUS_IGNORED) -> None:
     """Poll the world for its time. Reports as started after the first answer.
 

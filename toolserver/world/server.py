@@ -102,6 +102,8 @@ class Site:
         entry = Entry(logged, None, conditional=is_conditional(ask))
         self._state.log.add(entry)
         simulated = await self._answer(ask)
+        if simulated.page is not None:
+            self._state.record(simulated.page.reply.records)
         entry.fault = simulated.rule.id if simulated.rule else None
         if simulated.source:
             self._state.log.served_by(entry, simulated.source)

@@ -3,6 +3,7 @@
 The clock can be set, moved, sped up, stopped, and shared with a service.
 """
 
+import json
 import math
 import time
 from collections import Counter, deque
@@ -14,12 +15,14 @@ from typing import Any, NamedTuple
 
 import anyio
 
+from toolserver.core.private_file import write_private
 from toolserver.world.faults import Faults
 from toolserver.world.model import Edits, World
 from toolserver.world.replay import Replay
 from toolserver.world.request_checks import LATEST
 
 FASTEST = 86_400.0
+LOOK_S = 0.5  # how long a sleeper may miss that the clock was set forward
 
 
 class _Anchor(NamedTuple):
@@ -130,7 +133,10 @@ class SharedSimClock:
         return self._clock.elapsed()
 
     async def sleep(self, seconds: float) -> None:
-        await anyio.sleep(seconds / max(self._clock.speed, 1.0))
+        """Wait until so much simulated time has passed, also if the clock is set forward in the meantime."""
+        until = self._clock.elapsed() + seconds
+        while (left := until - self._clock.elapsed()) > 0:  # noqa: ASYNC110 - the clock is set from other threads too
+            await anyio.sleep(min(left / max(self._clock.speed, 1.0), LOOK_S))
 
 
 def _in_range(name: str, value: float, highest: float) -> float:
@@ -337,6 +343,7 @@ class WorldState:
         primaries: public names, or host/path prefixes, of the sources that scenario `primary_down` disables.
         samples: the folder from which recorded bodies are replayed.
         edits_most: the number of pins, and of events, from which on no more are accepted.
+        file: where the payments on the chain and the clock are kept, for the next world with this file; None: nowhere.
     """
 
     seed: int = 1
@@ -344,6 +351,7 @@ class WorldState:
     primaries: Sequence[str] = PRIMARIES
     samples: Path | None = None
     edits_most: int = EDITS_MOST
+    file: Path | None = None
 
     def __post_init__(self) -> None:
         self._first_seed = self.seed
@@ -353,6 +361,16 @@ class WorldState:
         self.replays: dict[str, Replay] = {}
         self.scenario = "normal"
         self.scenarios = scenarios(self.primaries)
+        if self.file is not None and self.file.exists():
+            kept = json.loads(self.file.read_text(encoding="utf-8"))
+            self.edits = Edits(events=kept["payments"])
+            self.clock.advance(kept["ahead_s"] - self.clock.offset_s)
+
+    def keep(self) -> None:
+        """Write the payments and how far the clock is ahead of the machine's to the file, if there is one."""
+        if self.file is not None:
+            payments = [event for event in self.edits.events if event["kind"] == PAID]
+            write_private(self.file, json.dumps({"ahead_s": self.clock.offset_s, "payments": payments}) + "\n")
 
     def world(self) -> World:
         """Return the world now, to the second: within one second every answer is the same."""
@@ -372,6 +390,15 @@ class WorldState:
     def inject(self, event: dict[str, Any]) -> None:
         """Add an event (`kind`, `at` and attributes)."""
         self.edits = Edits(self.edits.pins, [*self.edits.events, event])
+
+    def record(self, events: Sequence[dict[str, Any]]) -> None:
+        """Add the transactions that a request submitted, each once: the same request may have been answered twice."""
+        payments = [event for event in self.edits.events if event["kind"] == PAID]
+        hashes, used = {each["hash"] for each in payments}, {_use(each) for each in payments} - {None}
+        new = [each for each in events if each["hash"] not in hashes and _use(each) not in used]
+        if new:
+            self.edits = Edits(self.edits.pins, [*self.edits.events, *new])
+            self.keep()
 
     @property
     def full(self) -> bool:
@@ -406,6 +433,11 @@ class WorldState:
         self.replays = {}
         self.log.clear()
         self.scenario = "normal"
+
+
+def _use(payment: dict[str, Any]) -> tuple[str, str] | None:
+    """Return the authorisation that a payment used up: its payer and nonce."""
+    return (payment["from"], payment["nonce"]) if "nonce" in payment else None
 
 
 def next_weekend(now: float) -> float:

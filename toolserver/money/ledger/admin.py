@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from toolserver.clock import SystemClock
+from toolserver.clock import Clock, SystemClock
 from toolserver.core.caller import well_formed
 from toolserver.core.models import iso
 from toolserver.money.ledger.sql_invariants import Breach, find_problems
@@ -29,9 +29,9 @@ async def begin(data_dir: Path) -> None:
 
 
 @asynccontextmanager
-async def _opened(place: LedgerPlace) -> AsyncIterator[SqlLedger]:
+async def _opened(place: LedgerPlace, clock: Clock | None = None) -> AsyncIterator[SqlLedger]:
     async with open_place(place) as file:
-        yield SqlLedger(file, SystemClock())
+        yield SqlLedger(file, clock or SystemClock())
 
 
 async def balance(place: LedgerPlace, who: str) -> dict[str, Any]:
@@ -55,9 +55,9 @@ async def holds(place: LedgerPlace, *, limit: int = 100) -> list[dict[str, Any]]
     return [hold._asdict() | {"expires_at": _time(hold.expires_at)} for hold in open_holds]
 
 
-async def sweep(place: LedgerPlace) -> dict[str, Any]:
+async def sweep(place: LedgerPlace, *, clock: Clock | None = None) -> dict[str, Any]:
     """Void the expired reservations and return how many there were."""
-    async with _opened(place) as ledger:
+    async with _opened(place, clock) as ledger:
         return {"voided": await ledger.sweep()}
 
 
@@ -84,7 +84,9 @@ async def accept_rows(place: LedgerPlace) -> dict[str, Any]:
     return {"accepted": rewritten}
 
 
-async def grant(place: LedgerPlace, who: str, credits: int, reason: str, once: str | None = None) -> dict[str, Any]:
+async def grant(
+    place: LedgerPlace, who: str, credits: int, reason: str, once: str | None = None, *, clock: Clock | None = None
+) -> dict[str, Any]:
     """Grant credits to a token by its fingerprint, or to a new token (`who` is `new`), which is shown only this once.
 
     The books and the buyer's statement name the reason. With `once`, such as the hash of a
@@ -93,7 +95,7 @@ async def grant(place: LedgerPlace, who: str, credits: int, reason: str, once: s
     """
     name = f"grant:{once or secrets.token_hex(8)}:"
     token = f"svc_live_{secrets.token_hex(32)}" if who == "new" else None
-    async with _opened(place) as ledger:
+    async with _opened(place, clock) as ledger:
         cause = await ledger.find_cause(name) or f"{name}{reason}"
         if token is not None:
             done = await ledger.mint(token, credits, cause=cause)
@@ -104,9 +106,9 @@ async def grant(place: LedgerPlace, who: str, credits: int, reason: str, once: s
     return shown if token is None else {"token": token, **shown}
 
 
-async def revoke(place: LedgerPlace, fingerprint: str, reason: str) -> dict[str, Any]:
+async def revoke(place: LedgerPlace, fingerprint: str, reason: str, *, clock: Clock | None = None) -> dict[str, Any]:
     """Invalidate a token for good. Raises PaymentRequired: invalid_token."""
-    async with _opened(place) as ledger:
+    async with _opened(place, clock) as ledger:
         return {"revoked": await ledger.revoke(fingerprint, reason)}
 
 

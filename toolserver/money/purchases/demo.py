@@ -1,11 +1,14 @@
-"""Sells credits on the simulated chain: the settings of the demo, and a purchase to paste into a shell."""
+"""Sells credits on the simulated chain: the settings of the demo, and a purchase to paste into a shell.
+
+All keys behind the demo's addresses are public: those of the mnemonic that every local chain uses.
+"""
 
 import msgspec
 from pydantic import SecretStr
 
 from toolserver.core.http import HttpClient, Unreachable
 from toolserver.errors import ChainUnavailable, InvalidArguments
-from toolserver.settings import PaymentSettings
+from toolserver.settings import PaymentSettings, X402Settings
 
 WITHIN_S = 5.0
 _JSON = {"content-type": "application/json"}
@@ -14,6 +17,8 @@ HOSTS = ("mainnet.base.org", "base-rpc.publicnode.com")  # the RPC servers that 
 XPUB = (  # m/44'/60'/7' of the mnemonic that every local chain uses: its private keys are public
     "xpub6Ce9NcJvTk37JBtr1eY9EsMZtMiNE1eTP4tmjVpfv5jBrmMxag6m2Vx99tzFbrPSgbYYCGJE82UetSJzNurv8JAzgEx2Duh3aa4p5ZW2gHX"
 )
+PAY_TO = "0xf9b8d95B9e9C17E3d923A68E8773BC323594DBc9"  # m/44'/60'/8'/0/0 of that mnemonic
+FACILITATOR = "x402.example"
 
 
 def chain_url(world_url: str) -> str:
@@ -25,6 +30,11 @@ def demo_payments(world_url: str) -> PaymentSettings:
     """Return the settings under which credits can be bought in the simulated world."""
     urls = [SecretStr(f"{world_url}/u/{host}/") for host in HOSTS]
     return PaymentSettings(enabled=True, rpc_urls=urls, xpub=SecretStr(XPUB))
+
+
+def demo_x402(world_url: str) -> X402Settings:
+    """Return the settings under which calls and credits can be paid by x402 in the simulated world."""
+    return X402Settings(enabled=True, facilitator_url=f"{world_url}/u/{FACILITATOR}", pay_to=PAY_TO)
 
 
 _SEQUENCE = """\
