@@ -1,4 +1,5 @@
 # make demo   run the whole service on a simulated world, with a funded token; ARGS="--port 9000" passes flags on
+# make month  walk an operator's month on the demo, from the first quote to an archive that is verified elsewhere
 # make test   run the fast set, under three minutes on two cores; REQUIRE=all: every test, a skip is a failure, and what
 #             failed is run a second time; ARGS="tests/calls -x" passes paths and flags to pytest, WORKERS=0 runs in one
 #             process, CPU=1 tells which files take most CPU
@@ -26,10 +27,13 @@ UV := $(BIN)/uv pip install --quiet --python $(BIN)/python
 LOCK := $(BIN)/uv pip compile --quiet --universal --generate-hashes --no-annotate --no-header --python-version 3.11 \
         -c constraints.txt
 
-.PHONY: demo test pythons mutants house serve lint lock bench peers clients hosts clean
+.PHONY: demo month test pythons mutants house serve lint lock bench peers clients hosts clean
 
 demo: $(VENV)/.runtime
 	@$(BIN)/toolserver demo $(ARGS)
+
+month: $(VENV)/.dev
+	@$(BIN)/python -m tests.month $(ARGS)
 
 serve: $(VENV)/.runtime
 	@$(BIN)/toolserver serve $(ARGS)

@@ -53,6 +53,20 @@ async def test_a_demo_delivers_webhooks_to_this_machine_unless_that_is_switched_
     assert until[0][0].webhooks.allow_loopback is allowed
 
 
+async def test_a_demo_with_a_directory_goes_on_there_and_serves_the_operators_shell(until, tmp_path):
+    for _ in range(2):
+        await demo_command(Settings(data_dir=tmp_path), {}, seed=1, ready_json=True, stays=True, serve=until)
+        until[-1][1]["notice"].before("http://127.0.0.1:1")
+    (first, _), (second, named) = until
+    text = (tmp_path / "demo.env").read_text()
+    variables = dict(line.removeprefix("export ").split("=", 1) for line in text.splitlines()[1:])
+    assert first.data_dir == second.data_dir
+    assert variables["TOKEN"] == until[0][1]["notice"].facts["token"] == named["notice"].facts["token"]
+    assert variables["TOOLSERVER_UPSTREAM__VIA"] == second.upstream.via
+    assert variables["TOOLSERVER_X402__FACILITATOR_URL"] == second.x402.facilitator_url
+    assert (tmp_path / "demo.env").stat().st_mode & 0o077 == 0
+
+
 @pytest.mark.parametrize(
     ("settings", "why"),
     [

@@ -2,6 +2,7 @@
 
 from datetime import UTC, datetime
 
+import anyio
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -119,3 +120,12 @@ def test_elapsed_time_never_goes_back_whatever_is_done_to_the_clock(done):
             getattr(clock, name)(*([] if value is None else [value]))
         assert clock.elapsed() >= last
         last = clock.elapsed()
+
+
+async def test_a_sleeper_wakes_when_the_clock_is_set_forward():
+    clock = SimClock(T)
+    with anyio.fail_after(20):
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(SharedSimClock(clock).sleep, 3600)
+            await anyio.sleep(0.05)
+            clock.advance(3601)

@@ -3,9 +3,10 @@
 import time
 
 import anyio
+import anyio.to_thread
 
-from tests.world.toy import Running
-from toolserver.world.remote_clock import LEAP_S, FollowedClock, follow
+from tests.world.toy import HOST, Running, T
+from toolserver.world.remote_clock import LEAP_S, FollowedClock, follow, read_world_time
 
 
 def standing_clock() -> FollowedClock:
@@ -54,3 +55,10 @@ async def test_where_no_world_answers_the_machines_clock_goes_on(world: Running)
             await tasks.start(follow, clock, f"http://127.0.0.1:{world.port}/no-such-place")
 
     assert abs(clock.time() - time.time()) < 5
+
+
+async def test_the_time_of_a_world_is_read_once_and_other_servers_have_none(world: Running):
+    url = f"http://127.0.0.1:{world.port}"
+
+    assert await anyio.to_thread.run_sync(read_world_time, url) == T
+    assert await anyio.to_thread.run_sync(read_world_time, f"{url}/u/{HOST}") is None

@@ -119,3 +119,19 @@ def test_the_first_sources_go_down_by_the_names_a_world_is_given():
 
     assert [rule["match"] for rule in down.rules] == ["A.one", "B.*"]
     assert len(scenarios()["primary_down"].rules) == len(PRIMARIES)
+
+
+def test_payments_and_the_clock_are_kept_for_the_next_world(tmp_path):
+    file = tmp_path / "world.json"
+    first = WorldState(file=file)
+    first.clock.advance(86_400)
+    payment = {"kind": PAID, "at": 1.0, "hash": "0x1", "from": "0xa", "to": "0xb", "amount": 5, "nonce": "0x9"}
+    first.inject({"kind": "incident", "at": 1.0})
+    first.record([payment, payment | {"at": 2.0}])
+    first.record([payment, payment | {"hash": "0x2"}])  # the same authorisation in another transaction
+
+    second = WorldState(file=file)
+
+    assert second.edits.events == [payment]
+    assert second.clock.offset_s == pytest.approx(86_400, abs=5)
+    assert file.stat().st_mode & 0o077 == 0

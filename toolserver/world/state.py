@@ -395,7 +395,12 @@ class WorldState:
         """Add the transactions that a request submitted, each once: the same request may have been answered twice."""
         payments = [event for event in self.edits.events if event["kind"] == PAID]
         hashes, used = {each["hash"] for each in payments}, {_use(each) for each in payments} - {None}
-        new = [each for each in events if each["hash"] not in hashes and _use(each) not in used]
+        new = []
+        for each in events:
+            if each["hash"] not in hashes and _use(each) not in used:
+                new.append(each)
+                hashes.add(each["hash"])
+                used |= {_use(each)} - {None}
         if new:
             self.edits = Edits(self.edits.pins, [*self.edits.events, *new])
             self.keep()

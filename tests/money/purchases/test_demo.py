@@ -1,5 +1,6 @@
 """The simulated Base on a loopback port: everything that buying credits takes, without a chain."""
 
+import time
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from datetime import timedelta
@@ -11,17 +12,27 @@ import anyio
 import anyio.lowlevel
 import httpx
 import pytest
+from eth_account import Account
+from eth_keys.datatypes import PrivateKey
 
 import tools.simulated.base_chain
-from tests.money.purchases.wallet import address
+import tools.simulated.x402_facilitator
+from tests.money.purchases.wallet import address, private_key
+from tests.money.x402.official import signed
+from tests.money.x402.parts import TERMS
 from toolserver.errors import ChainUnavailable, InvalidArguments, PaymentPending, PaymentRequired
 from toolserver.money.ledger.store import SqlLedger, open_ledger
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.node import ChainNode, NodeFacts
+from toolserver.money.purchases.chain.relay import RelayedTransfer, open_relay
 from toolserver.money.purchases.chain.rpc_pool import REST_S
 from toolserver.money.purchases.credit_sales import Claim, CreditSales
-from toolserver.money.purchases.demo import chain_url, demo_payments, pay_by_demo_wallet
+from toolserver.money.purchases.demo import chain_url, demo_payments, demo_x402, pay_by_demo_wallet
+from toolserver.money.purchases.offline_key import read_private_key
 from toolserver.money.purchases.service import open_purchases
+from toolserver.money.purchases.transfer_authorization import Authorization
+from toolserver.money.purchases.units import USDC_TEXT
+from toolserver.money.x402.facilitator import Facilitator
 from toolserver.world.model import ROUTES
 from toolserver.world.server import serve_world
 from toolserver.world.state import SharedSimClock, SimClock, WorldState
@@ -241,3 +252,124 @@ async def test_a_transfer_is_found_by_its_recipient_but_dust_and_what_came_befor
     assert await node.find_transfer(bytes.fromhex(wallet[2:]), quoted) == bytes.fromhex(sent["tx_hash"][2:])
     assert await node.find_transfer(bytes(20), quoted) is None
     await node.aclose()
+
+
+# --- signed transactions, and payments by x402 ---
+
+BUYER_KEY = "0x59c6995e998f97a5a0044966f0945389dc9e86dae88c7a8412f4603b6b78690d"  # every local chain publishes it
+RELAY = read_private_key("0x7c852118294e51e653712a81e05800f419141751be58f605c371e15141b007a6")
+PAYEE = bytes([0x77]) * 20
+
+
+async def submit(demo: Demo, one: Authorization, signature: bytes) -> RelayedTransfer:
+    async def note(tx: bytes) -> None:
+        demo.state.clock.run(20)
+        demo.state.clock.thaw()  # a block is mined every tenth of a second
+
+    clock = SharedSimClock(demo.state.clock)
+    async with open_relay(demo.url, clock) as relay:
+        return await relay.submit(one, signature, RELAY, note)
+
+
+async def held(demo: Demo, *addresses: bytes) -> list[int]:
+    node = ChainNode(demo.url)
+    try:
+        return await node.balances_at(addresses, int(await rpc(demo, "eth_blockNumber"), 16))
+    finally:
+        await node.aclose()
+
+
+async def test_a_deposit_is_swept_by_a_signed_authorisation_once(demo):
+    key = PrivateKey(private_key(0))
+    deposit = key.public_key.to_canonical_address()
+    await demo.pay(f"0x{deposit.hex()}", 5)
+    demo.state.clock.advance(2)
+    one = Authorization(deposit, PAYEE, 5_000_000, int(T) + 86_400, bytes([1]) * 32)
+
+    sent = await submit(demo, one, one.sign(key))
+    again = await submit(demo, one, one.sign(key))
+    more = one._replace(nonce=bytes([2]) * 32)
+
+    assert (sent.outcome, again.outcome) == ("sent", "used before")
+    assert (await submit(demo, more, more.sign(key))).outcome == "refused"  # nothing is left there
+    assert await held(demo, deposit, PAYEE) == [0, 5_000_000]
+    receipt = await rpc(demo, "eth_getTransactionReceipt", f"0x{sent.tx.hex()}")
+    assert [entry["topics"][0][:10] for entry in receipt["logs"]] == ["0x98de5035", "0xddf252ad"]
+    assert receipt["from"] == RELAY.public_key.to_address()
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"valid_before": int(T) - 1}, {"amount": 4_999_999}, {"payee": bytes([0x78]) * 20}, {"nonce": bytes([3]) * 32}],
+    ids=lambda changed: next(iter(changed)),
+)
+async def test_an_authorisation_that_was_changed_or_has_ended_moves_nothing(demo, changed):
+    key = PrivateKey(private_key(0))
+    deposit = key.public_key.to_canonical_address()
+    await demo.pay(f"0x{deposit.hex()}", 5)
+    demo.state.clock.advance(2)
+    one = Authorization(deposit, PAYEE, 5_000_000, int(T) + 86_400, bytes([1]) * 32)
+    other = one._replace(**changed)
+    signature = other.sign(key) if "valid_before" in changed else one.sign(key)
+
+    assert (await submit(demo, other, signature)).outcome == "refused"
+    assert len(demo.state.edits.events) == 1
+
+
+async def test_a_plain_transfer_in_a_signed_transaction_moves_what_its_sender_has(demo):
+    buyer = Account.from_key(BUYER_KEY)
+
+    async def send(amount: int, nonce: int) -> Any:
+        data = f"0xa9059cbb{PAYEE.hex():0>64}{amount:064x}"
+        fees = {"gas": 80_000, "maxFeePerGas": 10**7, "maxPriorityFeePerGas": 10**6, "value": 0}
+        call = {"chainId": 8453, "to": USDC_TEXT, "data": data, "nonce": nonce, **fees}
+        raw = bytes(buyer.sign_transaction(call).raw_transaction)
+        return await said(demo, "eth_sendRawTransaction", f"0x{raw.hex()}")
+
+    first = await send(3_000_000, 0)
+    demo.state.clock.advance(2)
+    assert (await rpc(demo, "eth_getTransactionReceipt", first["result"]))["status"] == "0x1"
+    assert "already known" in (await send(3_000_000, 0))["error"]["message"]
+    assert "nonce too high" in (await send(1, 2))["error"]["message"]
+    assert "exceeds balance" in (await send(10**12, 1))["error"]["message"]
+
+
+async def test_the_simulated_facilitator_settles_what_the_official_client_signed_once(demo):
+    demo.state.clock.set(time.time())  # the client signs by the clock of this machine
+    facilitator = Facilitator(str(demo_x402(str(demo.client.base_url).rstrip("/")).facilitator_url))
+    requirement = TERMS.requirement(40_000)
+    payment = await signed({"x402Version": 2, "accepts": [requirement], "resource": TERMS.resource("/x", "x")})
+    payer = payment["payload"]["authorization"]["from"]
+
+    assert await facilitator.supported()
+    assert await facilitator.verify(payment, requirement, payer) is None
+    other = requirement | {"payTo": f"0x{PAYEE.hex()}"}
+    assert await facilitator.verify(payment, other, payer) == "invalid_exact_evm_recipient_mismatch"
+    done = await facilitator.settle(payment, requirement, payer)
+    demo.state.clock.advance(2)
+    again = await facilitator.settle(payment, requirement, payer)
+    poor = await signed(
+        {"x402Version": 2, "accepts": [requirement], "resource": TERMS.resource("/x", "x")}, "0x" + "44" * 32
+    )
+    poor_payer = poor["payload"]["authorization"]["from"]
+    await facilitator.aclose()
+
+    assert done.state == "settled"
+    assert done.tx is not None
+    assert (await rpc(demo, "eth_getTransactionReceipt", f"0x{done.tx.hex()}"))["status"] == "0x1"
+    assert (again.state, again.reason) == ("failed", "invalid_exact_evm_nonce_already_used")
+    facilitator = Facilitator(str(demo_x402(str(demo.client.base_url).rstrip("/")).facilitator_url))
+    assert await facilitator.verify(poor, requirement, poor_payer) == "insufficient_funds"
+    await facilitator.aclose()
+
+
+async def test_a_payment_through_a_contract_and_one_of_another_token_are_told_apart(demo):
+    wallet, contract = "0x" + "d0" * 20, "0x" + "c0" * 20
+    body = {"to": wallet, "amount_usd": 2}
+    by_contract = (await demo.client.post("/_sim/chain/transfer", json=body | {"via": contract})).json()
+    foreign = (await demo.client.post("/_sim/chain/transfer", json=body | {"token": contract})).json()
+    demo.state.clock.advance(2)
+    assert (await rpc(demo, "eth_getTransactionByHash", by_contract["tx_hash"]))["to"] == contract
+    receipt = await rpc(demo, "eth_getTransactionReceipt", foreign["tx_hash"])
+    assert [entry["address"] for entry in receipt["logs"]] == [contract]
+    assert await held(demo, bytes.fromhex(wallet[2:])) == [2_000_000]

@@ -1,0 +1,1 @@
+"""An operator's month on the demo, as docs/operators-month.md tells it."""
