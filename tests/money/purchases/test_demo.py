@@ -338,7 +338,8 @@ async def test_the_simulated_facilitator_settles_what_the_official_client_signed
     demo.state.clock.set(time.time())  # the client signs by the clock of this machine
     facilitator = Facilitator(str(demo_x402(str(demo.client.base_url).rstrip("/")).facilitator_url))
     requirement = TERMS.requirement(40_000)
-    payment = await signed({"x402Version": 2, "accepts": [requirement], "resource": TERMS.resource("/x", "x")})
+    offer = {"x402Version": 2, "accepts": [requirement], "resource": TERMS.resource("/x", "x")}
+    payment = await signed(offer)
     payer = payment["payload"]["authorization"]["from"]
 
     assert await facilitator.supported()
