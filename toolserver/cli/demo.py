@@ -1,5 +1,6 @@
 """Implement `toolserver demo`: the simulated world and a service that share one clock, with a funded token."""
 
+import secrets
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -83,7 +84,7 @@ async def demo_command(
         raise SystemExit("the demo has its own ledger: unset ledger.url")
     require_what_workers_share(settings)
     stop = anyio.Event()
-    token = find_token(settings.data_dir)
+    token = find_token(settings.data_dir) if stays else f"svc_live_{secrets.token_hex(32)}"
 
     async with anyio.create_task_group() as tasks:
         if settings.workers == 1:
@@ -98,7 +99,7 @@ async def demo_command(
             return "to buy credits on the simulated chain, paste:\n\n" + paste_sequence(base_url, world_url)
 
         def prepare_shell(base_url: str) -> None:
-            write_operator_file(settings, base_url, token)
+            write_operator_file(settings, base_url)
 
         notice = ReadyNotice(ready_json, facts, describe_purchase, prepare_shell if stays else None)
         if settings.workers > 1:

@@ -1,20 +1,19 @@
 """Turn the settings of a service into those of a demo, and fund the demo's token."""
 
+import hashlib
 import json
-import re
-import secrets
 import shlex
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from toolserver.app import Service
 from toolserver.calls.idempotency import fingerprint
-from toolserver.core.private_file import write_private
+from toolserver.core.private_file import ensure_random_file, write_private
 from toolserver.money.purchases.demo import demo_payments, demo_x402
 from toolserver.settings import Settings, SourceSettings, WebhookSettings
 
 DEMO_CREDITS = 500
-WORLD_FILE, OPERATOR_FILE = "world.json", "demo.env"  # in the data directory
+WORLD_FILE, OPERATOR_FILE, TOKEN_KEY_FILE = "world.json", "demo.env", "demo.key"  # in the data directory
 FILL_S = 11.0  # the longest wait for first values; what is missing then comes later
 
 
@@ -39,15 +38,12 @@ def make_demo_settings(settings: Settings, world_url: str, *, spaced: bool = Fal
 
 
 def find_token(data_dir: Path) -> str:
-    """Return the token of the demo that last ran on a data directory, or a new one."""
-    file = data_dir / OPERATOR_FILE
-    kept = (
-        re.search(r"^export TOKEN=(svc_live_[0-9a-f]{64})$", file.read_text(), re.MULTILINE) if file.exists() else None
-    )
-    return f"svc_live_{secrets.token_hex(32)}" if kept is None else kept[1]
+    """Return the demo's token on a data directory: always the same, and nowhere on the disk itself."""
+    key = ensure_random_file(data_dir / TOKEN_KEY_FILE, 32)
+    return f"svc_live_{hashlib.sha256(key).hexdigest()}"
 
 
-def write_operator_file(settings: Settings, base_url: str, token: str) -> None:
+def write_operator_file(settings: Settings, base_url: str) -> None:
     """Write what a shell sources so that the operator's commands work on this demo: settings, and its addresses."""
     payments, x402, world_url = settings.payments, settings.x402, str(settings.upstream.via)
     xpub = "" if payments.xpub is None else payments.xpub.get_secret_value()
@@ -63,7 +59,6 @@ def write_operator_file(settings: Settings, base_url: str, token: str) -> None:
         "TOOLSERVER_X402__PAY_TO": str(x402.pay_to),
         "BASE": base_url,
         "WORLD": world_url,
-        "TOKEN": token,
     }
     lines = ["# Written by `toolserver demo` at each start. Source it, and every command works on that demo."]
     lines += [f"export {name}={shlex.quote(value)}" for name, value in variables.items()]
