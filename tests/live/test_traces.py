@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.trace.v1.trace_pb2 import Span
 
 from tests.live.buying import bought
 from tests.live.inbox import Inbox
@@ -90,10 +91,11 @@ def test_a_collector_gets_the_trace_of_a_paid_call_and_of_a_webhook_with_the_sta
             assert "isError" not in answer.json()["result"] or not answer.json()["result"]["isError"], answer.text
             id = subscribe(server, token, inbox)
             fire = {"authorization": f"Bearer {token}"}
-            fired = httpx.post(f"{server.url}/api/webhooks/test", json={"id": id}, headers=fire, trust_env=False)
+            httpx.post(f"{server.url}/api/pro/subscribe/{id}/test", headers=fire, trust_env=False).raise_for_status()
             until = time.monotonic() + 20
-            while fired.status_code == 200 and not inbox.ids() and time.monotonic() < until:
+            while not inbox.ids() and time.monotonic() < until:
                 time.sleep(0.1)
+            assert inbox.ids(), "the test delivery arrived"
         inbox.close()  # the spans that are left are sent when the service stops
         mine = [span for service, span in collector.spans if service == "mine" and span.trace_id.hex() == TRACE]
         spans = {span.name: span for span in mine}
@@ -108,6 +110,8 @@ def test_a_collector_gets_the_trace_of_a_paid_call_and_of_a_webhook_with_the_sta
         assert attributes_of(spans["call"])["toolserver.request_id"] == answer.headers["x-request-id"]
         assert attributes_of(spans["delivery"])["http.response.status_code"] == 200
         assert all(span.end_time_unix_nano >= span.start_time_unix_nano > 0 for span in mine)
+        delivered = [span for service, span in collector.spans if service == "mine" and span.name == "delivery"]
+        assert [span.kind for span in delivered].count(Span.SPAN_KIND_CLIENT) == 1, "to the receiver of the webhook"
         assert token not in "".join(map(str, collector.spans))
         print(f"\n{len(mine)} spans: {', '.join(sorted(span.name for span in mine))}")
 
