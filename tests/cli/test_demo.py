@@ -6,7 +6,7 @@ import pytest
 
 from toolserver.cli.demo import demo_command
 from toolserver.cli.demo_settings import DEMO_CREDITS
-from toolserver.settings import LedgerSettings, Settings, WebhookSettings
+from toolserver.settings import LedgerSettings, Settings, WebhookSettings, X402Settings
 
 
 class ServedAtOnce(list):
@@ -67,6 +67,18 @@ async def test_a_demo_with_a_directory_goes_on_there_and_serves_the_operators_sh
     assert variables["TOOLSERVER_UPSTREAM__VIA"] == second.upstream.via
     assert variables["TOOLSERVER_X402__FACILITATOR_URL"] == second.x402.facilitator_url
     assert (tmp_path / "demo.env").stat().st_mode & 0o077 == 0
+
+
+@pytest.mark.parametrize(
+    ("facilitator", "is_kept"),
+    [("https://facilitator.example/", True), ("http://127.0.0.1:1/u/x402.example", False)],
+)
+async def test_a_facilitator_in_the_settings_is_kept_unless_an_earlier_world_had_it(until, facilitator, is_kept):
+    x402 = X402Settings(enabled=True, facilitator_url=facilitator, pay_to=f"0x{'11' * 20}")
+    await demo_command(Settings(x402=x402), {}, seed=1, ready_json=True, serve=until)
+    ((settings, _),) = until
+    assert (settings.x402 == x402) is is_kept
+    assert is_kept or settings.x402.facilitator_url.startswith(settings.upstream.via)
 
 
 @pytest.mark.parametrize(

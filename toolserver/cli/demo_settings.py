@@ -20,12 +20,13 @@ FILL_S = 11.0  # the longest wait for first values; what is missing then comes l
 def make_demo_settings(settings: Settings, world_url: str, *, spaced: bool = False) -> Settings:
     """Return the settings of a service that uses the simulated world at this address and sells credits on its chain.
 
+    It sells by x402 too, through the world's facilitator, unless the settings name another one.
     Free calls are spaced only with `spaced`, or if the settings say how: who tries a demo asks again at once. It stops
     at once too, unless the settings say otherwise: no balancer is before it.
     """
     upstream = settings.upstream.model_copy(update={"via": world_url})
     changed = {"upstream": upstream, "payments": demo_payments(world_url), "webhooks": _demo_webhooks(settings)}
-    changed["x402"] = demo_x402(world_url)
+    changed["x402"] = demo_x402(world_url, settings.x402)
     limits = settings.limits
     if not spaced and "spacing_s" not in limits.model_fields_set:
         limits = limits.model_copy(update={"spacing_s": 0})

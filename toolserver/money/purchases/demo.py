@@ -32,8 +32,14 @@ def demo_payments(world_url: str) -> PaymentSettings:
     return PaymentSettings(enabled=True, rpc_urls=urls, xpub=SecretStr(XPUB))
 
 
-def demo_x402(world_url: str) -> X402Settings:
-    """Return the settings under which calls and credits can be paid by x402 in the simulated world."""
+def demo_x402(world_url: str, given: X402Settings | None = None) -> X402Settings:
+    """Return the settings under which calls and credits can be paid by x402 in the simulated world.
+
+    A facilitator that is `given` is kept, unless it is that of an earlier world, which the operator's shell of a demo
+    names.
+    """
+    if given is not None and given.enabled and not str(given.facilitator_url).endswith(f"/u/{FACILITATOR}"):
+        return given
     return X402Settings(enabled=True, facilitator_url=f"{world_url}/u/{FACILITATOR}", pay_to=PAY_TO)
 
 
