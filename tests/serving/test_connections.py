@@ -486,6 +486,15 @@ async def test_a_refusal_by_the_system_pauses_and_is_logged_once(caplog):
     listener.close()
 
 
+async def test_an_accept_that_the_loop_had_planned_before_the_close_does_nothing(caplog):
+    connections = Unadmitting()
+    listener = Listener(listening(), connections, Echo)
+    listener.open()
+    listener.close()
+    listener.accept()
+    assert (caplog.records, connections.wanted, dict(connections.closed)) == ([], [], {})
+
+
 FACTS = SiteFacts(base_url="https://data.example", source="data.example")
 
 

@@ -91,6 +91,8 @@ class Listener:
 
     def accept(self) -> None:
         """Accept some of the connections that wait. The event loop calls this while there are any."""
+        if self._sock.fileno() < 0:  # closed after the loop had planned this call
+            return
         for _ in range(ACCEPTS_A_TURN):
             try:
                 sock, address = self._next or self._sock.accept()
