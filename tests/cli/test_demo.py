@@ -70,14 +70,20 @@ async def test_a_demo_with_a_directory_goes_on_there_and_serves_the_operators_sh
 
 
 @pytest.mark.parametrize(
-    ("facilitator", "is_kept"),
-    [("https://facilitator.example/", True), ("http://127.0.0.1:1/u/x402.example", False)],
+    ("x402", "is_kept"),
+    [
+        ({"enabled": True, "facilitator_url": "https://facilitator.example/"}, True),
+        ({"enabled": True, "facilitator_url": "http://127.0.0.1:1/u/x402.example"}, False),
+        ({"enabled": False}, True),
+        ({}, False),
+    ],
+    ids=["own", "earlier-world", "off", "not-said"],
 )
-async def test_a_facilitator_in_the_settings_is_kept_unless_an_earlier_world_had_it(until, facilitator, is_kept):
-    x402 = X402Settings(enabled=True, facilitator_url=facilitator, pay_to=f"0x{'11' * 20}")
-    await demo_command(Settings(x402=x402), {}, seed=1, ready_json=True, serve=until)
+async def test_a_demo_sells_by_x402_as_its_settings_say_or_through_its_world(until, x402, is_kept):
+    given = X402Settings(**x402, **({"pay_to": f"0x{'11' * 20}"} if x402.get("enabled") else {}))
+    await demo_command(Settings(x402=given), {}, seed=1, ready_json=True, serve=until)
     ((settings, _),) = until
-    assert (settings.x402 == x402) is is_kept
+    assert (settings.x402 == given) is is_kept
     assert is_kept or settings.x402.facilitator_url.startswith(settings.upstream.via)
 
 

@@ -105,6 +105,7 @@ def test_every_tool_runs_from_the_document_alone(program: Program, inbox: Inbox,
     stranger.http.close()
 
     assert len(statuses) == document["count"] > 55
+    assert statuses.pop("payment_topup") == 402, "an offer by x402: paid by the same call with a signed payment"
     assert {name: status for name, status in statuses.items() if not 200 <= status < 300} == {}
 
 

@@ -35,10 +35,11 @@ def demo_payments(world_url: str) -> PaymentSettings:
 def demo_x402(world_url: str, given: X402Settings | None = None) -> X402Settings:
     """Return the settings under which calls and credits can be paid by x402 in the simulated world.
 
-    A facilitator that is `given` is kept, unless it is that of an earlier world, which the operator's shell of a demo
-    names.
+    What the settings say is kept, on or off, except the facilitator of an earlier world, which the operator's shell of
+    a demo names.
     """
-    if given is not None and given.enabled and not str(given.facilitator_url).endswith(f"/u/{FACILITATOR}"):
+    is_said = given is not None and "enabled" in given.model_fields_set
+    if given is not None and is_said and not str(given.facilitator_url).endswith(f"/u/{FACILITATOR}"):
         return given
     return X402Settings(enabled=True, facilitator_url=f"{world_url}/u/{FACILITATOR}", pay_to=PAY_TO)
 
