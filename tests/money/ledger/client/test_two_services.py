@@ -29,6 +29,7 @@ from toolserver.errors import NotFound, PaymentRequired
 from toolserver.money.ledger.client.ledger import HttpLedger, open_ledger_client
 from toolserver.money.ledger.client.messages import COMMIT
 from toolserver.money.ledger.server.api import internal_app
+from toolserver.money.purchases.credit_sales import Balance
 from toolserver.money.purchases.remote import open_remote_sales
 from toolserver.money.receipts.service import Issuer, ReceiptService
 from toolserver.money.receipts.sql_store import SqlReceiptStore
@@ -205,7 +206,7 @@ async def test_a_revoked_token_is_refused_by_both(tmp_path):
 async def test_where_nothing_is_sold_balances_are_told_all_the_same(tmp_path):
     async with two(tmp_path) as s, open_remote_sales(FOLLOWS, s.ledger) as sales:
         token = await s.token(s.a.rest)
-        assert await sales.balance(token) == (250, s.clock.now(), None)
+        assert await sales.balance(token) == Balance(250, s.clock.now())
         with pytest.raises(NotFound):
             await sales.quote(5)
         with pytest.raises(PaymentRequired):
