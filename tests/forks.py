@@ -184,12 +184,20 @@ class Teller:
     def __init__(self, config: pytest.Config, connection: Connection) -> None:
         self._config, self._connection = config, connection
         self._reports: list[dict[str, Any]] = []
+        self._is_registered = False
+
+    def register(self) -> None:
+        """Begin to send. A plugin that registers also hears of warnings from before, which others have reported."""
+        self._config.pluginmanager.register(self)
+        self._is_registered = True
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         sent = self._config.hook.pytest_report_to_serializable(config=self._config, report=report)
         self._reports.append(sent)
 
     def pytest_warning_recorded(self, warning_message: Any, when: str, nodeid: str, location: Any) -> None:
+        if not self._is_registered:
+            return
         message = serialize_warning_message(warning_message)
         told = {"warning_message": message, "when": when, "nodeid": nodeid, "location": location}
         self._connection.send(("warning", told))
@@ -208,7 +216,7 @@ def run_groups(session: pytest.Session, number: int, connection: Connection, inh
     become_silent(config)
     count_from_here(config)
     teller = Teller(config, connection)
-    config.pluginmanager.register(teller)
+    teller.register()
     with suppress(BrokenPipeError, ConnectionResetError):  # the run has ended early, and nobody listens
         try:
             with ExitStack() as at_end:  # the last is called first

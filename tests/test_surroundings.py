@@ -12,6 +12,7 @@ READ = re.compile(r"environ(?:\.get\(|\[)\"(\w+)\"")
 OWN = {"HOME", "BACKEND", "BROKEN", "BROWSER", "NEVER_LOADS", "REFUSED", "LATER_S", "PATIENCE_S", "PAYLOAD", "REPLY"}
 OWN |= {
     "ASKED_OF_PROXY",
+    "CLOCK_OFF_S",
     "SSL_CERT_FILE",
     "TOKEN",
     "CREDITS",
