@@ -121,6 +121,14 @@ def test_the_first_sources_go_down_by_the_names_a_world_is_given():
     assert len(scenarios()["primary_down"].rules) == len(PRIMARIES)
 
 
+def test_a_world_goes_on_while_the_disk_takes_nothing(tmp_path, caplog):
+    (tmp_path / "in the way").touch()
+    state = WorldState(file=tmp_path / "in the way" / "world.json")
+    state.clock.advance(60)
+    state.keep()
+    assert [record.message for record in caplog.records] == ["the simulated chain and clock cannot be kept"]
+
+
 def test_payments_and_the_clock_are_kept_for_the_next_world(tmp_path):
     file = tmp_path / "world.json"
     first = WorldState(file=file)

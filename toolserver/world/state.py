@@ -4,6 +4,7 @@ The clock can be set, moved, sped up, stopped, and shared with a service.
 """
 
 import json
+import logging
 import math
 import time
 from collections import Counter, deque
@@ -20,6 +21,8 @@ from toolserver.world.faults import Faults
 from toolserver.world.model import Edits, World
 from toolserver.world.replay import Replay
 from toolserver.world.request_checks import LATEST
+
+log = logging.getLogger(__name__)
 
 FASTEST = 86_400.0
 LOOK_S = 0.5  # how long a sleeper may miss that the clock was set forward
@@ -367,10 +370,17 @@ class WorldState:
             self.clock.advance(kept["ahead_s"] - self.clock.offset_s)
 
     def keep(self) -> None:
-        """Write the payments and how far the clock is ahead of the machine's to the file, if there is one."""
-        if self.file is not None:
-            payments = [event for event in self.edits.events if event["kind"] == PAID]
+        """Write the payments and how far the clock is ahead of the machine's to the file, if there is one.
+
+        While the disk takes nothing, the world goes on, and the next one would begin with what was written before.
+        """
+        if self.file is None:
+            return
+        payments = [event for event in self.edits.events if event["kind"] == PAID]
+        try:
             write_private(self.file, json.dumps({"ahead_s": self.clock.offset_s, "payments": payments}) + "\n")
+        except OSError as error:
+            log.warning("the simulated chain and clock cannot be kept", extra={"reason": str(error)})
 
     def world(self) -> World:
         """Return the world now, to the second: within one second every answer is the same."""
