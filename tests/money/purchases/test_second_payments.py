@@ -2,6 +2,7 @@
 
 from decimal import Decimal
 
+import anyio
 import pytest
 from eth_account import Account
 from eth_account.messages import encode_defunct
@@ -100,6 +101,38 @@ async def test_another_account_has_to_sign_for_it_and_until_then_it_is_a_case(sh
     assert (await refusal(d, TX2, quote.memo, signature=f"0x{signed}")).extra["new_purchase"]["credits"] == 150
     assert await d.ledger.balance(token) == 400
     assert await list_cases(d) == []
+
+
+class Slow(Server):
+    """Does not say at once what it knows of the first payment, once it is asked to wait."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_asked, self.may_answer = anyio.Event(), anyio.Event()
+        self.may_answer.set()
+
+    async def observe(self, tx_hash):
+        if tx_hash == TX and not self.may_answer.is_set():
+            self.is_asked.set()
+            await self.may_answer.wait()
+        return await super().observe(tx_hash)
+
+
+async def test_others_are_credited_while_the_chain_is_asked_who_paid_first(tmp_path):
+    server = Slow()
+    async with desk(tmp_path, [server]) as d:
+        first, other = await d.quote(), await d.quote()
+        server.sees(paid(address_of(first), 5))
+        await d.confirm(TX, first.memo)
+        server.sees(second(first), observed(receipt(transfer_log(address_of(other), 5, payer=OTHER), tx=TX3)))
+        server.may_answer = anyio.Event()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(refusal, d, TX2, first.memo)
+            with anyio.fail_after(5):
+                await server.is_asked.wait()
+                assert (await d.confirm(TX3, other.memo)).credits == 250
+            server.may_answer.set()
+        assert await list_cases(d) == []
 
 
 async def test_money_of_two_accounts_is_not_taken_for_that_of_one(shop):

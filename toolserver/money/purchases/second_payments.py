@@ -54,11 +54,11 @@ class SecondPayments:
     ) -> int | None:
         """Return the credits that a settled second payment bought, or None if it is a case for a person.
 
-        Unless it `is_proven` to be for this purchase, the accounts that paid first must have made it. The token must
-        be valid. Raises PaymentPending if it exceeds a ceiling, and ChainUnavailable.
+        It is one unless it `is_proven` to be for this purchase: by its payers, or because they paid first. The token
+        must be valid. Raises PaymentPending if it exceeds a ceiling.
         """
         paid, now = sighting.paid, int(self._clock.time() * 1000)
-        if is_proven or await self._has_paid_first(before, paid):
+        if is_proven:
             if self._ceilings is not None:
                 await self._ceilings.hold_excess(second.tx_hash, second.purchase.id, paid.amount)
             credit = TransferCredit(
@@ -91,8 +91,11 @@ class SecondPayments:
         log.warning("a payment bought nothing", extra={"reason": case.reason, "tx": f"0x{second.tx_hash.hex()}"})
         return None
 
-    async def _has_paid_first(self, before: StoredCredit, paid: MatchedPayment) -> bool:
-        """Return True if the accounts that made a payment are among those that made the first one."""
+    async def has_paid_first(self, before: StoredCredit, paid: MatchedPayment) -> bool:
+        """Return True if the accounts that made a payment are among those that made the first one.
+
+        Raises ChainUnavailable.
+        """
         try:
             first = await self._chain.observe(before.tx_hash)
         except ChainDown:

@@ -403,6 +403,8 @@ class Confirmations:
     async def _sell_second(
         self, second: SecondPayment, before: StoredCredit, sighting: SightedPayment, *, is_proven: bool
     ) -> int | None:
+        """Sell it alone, as a first payment is sold. Nothing waits for the chain while others wait for their turn."""
+        is_proven = is_proven or await self._seconds.has_paid_first(before, sighting.paid)
         async with self._one_at_a_time:
             return await self._seconds.sell(second, before, sighting, is_proven=is_proven)
 
