@@ -1,9 +1,10 @@
 """Measure row 9; `python -m bench.ledger [--seconds N] [--pairs N]`: durable charges a second, alone.
 
-Three ways to charge a call to one of 1,000 tokens, into the same tables, all with synchronous=FULL, taking turns:
+Three ways to charge a call to one of 1,000 tokens, into the same tables, all with synchronous=FULL, taking turns. Each
+signs and stores a receipt of the call and seals the rows that it writes:
   usual     aiosqlite, one transaction a call, as most services write it
   charge    ours, in one step: for a cached answer
-  two steps ours, reserve, then settle: for an answer that has to be fetched
+  two steps ours, reserve, then settle and issue the receipt: for an answer that has to be fetched
 The disk is measured as well: with one caller every charge waits for at least one fsync, and no way can be faster.
 """
 
@@ -21,8 +22,19 @@ import aiosqlite
 
 from bench.judge import Bar, Effort, Line, Table, Verdict, show_table, show_verdict
 from bench.pairs import Pair, Sample, Samples, Side, measure_pairs, ratio_of, value_of
+from toolserver.calls.charge_store import ChargeWithReceipt, SqlChargeStore
+from toolserver.clock import SystemClock
 from toolserver.core.caller import new_call_id, token_hash
+from toolserver.money.ledger.operations import Charge as ChargeOperation
+from toolserver.money.ledger.state import Settlement, key_of
 from toolserver.money.ledger.store import open_ledger
+from toolserver.money.receipts.issue import IssueReceipt, ReceiptIssuer
+from toolserver.money.receipts.keys import KeyRing
+from toolserver.money.receipts.log import BucketNamer
+from toolserver.money.receipts.sign import Body, Sale, receipt_id
+from toolserver.money.receipts.sql_store import SqlReceiptStore
+from toolserver.sql.row_seal import KEY, RowSeal, read_key
+from toolserver.sql.sealed_file import SealedConnection, install_seal, seal_changes
 
 CALLERS, JUDGED = (1, 8, 64, 256), 64
 WAYS = ("usual", "charge", "two steps")
@@ -30,6 +42,7 @@ TOKENS = 1000
 PLENTY = 10**9
 PRICE = 2
 ENDPOINT = "/api/pro/briefing"
+ANSWER = Body("5c" * 32, 4096)
 
 Charge = Callable[[str], Awaitable[object]]
 
@@ -75,38 +88,79 @@ def fsyncs(folder: Path, count: int = 200) -> list[float]:
     return sorted(took)
 
 
+def make_issuer(path: Path) -> ReceiptIssuer:
+    """Return what signs the receipts of a ledger's file, with keys beside the file."""
+    ring = KeyRing(path.parent / "keys" / f"{path.stem}.json", SystemClock())
+    return ReceiptIssuer(ring, service="https://bench.example", origin="bench.example/log", buckets=BucketNamer(ring))
+
+
+def describe_sale(settled: Settlement, token: str, now: float) -> Sale:
+    """Return what the receipt of a call says: the answer is the same for all calls of a second, as a cached one is."""
+    return Sale(
+        settled.call_id,
+        token_hash(token).hex(),
+        ENDPOINT,
+        f"GET {ENDPOINT}",
+        PRICE,
+        settled.charged,
+        settled.remaining,
+        body=ANSWER,
+        captured_at=float(int(now)),
+        sla_s=60.0,
+    )
+
+
 @asynccontextmanager
 async def ours(path: Path, tokens: list[str]) -> AsyncIterator[dict[str, Charge]]:
     async with open_ledger(path) as ledger:
         await asyncio.gather(*(ledger.mint(token, PLENTY, cause=token[-16:]) for token in tokens))
+        issuer = make_issuer(path)
+        charges, receipts = SqlChargeStore(ledger, issuer.buckets), SqlReceiptStore(ledger.file)
+
+        def issue(settled: Settlement, token: str) -> IssueReceipt:
+            now = time.time()
+            return IssueReceipt(issuer, describe_sale(settled, token, now), now)
 
         async def charge(token: str) -> object:
-            return await ledger.charge(new_call_id(), token, PRICE, endpoint=ENDPOINT)
+            asked = ChargeOperation(new_call_id(), key_of(token), PRICE, ENDPOINT, "")
+            return await charges.charge(ChargeWithReceipt(asked, lambda settled: issue(settled, token)))
 
         async def two_steps(token: str) -> object:
             call_id = new_call_id()
             await ledger.reserve(call_id, token, PRICE, endpoint=ENDPOINT, ttl_s=300)
-            return await ledger.settle(call_id, no_charge=None)
+            settled = await ledger.settle(call_id, no_charge=None)
+            return await receipts.issue(issue(settled, token))
 
         yield {"charge": charge, "two steps": two_steps}
 
 
 @asynccontextmanager
 async def usual(path: Path, tokens: list[str]) -> AsyncIterator[dict[str, Charge]]:
-    """Open the same tables by aiosqlite: begin, read, write, commit, each awaited, under a lock."""
+    """Open the same tables by aiosqlite: begin, read, write, seal, commit, each awaited, under a lock."""
     async with open_ledger(path) as ledger:
         await asyncio.gather(*(ledger.mint(token, PLENTY, cause=token[-16:]) for token in tokens))
-    async with aiosqlite.connect(path, isolation_level=None) as db:
+    issuer = make_issuer(path)
+    async with aiosqlite.connect(path, isolation_level=None, factory=SealedConnection) as db:
         await db.execute("PRAGMA synchronous=FULL")
         await db.execute("PRAGMA foreign_keys=ON")
+        await db._execute(install_seal, db._conn, RowSeal(read_key(path.parent / KEY)))
         turn = asyncio.Lock()
 
         async def charge(token: str) -> object:
             async with turn:
+                call_id, now = new_call_id(), time.time()
                 await db.execute("BEGIN IMMEDIATE")
-                left = await usual_charge(db, new_call_id(), token, PRICE, ENDPOINT)
+                left = await usual_charge(db, call_id, token, PRICE, ENDPOINT)
+                told = Settlement(call_id, PRICE, left)
+                receipt = issuer.sign(describe_sale(told, token, now), now, None, receipt_id(call_id)).receipt
+                await db.execute(
+                    "INSERT INTO receipt(id, owner, core, key, signature, at) VALUES(?,?,?,?,?,?)", tuple(receipt)
+                )
+                await db._execute(seal_changes, db._conn)
                 await db.execute("COMMIT")
-            return left
+                assert db._conn is not None
+                db._conn.changes.forget()  # type: ignore[attr-defined]
+            return receipt
 
         yield {"usual": charge}
 

@@ -20,11 +20,12 @@ from toolserver.money.ledger.protocol import Settlement
 from toolserver.money.ledger.sql_tables import release_undelivered
 from toolserver.money.ledger.state import DIED, key_of
 from toolserver.money.ledger.store import SqlLedger, unavailable
-from toolserver.money.receipts.issue import IssueReceipt, RecordUncharged, StoredReceipt
+from toolserver.money.receipts.issue import IssueReceipt, RecordUncharged
 from toolserver.money.receipts.log import BucketNamer, UnchargedCall
 from toolserver.money.receipts.service import ReceiptService
 from toolserver.money.receipts.sign import Sale, SignedReceipt, receipt_id
 from toolserver.money.receipts.sql_store import delete_receipts, find_receipts, issue_receipts, record_uncharged
+from toolserver.money.receipts.stored_receipt import StoredReceipt
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import OutcomeUnknown, StorageFailed
 from toolserver.sql.group_commit import GroupCommit

@@ -19,7 +19,7 @@ from toolserver.sql.errors import StorageFailed
 
 if TYPE_CHECKING:
     from toolserver.money.ledger.protocol import Settlement
-    from toolserver.money.receipts.issue import StoredReceipt
+    from toolserver.money.receipts.stored_receipt import StoredReceipt
 
 
 KeyName: TypeAlias = tuple[str, str]

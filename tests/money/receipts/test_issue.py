@@ -9,10 +9,11 @@ import pytest
 
 from tests.calls.parts import START
 from toolserver.clock import ManualClock
-from toolserver.money.receipts.issue import IssueReceipt, ReceiptIssuer, ReceiptState, RecordUncharged, StoredReceipt
+from toolserver.money.receipts.issue import IssueReceipt, ReceiptIssuer, ReceiptState, RecordUncharged
 from toolserver.money.receipts.keys import KeyRing, b64, make_key
 from toolserver.money.receipts.log import BucketNamer, UnchargedCall, hour_at
 from toolserver.money.receipts.sign import Body, Sale, receipt_id
+from toolserver.money.receipts.stored_receipt import StoredReceipt
 
 NOW = START.timestamp()
 SALE = Sale("call_1", "f" * 64, "/x", "GET /x", 2, 2, 98, body=Body("a" * 64, 10))
@@ -35,7 +36,7 @@ def test_a_new_receipt_is_added_under_the_id_of_its_call(issuer):
     assert receipt.id == receipt_id("call_1")
     assert (receipt.owner, receipt.at) == ("f" * 64, int(NOW * 1000))
     assert json.loads(receipt.core)["issued_at"] == "2027-01-15T08:00:00.000Z"
-    assert state.new_receipts == [receipt]
+    assert [new.receipt for new in state.new_receipts] == [receipt]
     assert json.loads(receipt.core)["log"] is None
     assert state.new_calls == []
 
@@ -61,7 +62,7 @@ def test_a_sale_that_the_stored_receipt_does_not_describe_gets_a_new_id(issuer, 
     second = IssueReceipt(issuer, other, NOW).on(state)
     assert second.id != first.id
     assert re.fullmatch("rcpt_[0-9a-f]{32}", second.id)
-    assert [each.id for each in state.new_receipts] == [first.id, second.id]
+    assert [new.receipt.id for new in state.new_receipts] == [first.id, second.id]
 
 
 def test_a_body_that_names_its_receipt_is_signed_with_the_id_that_the_receipt_gets(issuer):

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from tests.quick_files import migrate_copied
 from toolserver.core.caller import find_call_time, new_call_id, pack_call_name, unpack_call_name
-from toolserver.money.receipts.issue import StoredReceipt
 from toolserver.money.receipts.log import LogBucket
 from toolserver.money.receipts.packing import (
+    NewReceipt,
     PackedReceipt,
     ReceiptForm,
     number_form,
@@ -21,14 +21,17 @@ from toolserver.money.receipts.packing import (
     unpack_id,
     unpack_receipt,
 )
-from toolserver.money.receipts.sign import SAFE, Body, Sale, core_of, encode, receipt_id
+from toolserver.money.receipts.sign import SAFE, Body, Sale, core_of, encode, list_own, list_shared, receipt_id
 from toolserver.money.receipts.sql_store import find_receipts, store_receipts
+from toolserver.money.receipts.stored_receipt import StoredReceipt
+from toolserver.money.receipts.template import make_template
 from toolserver.sql.errors import RowsRewritten
 
 KID = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=20)
 hashes = st.binary(min_size=32, max_size=32).map(bytes.hex)
-PLACE = LogBucket(496_000, bytes(range(32)), bytes(16)).place("data.example/log")
+BUCKET = LogBucket(496_000, bytes(range(32)), bytes(16))
+PLACE = BUCKET.place("data.example/log")
 
 
 def stored(sale, *, now, log=None, id=None, service="data.example"):
@@ -38,29 +41,32 @@ def stored(sale, *, now, log=None, id=None, service="data.example"):
 
 
 def packed(receipt):
-    form, row = pack_receipt(receipt)
-    return unpack_receipt(form.terms, row), row
+    new = pack_receipt(receipt)
+    return unpack_receipt(new.form.terms, new.row), new.row
+
+
+sales = st.builds(
+    Sale,
+    call_id=texts | hashes.map(lambda digits: f"call_{digits[:32]}"),
+    owner=hashes,
+    endpoint=texts,
+    request=texts,
+    cost=st.integers(0, SAFE),
+    charged=st.integers(0, SAFE),
+    remaining=st.none() | st.integers(0, SAFE),
+    method=texts,
+    reason=st.none() | texts,
+    status=st.integers(100, 599),
+    body=st.none() | st.builds(Body, hashes | texts, st.integers(0, SAFE)),
+    captured_at=st.none() | st.floats(0, 4e9),
+    sla_s=st.none() | st.floats(0, 1e9),
+    nonce=st.none() | texts,
+    pending=st.booleans(),
+)
 
 
 @given(
-    st.builds(
-        Sale,
-        call_id=texts | hashes.map(lambda digits: f"call_{digits[:32]}"),
-        owner=hashes,
-        endpoint=texts,
-        request=texts,
-        cost=st.integers(0, SAFE),
-        charged=st.integers(0, SAFE),
-        remaining=st.none() | st.integers(0, SAFE),
-        method=texts,
-        reason=st.none() | texts,
-        status=st.integers(100, 599),
-        body=st.none() | st.builds(Body, hashes | texts, st.integers(0, SAFE)),
-        captured_at=st.none() | st.floats(0, 4e9),
-        sla_s=st.none() | st.floats(0, 1e9),
-        nonce=st.none() | texts,
-        pending=st.booleans(),
-    ),
+    sales,
     st.floats(0, 4e9),
     st.sampled_from([None, PLACE, {"origin": "data.example/log", "index": 3}]),
     st.booleans(),
@@ -68,6 +74,16 @@ def packed(receipt):
 def test_whatever_a_receipt_says_comes_back(sale, now, log, is_remade):
     receipt = stored(sale, now=now, log=log, id=receipt_id(new_call_id()) if is_remade else None)
     assert packed(receipt)[0] == receipt
+
+
+@given(sales, st.floats(0, 4e9), st.none() | st.just(BUCKET), texts)
+def test_a_template_writes_the_bytes_of_canonical_json_and_the_same_row(sale, now, bucket, service):
+    id, place = receipt_id(new_call_id()), bucket and bucket.place("data.example/log")
+    whole = stored(sale, now=now, log=place, id=id, service=service)
+    own = list_own(sale, now=now, log=place, id=id)
+    template = make_template(KID, list_shared(sale, service), bucket and "data.example/log")
+    assert template.write(own) == whole.core
+    assert NewReceipt(whole, template.form, template.pack(whole, own)) == pack_receipt(whole)
 
 
 SALE = Sale(new_call_id(), "ab" * 32, "/api/pro/report", "GET /api/pro/report", 2, 2, 98, body=Body("cd" * 32, 900))

@@ -7,61 +7,22 @@ bucket of the log it can name.
 
 import hashlib
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
-
-import msgspec
 
 from toolserver.core.caller import new_call_id
-from toolserver.money.receipts.keys import Key, KeyRing
+from toolserver.money.receipts.keys import KeyRing
 from toolserver.money.receipts.log import NOT_YET, BookedCall, BucketNamer, LogBucket, UnchargedCall, hour_at
+from toolserver.money.receipts.packing import NewReceipt
 from toolserver.money.receipts.sign import (
     Algorithm,
     Sale,
-    as_object,
-    compact,
-    core_of,
-    encode,
+    list_own,
+    list_shared,
     name_signer,
     receipt_id,
     signing_input,
 )
-
-
-class StoredReceipt(NamedTuple):
-    """A receipt as it is stored: `core`, the JWS signature over it, and the name of its signer. `owner` is the SHA-256
-    (hex) of the token that paid, `at` is in epoch milliseconds.
-    """
-
-    id: str
-    owner: str
-    core: bytes
-    signer: str
-    signature: bytes
-    at: int
-
-    @property
-    def jws(self) -> str:
-        """The receipt as it is sent in a header."""
-        return compact(self.signer, self.core, self.signature)
-
-    def show(self, key: Key | None) -> dict[str, Any]:
-        """Return the core as an object, with a signature over its own bytes if `key` still has its private half."""
-        core = msgspec.json.decode(self.core)
-        return core if key is None or key.seed is None else as_object(core, key.kid, key.sign(self.core))
-
-    def is_signed_by(self, key: Key) -> bool:
-        """Return True if the stored signature is the key's, over the stored core."""
-        return key.verifies(self.signature, signing_input(self.signer, self.core))
-
-    def fits(self, sale: Sale) -> bool:
-        """Return True if it describes this sale, not another answer to the same call or a charge that was reversed
-        later.
-        """
-        about = msgspec.json.decode(self.core)
-        charged = 0 if sale.pending else sale.charged
-        body = sale.find_body(self.id)
-        digest = body.sha256 if body else None
-        return bool(about["response_sha256"] == digest and about["credits_charged"] == charged)
+from toolserver.money.receipts.stored_receipt import StoredReceipt
+from toolserver.money.receipts.template import make_template
 
 
 @dataclass(slots=True)
@@ -73,13 +34,13 @@ class ReceiptState:
 
     receipts: dict[str, StoredReceipt] = field(default_factory=dict)
     closed: int = NOT_YET
-    new_receipts: list[StoredReceipt] = field(default_factory=list)
+    new_receipts: list[NewReceipt] = field(default_factory=list)
     new_calls: list[BookedCall] = field(default_factory=list)
 
-    def add(self, receipt: StoredReceipt) -> None:
+    def add(self, new: NewReceipt) -> None:
         """Add a new receipt."""
-        self.receipts[receipt.id] = receipt
-        self.new_receipts.append(receipt)
+        self.receipts[new.receipt.id] = new.receipt
+        self.new_receipts.append(new)
 
     def book(self, bucket: LogBucket, call: UnchargedCall) -> None:
         """Book an uncharged call in its bucket of the log."""
@@ -110,13 +71,16 @@ class ReceiptIssuer:
         self._algorithm = algorithm
         self.buckets = buckets
 
-    def sign(self, sale: Sale, now: float, bucket: LogBucket | None, id: str) -> StoredReceipt:
+    def sign(self, sale: Sale, now: float, bucket: LogBucket | None, id: str) -> NewReceipt:
         """Return a new receipt, issued at `now` epoch seconds. For an uncharged call it names the bucket of the log."""
         key = self._ring.current()
-        place = None if bucket is None else bucket.place(self._origin)
-        core = encode(core_of(sale, service=self._service, now=now, log=place, id=id))
         signer = name_signer(key.kid, self._algorithm)
-        return StoredReceipt(id, sale.owner, core, signer, key.sign(signing_input(signer, core)), int(now * 1000))
+        place, origin = (None, None) if bucket is None else (bucket.place(self._origin), self._origin)
+        own = list_own(sale, now=now, log=place, id=id)
+        template = make_template(signer, list_shared(sale, self._service), origin)
+        core = template.write(own)
+        receipt = StoredReceipt(id, sale.owner, core, signer, key.sign(signing_input(signer, core)), int(now * 1000))
+        return NewReceipt(receipt, template.form, template.pack(receipt, own))
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,11 +106,11 @@ class IssueReceipt:
         id = self.needs if before is None else receipt_id(new_call_id())
         free = self._describe_uncharged()
         bucket = None if free is None else self.issuer.buckets.name(free, state.find_hour(self.now))
-        receipt = self.issuer.sign(self.sale, self.now, bucket, id)
+        new = self.issuer.sign(self.sale, self.now, bucket, id)
         if free is not None and bucket is not None:
-            state.book(bucket, free._replace(receipt_sha256=hashlib.sha256(receipt.core).hexdigest()))
-        state.add(receipt)
-        return receipt
+            state.book(bucket, free._replace(receipt_sha256=hashlib.sha256(new.receipt.core).hexdigest()))
+        state.add(new)
+        return new.receipt
 
     def _describe_uncharged(self) -> UnchargedCall | None:
         """Return the call as the log lists it, or None if it was charged."""

@@ -18,26 +18,16 @@ import msgspec
 
 from toolserver.core.caller import pack_call_name, unpack_call_name
 from toolserver.core.models import iso, iso_of_ms
-from toolserver.money.receipts.issue import StoredReceipt
 from toolserver.money.receipts.log import read_hour, show_hour
-from toolserver.money.receipts.sign import encode, receipt_id
+from toolserver.money.receipts.sign import SHARED, OwnMembers, encode, receipt_id
+from toolserver.money.receipts.stored_receipt import StoredReceipt
 
 Core = dict[str, Any]
 
 _PREFIX = "rcpt_"
 _HASH = re.compile("[0-9a-f]{64}")
 _SECOND = "%Y-%m-%dT%H:%M:%SZ"
-_SHARED = (
-    *("v", "service", "kind", "endpoint", "method", "status", "cost", "credits_charged", "settlement"),
-    *("no_charge_reason", "freshness_sla_s"),
-)
-_MEMBERS = frozenset(
-    (
-        *_SHARED,
-        *("id", "call_id", "token_fp", "issued_at", "log"),
-        *("balance_after", "captured_at", "request_hash", "response_sha256", "response_bytes", "agent_nonce"),
-    )
-)
+_MEMBERS = frozenset((*SHARED, *OwnMembers._fields))
 _pack = msgspec.msgpack.Encoder().encode
 _unpack = msgspec.msgpack.Decoder(list[Any]).decode
 _decode = msgspec.json.Decoder().decode
@@ -83,11 +73,23 @@ def number_form(form: ReceiptForm) -> int:
     return int.from_bytes(hashlib.sha256(form.terms.encode()).digest()[:8]) >> 1
 
 
-def pack_receipt(receipt: StoredReceipt) -> tuple[ReceiptForm, PackedReceipt]:
-    """Return the form and the row of a receipt."""
+class NewReceipt(NamedTuple):
+    """A receipt that is to be stored, with the form and the row of which it consists."""
+
+    receipt: StoredReceipt
+    form: ReceiptForm
+    row: PackedReceipt
+
+
+def pack_receipt(receipt: StoredReceipt) -> NewReceipt:
+    """Return a receipt with its form and its row."""
     form, facts = _split(receipt)
-    number, id, owner = number_form(form), pack_id(receipt.id), bytes.fromhex(receipt.owner)
-    return form, PackedReceipt(receipt.at, number, id, owner, facts, receipt.signature)
+    return NewReceipt(receipt, form, write_row(receipt, number_form(form), facts))
+
+
+def write_row(receipt: StoredReceipt, form: int, facts: bytes) -> PackedReceipt:
+    """Return the row of a receipt from the number of its form and its packed facts."""
+    return PackedReceipt(receipt.at, form, pack_id(receipt.id), bytes.fromhex(receipt.owner), facts, receipt.signature)
 
 
 def unpack_receipt(terms: str, row: PackedReceipt) -> StoredReceipt:
@@ -109,27 +111,34 @@ def _split(receipt: StoredReceipt) -> tuple[ReceiptForm, bytes]:
     core = _decode(receipt.core)
     if core.keys() == _MEMBERS:
         log = core["log"] or {}
-        form = ReceiptForm(receipt.signer, tuple([core[name] for name in _SHARED]), log.get("origin"))
-        facts = [
-            core["balance_after"],
-            _pack_second(core["captured_at"]),
-            _pack_hash(core["request_hash"]),
-            _pack_hash(core["response_sha256"]),
-            core["response_bytes"],
-            core["agent_nonce"],
-            _pack_bucket(core["log"]),
-            None if receipt_id(core["call_id"]) == receipt.id else core["call_id"],
-        ]
-        if encode(_join(form, receipt.id, receipt.owner, receipt.at, facts)) == receipt.core:
-            return form, _pack(facts)
+        form = ReceiptForm(receipt.signer, tuple([core[name] for name in SHARED]), log.get("origin"))
+        facts = pack_facts(OwnMembers(*[core[name] for name in OwnMembers._fields]))
+        if encode(_join(form, receipt.id, receipt.owner, receipt.at, _unpack(facts))) == receipt.core:
+            return form, facts
     return ReceiptForm(receipt.signer, None, None), receipt.core
+
+
+def pack_facts(own: OwnMembers) -> bytes:
+    """Return what is stored of the members of the call's own: what does not follow from the columns of the row."""
+    return _pack(
+        (
+            own.balance_after,
+            _pack_second(own.captured_at),
+            _pack_hash(own.request_hash),
+            _pack_hash(own.response_sha256),
+            own.response_bytes,
+            own.agent_nonce,
+            _pack_bucket(own.log),
+            None if receipt_id(own.call_id) == own.id else own.call_id,
+        )
+    )
 
 
 def _join(form: ReceiptForm, id: str, owner: str, at: int, facts: Sequence[Any]) -> Core:
     """Return the core that was split."""
     balance, captured, request, response, size, nonce, bucket, call_id = facts
     return {
-        **dict(zip(_SHARED, form.shared or (), strict=True)),
+        **dict(zip(SHARED, form.shared or (), strict=True)),
         "id": id,
         "call_id": "call_" + id.removeprefix(_PREFIX) if call_id is None else call_id,
         "token_fp": owner[:16],
@@ -144,6 +153,7 @@ def _join(form: ReceiptForm, id: str, owner: str, at: int, facts: Sequence[Any])
     }
 
 
+@lru_cache(maxsize=256)
 def _pack_hash(digits: str | None) -> bytes | str | None:
     return bytes.fromhex(digits) if digits is not None and _HASH.fullmatch(digits) else digits
 

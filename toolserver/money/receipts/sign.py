@@ -6,6 +6,7 @@ bytes are those of RFC 8785 (JCS). The same core is also sent as an object with 
 and `key_id`, for people and for verifiers that do not support JWS.
 """
 
+import base64
 import hashlib
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -112,37 +113,71 @@ def echo_request(nonce: str | None) -> str | None:
     return nonce if fits else None
 
 
+SHARED = (
+    *("v", "service", "kind", "endpoint", "method", "status", "cost", "credits_charged", "settlement"),
+    *("no_charge_reason", "freshness_sla_s"),
+)
+"""The members of a core that many receipts have in common, in the order in which forms are stored."""
+
+
+class OwnMembers(NamedTuple):
+    """The members of a core that are those of one call, by name."""
+
+    agent_nonce: str | None
+    balance_after: int | None
+    call_id: str
+    captured_at: str | None
+    id: str
+    issued_at: str
+    log: Mapping[str, Any] | None
+    request_hash: str
+    response_bytes: int
+    response_sha256: str | None
+    token_fp: str
+
+
 def core_of(
     sale: Sale, *, service: str, now: float, log: Mapping[str, Any] | None = None, id: str | None = None
 ) -> Core:
     """Return the core of a receipt, issued at `now` (epoch seconds). `log` names its place in the public log."""
+    own = list_own(sale, now=now, log=log, id=id or receipt_id(sale.call_id))
+    return {**dict(zip(SHARED, list_shared(sale, service), strict=True)), **own._asdict()}
+
+
+def list_shared(sale: Sale, service: str) -> tuple[Any, ...]:
+    """Return the values of `SHARED` for a sale of this service."""
     charged = 0 if sale.pending else sale.charged
-    id = id or receipt_id(sale.call_id)
+    return (
+        1,
+        service,
+        sale.kind if sale.reason is None else "no_charge",
+        sale.endpoint,
+        sale.method,
+        sale.status,
+        sale.cost,
+        charged,
+        "pending" if sale.pending else "charged" if charged else "released",
+        sale.reason,
+        None if sale.sla_s is None else round(sale.sla_s),
+    )
+
+
+def list_own(sale: Sale, *, now: float, log: Mapping[str, Any] | None, id: str) -> OwnMembers:
+    """Return the members of the call's own, for a receipt of this id. See `core_of`."""
     body = sale.find_body(id)
-    return {
-        "v": 1,
-        "id": id,
-        "service": service,
-        "kind": sale.kind if sale.reason is None else "no_charge",
-        "call_id": sale.call_id,
-        "token_fp": sale.owner[:16],
-        "endpoint": sale.endpoint,
-        "method": sale.method,
-        "request_hash": _hash_request(sale.request),
-        "status": sale.status,
-        "response_sha256": body.sha256 if body else None,
-        "response_bytes": body.size if body else 0,
-        "cost": sale.cost,
-        "credits_charged": charged,
-        "balance_after": sale.remaining,
-        "settlement": "pending" if sale.pending else "charged" if charged else "released",
-        "no_charge_reason": sale.reason,
-        "captured_at": None if sale.captured_at is None else _second(sale.captured_at),
-        "freshness_sla_s": None if sale.sla_s is None else round(sale.sla_s),
-        "agent_nonce": echo_request(sale.nonce),
-        "log": None if log is None else dict(log),
-        "issued_at": iso_ms(now),
-    }
+    return OwnMembers(
+        echo_request(sale.nonce),
+        sale.remaining,
+        sale.call_id,
+        None if sale.captured_at is None else _second(sale.captured_at),
+        id,
+        iso_ms(now),
+        None if log is None else dict(log),
+        _hash_request(sale.request),
+        body.size if body else 0,
+        body.sha256 if body else None,
+        sale.owner[:16],
+    )
 
 
 @lru_cache(256)
@@ -174,9 +209,14 @@ def header(signer: str) -> str:
     return b64(encode({"alg": algorithm or "EdDSA", "kid": kid, "typ": TYPE}))
 
 
+@cache
+def _first_part(signer: str) -> bytes:
+    return f"{header(signer)}.".encode()
+
+
 def signing_input(signer: str, payload: bytes) -> bytes:
     """Return the bytes that a signer signs."""
-    return f"{header(signer)}.{b64(payload)}".encode()
+    return _first_part(signer) + base64.urlsafe_b64encode(payload).rstrip(b"=")
 
 
 def compact(signer: str, payload: bytes, signature: bytes) -> str:

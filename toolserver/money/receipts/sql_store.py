@@ -12,7 +12,7 @@ import msgspec
 
 from toolserver.money.ledger.sql_removed import read_horizon
 from toolserver.money.receipts import merkle
-from toolserver.money.receipts.issue import IssueReceipt, ReceiptState, RecordUncharged, StoredReceipt
+from toolserver.money.receipts.issue import IssueReceipt, ReceiptState, RecordUncharged
 from toolserver.money.receipts.log import (
     NOT_YET,
     AppendHour,
@@ -27,7 +27,15 @@ from toolserver.money.receipts.log import (
     hours_of,
     sort_receipts,
 )
-from toolserver.money.receipts.packing import PackedReceipt, pack_id, pack_receipt, unpack_id, unpack_receipt
+from toolserver.money.receipts.packing import (
+    NewReceipt,
+    PackedReceipt,
+    pack_id,
+    pack_receipt,
+    unpack_id,
+    unpack_receipt,
+)
+from toolserver.money.receipts.stored_receipt import StoredReceipt
 from toolserver.sql.connection import SqlConnection, among, among_bytes, hold_alone, hold_together, insert
 from toolserver.sql.errors import RowsRewritten
 from toolserver.sql.group_commit import GroupCommit
@@ -207,21 +215,25 @@ def record_uncharged(db: SqlConnection, operations: Sequence[RecordUncharged]) -
 
 
 def _store_state(db: SqlConnection, state: ReceiptState) -> None:
-    store_receipts(db, state.new_receipts)
+    _store_new(db, state.new_receipts)
     book_calls(db, state.new_calls)
 
 
 def store_receipts(db: SqlConnection, receipts: Sequence[StoredReceipt]) -> None:
     """Store new receipts within the caller's transaction, and their forms if they are new."""
-    if not receipts:
+    _store_new(db, [pack_receipt(receipt) for receipt in receipts])
+
+
+def _store_new(db: SqlConnection, new_receipts: Sequence[NewReceipt]) -> None:
+    if not new_receipts:
         return
-    packed = [pack_receipt(receipt) for receipt in receipts]
-    terms = {row.form: form.terms for form, row in packed}
+    forms = {new.row.form: new.form for new in new_receipts}
+    terms = {number: form.terms for number, form in forms.items()}
     wanted, numbers = among(db, "number", sorted(terms))
     stored = {number for (number,) in db.execute(f"SELECT number FROM receipt_form WHERE {wanted}", (numbers,))}
     new = [(number, text) for number, text in sorted(terms.items()) if number not in stored]
     insert(db, "INSERT INTO receipt_form VALUES", new, "ON CONFLICT DO NOTHING")  # another instance may have met it
-    insert(db, "INSERT INTO packed_receipt VALUES", [row for _, row in packed])
+    insert(db, "INSERT INTO packed_receipt VALUES", [new.row for new in new_receipts])
 
 
 def _read_head(db: SqlConnection) -> LogHead:
