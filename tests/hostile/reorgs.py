@@ -26,7 +26,6 @@ from tests.money.x402 import parts as payment_parts
 from tests.money.x402.chain import anvil
 from tests.money.x402.official import signed, spent
 from tests.money.x402.parts import Script
-from tools.simulated.base_chain import BLOCK_S
 from toolserver.clock import ManualClock
 from toolserver.errors import PaymentPending, SalesCeilingReached, SettlementPending
 from toolserver.money.purchases.chain.node import ChainNode
@@ -37,6 +36,7 @@ from toolserver.money.purchases.sql_doubts import read_review_cases
 from toolserver.money.purchases.units import NETWORK, USDC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.store import read_confirmation_cases
+from toolserver.world.chain import BLOCK_S
 
 DEEPEST, SMALL, LARGE = 10, 5, 150
 SAFE = 16  # blocks on top after which anvil calls a block safe; the simulated chain calls it so after 60

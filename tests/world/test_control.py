@@ -300,6 +300,18 @@ async def test_a_transfer_can_be_undone_once_and_leaves_the_others(state):
         await ask(state, "DELETE", rest=first["tx_hash"])
 
 
+async def test_the_newest_blocks_are_replaced_to_a_depth_that_makes_sense(state):
+    paid = await ask(state, "POST", {"to": TO, "amount_usd": 1})
+    assert await ask(state, "POST", {"depth": 3, "again": [paid["tx_hash"]]}, rest="reorganise") == {
+        "undone": [],
+        "again": [paid["tx_hash"]],
+    }
+    assert await ask(state, "POST", {"depth": 3}, rest="reorganise") == {"undone": [paid["tx_hash"]], "again": []}
+    for body in ({}, {"depth": 0}, {"depth": 65}, {"depth": 1, "again": "0x1"}):
+        with pytest.raises(ControlRefused):
+            await ask(state, "POST", body, rest="reorganise")
+
+
 async def test_only_transfers_are_made_here(state):
     with pytest.raises(ControlRefused, match="POST /_sim/chain/transfer"):
         await ask(state, "POST", {"to": TO, "amount_usd": 1}, rest="mint")

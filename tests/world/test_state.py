@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from toolserver.world.faults import KINDS
+from toolserver.world.model import PAID
 from toolserver.world.state import (
     EDITS_MOST,
-    PAID,
     PRIMARIES,
     LoggedRequest,
     SimClock,

@@ -10,14 +10,14 @@ publishes begin with a million USDC each.
 
 import hashlib
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from toolserver.core.import_guard import recursion_limit_kept
-from toolserver.world.model import Ask, Reply, World, serves
-from toolserver.world.state import PAID
+from toolserver.world.chain import block_at, block_time, head_at
+from toolserver.world.model import PAID, Ask, Edits, Reply, World, serves
 
-CHAIN_ID, BLOCK_S = 8453, 2
-GENESIS = 1_686_789_347  # the real chain's first block
+CHAIN_ID = 8453
 SAFE, FINALIZED = 60, 600  # blocks behind the head
 BALANCES_CODE = 87  # bytes of the code that reads many balances, before the addresses
 USDC = "0x833589fcd6edb6e08f4c7c32d4f71b54bda02913"
@@ -58,18 +58,9 @@ class Sent(NamedTuple):
     data: str
 
 
-def block_at(at: float) -> int:
-    """Return the number of the first block that is not older than an instant."""
-    return -(-int(at - GENESIS) // BLOCK_S)
-
-
 def head(world: World) -> int:
     """Return the number of the newest block."""
-    return int(world.now - GENESIS) // BLOCK_S
-
-
-def block_time(number: int) -> int:
-    return GENESIS + number * BLOCK_S
+    return head_at(world.now)
 
 
 def sent(world: World) -> list[Sent]:
@@ -368,11 +359,12 @@ def _signer(message: dict[str, Any], signature: bytes) -> str | None:
         from eth_account import Account
         from eth_account.messages import encode_typed_data
     from eth_keys.exceptions import BadSignature
+    from eth_utils.exceptions import ValidationError
 
     signed = encode_typed_data(domain_data=_DOMAIN, message_types=_TYPES, message_data=message)
     try:
         return str(Account.recover_message(signed, signature=signature)).lower()
-    except (BadSignature, ValueError):
+    except (BadSignature, ValidationError, LookupError, ValueError):
         return None
 
 
@@ -448,10 +440,25 @@ def answer(world: World, call: dict[str, Any], records: list[dict[str, Any]] | N
 
 def rpc(world: World, ask: Ask) -> Reply:
     """Answer one call, or a list of calls."""
+    world = _known_to(ask.host, world)
     request, records = ask.json, list[dict[str, Any]]()
     many = isinstance(request, list)
     said = [answer(world, call, records) for call in (request if many else [request])]
     return Reply.json(said if many else said[0], records=tuple(records))
+
+
+def _known_to(host: str, world: World) -> World:
+    """Return the world as one RPC server shows it, with the payments that it invents and without those of others."""
+    events = [event for event in world.edits.events if event.get("known_to") in (None, host)]
+    return world if len(events) == len(world.edits.events) else replace(world, edits=Edits(world.edits.pins, events))
+
+
+def on_another_chain(world: World, ask: Ask) -> Reply:
+    """Answer as a node of another chain, which has other contracts and none of our blocks."""
+    said = {"eth_chainId": hex(1), "net_version": "1"}
+    calls = ask.json if isinstance(ask.json, list) else [ask.json]
+    answers = [{"jsonrpc": "2.0", "id": one.get("id"), "result": said.get(one.get("method"))} for one in calls]
+    return Reply.json(answers if isinstance(ask.json, list) else answers[0])
 
 
 def behind(world: World, ask: Ask) -> Reply:
@@ -468,3 +475,4 @@ for _host in HOSTS:
     _route = serves("Base.rpc", _host, "/", "POST")(rpc)
     _route.form("empty")(behind)
     _route.form("limited")(too_many)
+    _route.form("drift:other_chain")(on_another_chain)

@@ -2,11 +2,11 @@
 
 import hashlib
 import json
+from dataclasses import replace
 from typing import Any
 
 from tools.simulated.base_chain import CHAIN_ID, USDC, BaseRpcError, authorize, balance, submitted
-from toolserver.world.model import Ask, Reply, World, serves
-from toolserver.world.state import PAID
+from toolserver.world.model import PAID, Ask, Reply, World, serves
 
 HOST = "x402.example"
 NETWORK = f"eip155:{CHAIN_ID}"
@@ -50,6 +50,12 @@ def settle(world: World, ask: Ask) -> Reply:
         return Reply.json({"error": "not a payment of version 2 with its requirements"}, 400)
     said = {"success": True, "transaction": event["hash"], "network": NETWORK, "payer": event["from"]}
     return Reply.json(said, records=(event,))
+
+
+@settle.form("drift:invented")
+def settle_nothing(world: World, ask: Ask) -> Reply:
+    """Report a settlement that never was: the payment is verified, and not made."""
+    return replace(settle.handler(world, ask), records=())
 
 
 def _check(world: World, said: dict[str, Any]) -> dict[str, Any]:

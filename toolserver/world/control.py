@@ -5,7 +5,6 @@ import hashlib
 import json
 import math
 import re
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
@@ -18,11 +17,12 @@ from urllib.parse import parse_qsl, unquote, urlsplit
 from anyio import to_thread
 
 from toolserver.world import request_checks
+from toolserver.world.chain import TransferOrder
 from toolserver.world.faults import Rule
-from toolserver.world.model import Edits, Reply, Routes
+from toolserver.world.model import Reply, Routes
 from toolserver.world.replay import read_recorded
 from toolserver.world.request_checks import ControlRefused
-from toolserver.world.state import PAID, VERSION, WorldState
+from toolserver.world.state import VERSION, WorldState
 from toolserver.world.wire import Received
 
 EVENT_MOST = 16_384  # bytes
@@ -40,6 +40,7 @@ EVENT_KINDS = {
 }
 FROM = "0x00000000000000000000000000000000000f00d5"
 MOST_USD = 10**9
+DEEPEST = 64  # blocks of a reorganisation
 _ADDRESS = re.compile(r"0x[0-9a-fA-F]{40}")
 
 
@@ -132,6 +133,7 @@ async def move_clock(call: ControlRequest) -> Any:
         sim.set(now)
     if advance_s:
         sim.advance(advance_s)
+    await call.state.chain.follow()
     return clock_of(call.state)
 
 
@@ -291,47 +293,60 @@ async def reset(call: ControlRequest) -> Any:
 
 
 @command("POST", "chain")
-async def transfer(call: ControlRequest) -> Any:
+async def change_chain(call: ControlRequest) -> Any:
+    """Make a transfer (`/_sim/chain/transfer`), or replace the newest blocks (`/_sim/chain/reorganise`)."""
+    if call.rest == "reorganise":
+        return await _reorganise(call)
+    if call.rest != "transfer":
+        raise ControlRefused("POST /_sim/chain/transfer or /_sim/chain/reorganise", 404)
+    return await _transfer(call)
+
+
+async def _transfer(call: ControlRequest) -> Any:
     """Send USDC: `{"to", "amount_usd"}` and optionally `"from"`. The next block contains it.
 
-    `"via"` names a contract that the transaction calls and that moves the money; `"token"` another token than USDC.
+    `"via"` names a contract that the transaction calls and that moves the money; `"token"` another token than USDC;
+    `"known_to"` the one RPC server that invents this payment.
     """
-    _path(call, "transfer")
-    body = request_checks.members(call.body, {"to", "amount_usd", "from", "via", "token"}, "a transfer")
+    body = request_checks.members(call.body, {"to", "amount_usd", "from", "via", "token", "known_to"}, "a transfer")
     _room(call.state)
-    event: dict[str, Any] = {
-        "kind": PAID,
-        "at": call.state.world().now,
-        "hash": f"0x{secrets.token_hex(32)}",
-        "from": _address(body.get("from", FROM), "from"),
-        "to": _address(body.get("to"), "to"),
-        "amount": _amount(body.get("amount_usd")),
-        **{name: _address(body[name], name) for name in ("via", "token") if name in body},
-    }
-    call.state.inject(event)
-    shown = ("from", "to", "amount", "via", "token")
-    return {"tx_hash": event["hash"], **{name: event[name] for name in shown if name in event}}
+    order = TransferOrder(
+        sender=_address(body.get("from", FROM), "from"),
+        to=_address(body.get("to"), "to"),
+        amount=_amount(body.get("amount_usd")),
+        via=_address(body["via"], "via") if "via" in body else None,
+        token=_address(body["token"], "token") if "token" in body else None,
+        known_to=request_checks.text(body["known_to"], "known_to") if "known_to" in body else None,
+    )
+    hash = await call.state.chain.transfer(order)
+    named = {"via": order.via, "token": order.token, "known_to": order.known_to}
+    shown = {"tx_hash": hash, "from": order.sender, "to": order.to, "amount": order.amount}
+    return shown | {name: value for name, value in named.items() if value is not None}
+
+
+async def _reorganise(call: ControlRequest) -> Any:
+    """Replace the newest blocks: `{"depth", "again"?}`. Transactions of `again` are mined again, others are gone."""
+    body = request_checks.members(call.body, {"depth", "again"}, "a reorganisation")
+    depth = request_checks.whole(body.get("depth"), "depth", 1, DEEPEST)
+    again = body.get("again", [])
+    if not isinstance(again, list):
+        raise ControlRefused("again must be a list of transaction hashes")
+    done = await call.state.chain.reorganise(depth, {str(hash).lower() for hash in again})
+    return done._asdict()
 
 
 @command("DELETE", "chain")
 async def undo(call: ControlRequest) -> Any:
     """Remove a transfer from the chain, as a reorganisation does: `DELETE /_sim/chain/0x…`."""
-    remaining = [e for e in call.state.edits.events if e.get("hash") != call.rest.lower()]
-    if len(remaining) == len(call.state.edits.events):
+    if not await call.state.chain.undo(call.rest.lower()):
         raise ControlRefused("there is no such transfer", 404)
-    call.state.edits = Edits(call.state.edits.pins, remaining)
     return {"undone": call.rest.lower()}
 
 
 @command("GET", "chain")
 async def list_transfers(call: ControlRequest) -> Any:
     """List all transfers."""
-    return [e for e in call.state.edits.events if e["kind"] == PAID]
-
-
-def _path(call: ControlRequest, name: str) -> None:
-    if call.rest != name:
-        raise ControlRefused(f"POST /_sim/chain/{name}", 404)
+    return await call.state.chain.list_transfers()
 
 
 def _address(value: Any, name: str) -> str:

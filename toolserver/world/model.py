@@ -25,6 +25,7 @@ def draw(seed: int, key: str, k: object) -> float:
 
 
 BLOCK = 1024  # slots that are drawn at a time
+PAID = "base_transfer"  # the kind of event that is a payment on the chain
 
 
 @lru_cache(maxsize=512)

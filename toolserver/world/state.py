@@ -17,8 +17,9 @@ from typing import Any, NamedTuple
 import anyio
 
 from toolserver.core.private_file import write_private
+from toolserver.world.chain import EventChain, WorldChain
 from toolserver.world.faults import Faults
-from toolserver.world.model import Edits, World
+from toolserver.world.model import PAID, Edits, World
 from toolserver.world.replay import Replay
 from toolserver.world.request_checks import LATEST
 
@@ -333,7 +334,6 @@ def scenarios(primaries: Sequence[str] = PRIMARIES) -> dict[str, Scenario]:
 
 VERSION = "1"
 EDITS_MOST = 10_000  # pins and events, each
-PAID = "base_transfer"
 
 
 @dataclass
@@ -359,6 +359,7 @@ class WorldState:
     def __post_init__(self) -> None:
         self._first_seed = self.seed
         self.edits = Edits()
+        self.chain: WorldChain = EventChain(self)
         self.faults = Faults()
         self.log = RequestLog()
         self.replays: dict[str, Replay] = {}

@@ -9,8 +9,8 @@ import pytest
 from tests.money.chain.log_node import BLOCK_S, LogNode, served
 from tests.money.chain.month import COLLECTOR, START, STRANGER, Month, scanner_of
 from tests.money.chain.parts import WALLET
-from tests.money.chain.read_balances import read_balance
 from tests.money.purchases.parts import Server, desk
+from tests.month.balances import read_balance
 from tests.postgres import POSTGRES
 from toolserver.money.chain.scanner import COLD_S, FINAL_S, ScanTerms
 from toolserver.money.purchases.chain.rpc_pool import ChainDown

@@ -49,6 +49,21 @@ async def test_a_transfer_is_quoted_until_it_is_claimed_and_the_next_one_to_its_
     assert await book.decide_recent(HEADS, MS) == await book.decide_all(HEADS, MS) == 0
 
 
+async def test_a_dispute_that_begins_and_ends_hours_after_the_credit_changes_the_state_both_times(d, server):
+    book, quote, hour = book_of(d), await d.quote(), 3_600_000
+    server.sees(paid(address_of(quote), 5))
+    await d.confirm(TX, quote.memo)
+    await book.record(name_transfers([logged(TX, address_of(quote), 5)]), HEADS, MS)
+    found = []
+    for column, at in (("disputed_since", MS + 5 * hour), ("agreed_at", MS + 10 * hour)):
+        await d.ledger.file.alone(
+            lambda db, column=column, at=at: db.execute(f"UPDATE tx_credit SET {column}=?", (at,))
+        )
+        await book.decide_recent(HEADS, at + 1)
+        found += [state for _, _, state in await read_states(d)]
+    assert found == ["held", "credited"]
+
+
 async def test_what_the_chain_undoes_and_mines_again_keeps_its_row_and_its_whole_history(d):
     book, quote = book_of(d), await d.quote()
     (first,) = name_transfers([logged(TX, address_of(quote), 5)])

@@ -27,7 +27,7 @@ from toolserver.money.purchases.chain.node import ChainNode, NodeFacts
 from toolserver.money.purchases.chain.relay import RelayedTransfer, open_relay
 from toolserver.money.purchases.chain.rpc_pool import REST_S
 from toolserver.money.purchases.credit_sales import Claim, CreditSales
-from toolserver.money.purchases.demo import chain_url, demo_payments, demo_x402, pay_by_demo_wallet
+from toolserver.money.purchases.demo import HOSTS, chain_url, demo_payments, demo_x402, pay_by_demo_wallet
 from toolserver.money.purchases.offline_key import read_private_key
 from toolserver.money.purchases.service import open_purchases
 from toolserver.money.purchases.transfer_authorization import Authorization
@@ -374,3 +374,29 @@ async def test_a_payment_through_a_contract_and_one_of_another_token_are_told_ap
     receipt = await rpc(demo, "eth_getTransactionReceipt", foreign["tx_hash"])
     assert [entry["address"] for entry in receipt["logs"]] == [contract]
     assert await held(demo, bytes.fromhex(wallet[2:])) == [2_000_000]
+
+
+async def test_a_payment_that_one_server_invents_is_in_the_answers_of_that_server_alone(demo):
+    body = {"to": "0x" + "d0" * 20, "amount_usd": 5, "known_to": HOSTS[1]}
+    invented = (await demo.client.post("/_sim/chain/transfer", json=body)).json()["tx_hash"]
+    demo.state.clock.advance(2)
+    said = {}
+    for host in HOSTS:
+        call = {"jsonrpc": "2.0", "id": 1, "method": "eth_getTransactionReceipt", "params": [invented]}
+        said[host] = (await demo.client.post(f"/u/{host}/", json=call)).json()["result"]
+    assert said[HOSTS[0]] is None
+    assert said[HOSTS[1]]["status"] == "0x1"
+
+
+async def test_a_server_of_another_chain_has_another_number_and_none_of_our_blocks(demo):
+    demo.state.faults.add({"match": HOSTS[0], "kind": "drift", "form": "other_chain"}, demo.state.world())
+    assert await rpc(demo, "eth_chainId") == "0x1"
+    assert await rpc(demo, "eth_getBlockByNumber", "latest", False) is None
+
+
+async def test_a_signature_that_is_no_accounts_is_refused_by_the_simulated_chain(demo):
+    payment = {"from": "0x" + "11" * 20, "to": "0x" + "22" * 20, "value": 5, "validAfter": 0, "validBefore": 2**40}
+    for length in (0, 64, 161):
+        words = (payment["from"], payment["to"], 5, 0, 2**40, "0x" + "33" * 32, "44" * length)
+        with pytest.raises(tools.simulated.base_chain.BaseRpcError, match="invalid signature"):
+            tools.simulated.base_chain.authorize(demo.state.world(), *words)

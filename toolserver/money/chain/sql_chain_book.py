@@ -278,9 +278,12 @@ def list_undecided(since: int, db: SqlConnection) -> list[bytes]:
 
 _RECENT_DOCUMENTS = (
     "SELECT tx_hash FROM tx_credit WHERE credited_at >= ?",
+    "SELECT tx_hash FROM tx_credit WHERE coalesce(agreed_at, disputed_since) >= ? AND disputed_since IS NOT NULL",
     "SELECT tx_hash FROM tx_reversal WHERE at >= ?",
     "SELECT tx_hash FROM payment_review WHERE coalesce(approved_at, at) >= ?",
     "SELECT tx_hash FROM x402_payment WHERE begun_at >= ?",
+    """SELECT p.tx_hash FROM x402_payment p JOIN x402_confirmation c ON c.payload = p.payload
+      WHERE c.disputed_since IS NOT NULL AND coalesce(c.agreed_at, c.disputed_since) >= ?""",
     "SELECT tx_hash FROM refund WHERE coalesce(ended_at, booked_at, asked_at) >= ?",
 )
 
