@@ -2,8 +2,8 @@
 
 import json
 from collections.abc import Iterable, Mapping
+from html import escape
 from typing import Any
-from xml.sax.saxutils import escape
 
 from toolserver import API_VERSION, __version__
 from toolserver.money.purchases.credit_price import PRICING

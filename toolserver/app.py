@@ -93,7 +93,6 @@ from toolserver.serving.data_directory import UntrustedProxyNote
 from toolserver.serving.instance_watch import MEASURE_EVERY_S, InstanceWatch
 from toolserver.serving.known_sources import KnownSources
 from toolserver.serving.money import MoneyParts, memory_money, open_money
-from toolserver.serving.operator_report import OperatorReport
 from toolserver.serving.packaged_texts import read_examples, read_guide, read_licence_table, read_texts
 from toolserver.serving.public_facts import read_public_facts, read_rights, read_sales
 from toolserver.serving.readiness import Readiness
@@ -402,8 +401,14 @@ class Service:
     def operators_app(self) -> OperatorsFace:
         """Return the operators' page as an ASGI callable for the address of the metrics."""
         store, host = None if self.webhooks is None else self.webhooks.store, self.settings.metrics.host
-        report = OperatorReport(self.settings, self.money, self.status, self.readiness, self.fetcher, store, self.clock)
-        return OperatorsFace(self.facts, report.read, self.clock, bound_to=host, is_private=is_loopback(host))
+
+        async def read_report() -> dict[str, Any]:
+            from toolserver.serving.operator_report import OperatorReport  # with the books: loaded by the first reader
+
+            parts = self.settings, self.money, self.status, self.readiness, self.fetcher, store, self.clock
+            return await OperatorReport(*parts).read()
+
+        return OperatorsFace(self.facts, read_report, self.clock, bound_to=host, is_private=is_loopback(host))
 
     def _mount(self, mcp: McpEndpoint) -> dict[str, Any]:
         """Return the ASGI callables that answer a whole path, by path."""

@@ -5,9 +5,9 @@ the past 24 hours of every source.
 """
 
 from collections.abc import Awaitable, Callable
+from html import escape
 from typing import Any
 from urllib.parse import quote, urlsplit
-from xml.sax.saxutils import escape, quoteattr
 
 import anyio.to_thread
 
@@ -147,13 +147,13 @@ def write_feed(facts: SiteFacts, status: dict[str, Any]) -> Document:
     changes = status["changes"]
     updated = changes[0]["at"] if changes else status["service"]["started_at"]
     entries = "".join(_write_entry(facts, change) for change in changes)
-    itself, page = quoteattr(facts.url(STATUS_FEED)), quoteattr(facts.url(STATUS))
+    itself, page = escape(facts.url(STATUS_FEED)), escape(facts.url(STATUS))
     body = (
         '<?xml version="1.0" encoding="utf-8"?>\n<feed xmlns="http://www.w3.org/2005/Atom">\n'
-        f"<title>{SERVICE}: changes of sources</title>\n<id>{escape(facts.url(STATUS_FEED))}</id>\n"
+        f"<title>{SERVICE}: changes of sources</title>\n<id>{itself}</id>\n"
         f"<updated>{updated}</updated>\n<author><name>{SERVICE}</name></author>\n"
-        f'<link rel="self" type="application/atom+xml" href={itself}/>\n'
-        f'<link rel="alternate" type="text/html" href={page}/>\n{entries}</feed>\n'
+        f'<link rel="self" type="application/atom+xml" href="{itself}"/>\n'
+        f'<link rel="alternate" type="text/html" href="{page}"/>\n{entries}</feed>\n'
     )
     return Document(body.encode(), ATOM)
 
@@ -162,9 +162,9 @@ def _write_entry(facts: SiteFacts, change: dict[str, Any]) -> str:
     source, kind, at = change["source"], change["kind"], change["at"]
     host = urlsplit(facts.base_url).hostname or SERVICE
     identity = f"tag:{host},{at[:10]}:{STATUS}/{quote(source)}/{kind}/{at[11:]}"
-    place = quoteattr(f"{facts.url(STATUS)}#{quote(source)}")
+    place = escape(f"{facts.url(STATUS)}#{quote(source)}")
     return (
         f"<entry>\n<title>{escape(source)} {WORDS[kind]}</title>\n<id>{escape(identity)}</id>\n"
-        f"<updated>{at}</updated>\n<link href={place}/>\n"
+        f'<updated>{at}</updated>\n<link href="{place}"/>\n'
         f"<summary>{escape(EXPLAINED[kind].format(change['reason']))}</summary>\n</entry>\n"
     )

@@ -41,7 +41,7 @@ async def ask_and_prove(buyer, account=BUYER):
 
 
 def closed(ledger):
-    return ClosedPurchases(ledger, SqlReissues(ledger.file, SystemClock()))
+    return ClosedPurchases(ledger, lambda: SqlReissues(ledger.file, SystemClock()))
 
 
 @proves("tokens.reissue")

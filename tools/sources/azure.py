@@ -4,13 +4,15 @@ https://azure.status.microsoft/en-us/status/feed/
 """
 
 from datetime import datetime
-from typing import NamedTuple
-from xml.etree.ElementTree import Element
+from typing import TYPE_CHECKING, NamedTuple
 
 from tools.parsing.fields import clean, from_rfc822, optional
 from tools.parsing.xml import rss_channel
 from tools.sources.hosts import MINUTE, STATUS
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 LICENCE = Licence("unclear", "Azure status", "https://azure.status.microsoft")
 
@@ -40,7 +42,7 @@ def parse(body: bytes, query: None) -> AzureFeed:
     return AzureFeed(from_rfc822(built), read_rows(channel.iter("item"), _item))
 
 
-def _item(item: Element) -> AzureItem:
+def _item(item: "Element") -> AzureItem:
     title = clean(item.findtext("title") or "")
     if not title:
         raise SourceChanged("an item without a title")

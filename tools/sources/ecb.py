@@ -4,13 +4,16 @@ https://www.ecb.europa.eu/stats/policy_and_exchange_rates/euro_reference_exchang
 """
 
 from datetime import date
-from xml.etree.ElementTree import Element
+from typing import TYPE_CHECKING
 
 from tools.parsing.fields import positive
 from tools.parsing.series import FxDay, FxDays, choose_rates, newest_day, newest_rates, require_complete
 from tools.parsing.xml import xml_root
 from tools.sources.hosts import DAY, HOUR, WEEK, other
 from toolserver import Gauge, Get, Licence, Source, read_rows
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 HISTORY = "https://www.ecb.europa.eu/stats/eurofxref/eurofxref-hist-90d.xml"
 CUBE = "{http://www.ecb.int/vocabulary/2002-08-01/eurofxref}Cube"
@@ -27,7 +30,7 @@ def parse(body: bytes, query: None) -> FxDays:
     return require_complete(sorted(days, key=lambda day: day.date))
 
 
-def _day(cube: Element) -> FxDay:
+def _day(cube: "Element") -> FxDay:
     per_euro = {row.attrib["currency"]: positive(row.attrib["rate"]) for row in cube} | {"EUR": 1.0}
     dollar = per_euro["USD"]
     return FxDay(

@@ -6,8 +6,7 @@ https://www.gdacs.org/gdacsapi/swagger/index.html
 import re
 from collections.abc import Iterable
 from datetime import date, datetime, timedelta
-from typing import Any, Literal, NamedTuple, cast, get_args
-from xml.etree.ElementTree import Element
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, cast, get_args
 
 from tools.parsing.fields import (
     clean,
@@ -23,6 +22,9 @@ from tools.parsing.fields import (
 from tools.parsing.xml import rss_items
 from tools.sources.hosts import GDACS, MINUTE, WEEK
 from toolserver import MIB, Get, Keys, Licence, Proof, Source, SourceChanged, SourceEmpty, read_rows
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 SEARCH = "https://www.gdacs.org/gdacsapi/api/events/geteventlist/SEARCH"
 # The guide to the API (2025) calls it free with this credit; the terms have disclaimers only, and the notice of the
@@ -161,7 +163,7 @@ def parse_rss(body: bytes, query: None) -> tuple[Disaster, ...]:
     return disasters
 
 
-def _of_item(item: Element) -> Disaster:
+def _of_item(item: "Element") -> Disaster:
     def text(name: str) -> str:
         return item.findtext(name) or ""
 

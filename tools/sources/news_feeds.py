@@ -6,13 +6,16 @@ https://www.rssboard.org/rss-specification
 """
 
 from datetime import datetime
-from xml.etree.ElementTree import Element
+from typing import TYPE_CHECKING
 
 from tools.parsing.feeds import Headline, newest_headline
 from tools.parsing.fields import clean_or_none, from_iso, from_rfc822, web_url
 from tools.parsing.xml import rss_items
 from tools.sources.hosts import DAY, HOUR, MINUTE, RSS, YAHOO_NEWS
 from toolserver import Get, HostGroup, Keys, Licence, Source, read_rows
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 SEARCH = "https://news.google.com/rss/search"
 SWITCH = "GOOGLE_NEWS"
@@ -24,7 +27,7 @@ def parse(body: bytes, query: None) -> tuple[Headline, ...]:
     return read_rows(rss_items(body), _headline)
 
 
-def _headline(item: Element) -> Headline | None:
+def _headline(item: "Element") -> Headline | None:
     title, written = clean_or_none(item.findtext("title")), item.findtext("pubDate")
     if title is None or not written:
         return None

@@ -3,13 +3,16 @@
 https://www.reddit.com/wiki/rss/
 """
 
-from xml.etree.ElementTree import Element
+from typing import TYPE_CHECKING
 
 from tools.parsing.feeds import Headline, newest_headline
 from tools.parsing.fields import clean_or_none, from_iso, web_url
 from tools.parsing.xml import xml_root
 from tools.sources.hosts import DAY, HOUR, MINUTE, REDDIT
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 ATOM = "{http://www.w3.org/2005/Atom}"
 LICENCE = Licence("non_commercial", "Reddit", "https://redditinc.com/policies/user-agreement")
@@ -25,7 +28,7 @@ def parse(body: bytes, query: None) -> tuple[Headline, ...]:
     return read_rows(root.findall(f"{ATOM}entry"), _headline)
 
 
-def _headline(entry: Element) -> Headline | None:
+def _headline(entry: "Element") -> Headline | None:
     title = clean_or_none(entry.findtext(f"{ATOM}title"))
     written = entry.findtext(f"{ATOM}published") or entry.findtext(f"{ATOM}updated")
     if title is None or not written:

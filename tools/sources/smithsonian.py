@@ -5,13 +5,15 @@ https://volcano.si.edu/reports_weekly.cfm
 
 import re
 from datetime import datetime
-from typing import NamedTuple
-from xml.etree.ElementTree import Element
+from typing import TYPE_CHECKING, NamedTuple
 
 from tools.parsing.fields import DESCRIPTION, clean, clean_or_none, from_rfc822, number, optional, web_url, within
 from tools.parsing.xml import rss_items
 from tools.sources.hosts import DAY, HOUR, WEEK, other
 from toolserver import Get, Licence, Source, SourceChanged, read_rows
+
+if TYPE_CHECKING:
+    from xml.etree.ElementTree import Element
 
 LICENCE = Licence("non_commercial", "Smithsonian Institution, Global Volcanism Program", "https://volcano.si.edu")
 _TITLE = re.compile(r"(.+?) \((.+?)\) - Report for (.+?)(?: - (.+))?")
@@ -41,7 +43,7 @@ def parse(body: bytes, query: None) -> tuple[VolcanoReport, ...]:
     return reports
 
 
-def _report(item: Element) -> VolcanoReport:
+def _report(item: "Element") -> VolcanoReport:
     title = clean(item.findtext("title") or "")
     match, vnum = _TITLE.fullmatch(title), _VNUM.search((item.findtext("guid") or "").strip())
     name, country, period, category = match.groups() if match else (title, None, None, None)

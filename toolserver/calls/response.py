@@ -14,9 +14,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, TypeVar
 
 import anyio
-import brotli
 import msgspec
-import zstandard
 
 from toolserver.money.ledger.protocol import NoCharge
 
@@ -176,8 +174,12 @@ def compress(body: bytes, encoding: str) -> bytes:
     """Return `body` in one of `ENCODINGS`, at a level that suits answers made every few seconds."""
     level = _FASTEST_FIT[encoding]
     if encoding == "br":
+        import brotli  # as zstandard below, loaded for the first client that accepts it
+
         return bytes(brotli.compress(body, quality=level))
     if encoding == "zstd":
+        import zstandard
+
         return zstandard.ZstdCompressor(level=level).compress(body)
     packer = zlib.compressobj(level, zlib.DEFLATED, 31)
     return packer.compress(body) + packer.flush()

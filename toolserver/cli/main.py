@@ -95,6 +95,8 @@ class LazyGroup(click.Group):
         if cmd_name not in VERBS:
             return super().get_command(ctx, cmd_name)
         module, _, name = VERBS[cmd_name].place.partition(":")
+        if cmd_name == "serve":
+            import_module("toolserver.cli.lean_libraries")
         command: click.Command = getattr(import_module(f"toolserver.cli.{module}"), name)
         return command
 

@@ -13,7 +13,6 @@ from toolserver.cli.serving_rules import check_before_serving
 from toolserver.clock import Clock
 from toolserver.core import tracing
 from toolserver.mcp.sdk import McpExtension
-from toolserver.money.ledger.server.api import internal_app
 from toolserver.serving.data_directory import hold_directory, note_running
 from toolserver.serving.listen import (
     freeze_startup,
@@ -105,7 +104,9 @@ async def serve_until(
 
 
 async def _serve_ledger(service: Service, sock: socket, stop: anyio.Event, is_replaced: Callable[[], bool]) -> None:
-    """Serve the ledger API to the services that follow this ledger."""
+    """Serve the ledger API to the services that follow this ledger, whose modules are loaded only where it is on."""
+    from toolserver.money.ledger.server.api import internal_app
+
     own = service.money.own
     assert own is not None, "a service that follows a ledger has no port for followers"
     app = internal_app(own, service.settings.ledger, service.clock)

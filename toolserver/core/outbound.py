@@ -113,12 +113,21 @@ def read_proxies(setting: str | None, environment: Mapping[str, str] = os.enviro
         return Proxies({"http": proxy, "https": proxy}, exempt)
     by_scheme = {}
     for scheme in ("http", "https"):
-        for name in (f"{scheme}_proxy", "all_proxy"):
-            address, spelling = _read(environment, name)
-            if address:
-                by_scheme[scheme] = _make_proxy(address, spelling)
-                break
+        address, spelling = _read_proxy(environment, scheme)
+        if address:
+            by_scheme[scheme] = _make_proxy(address, spelling)
     return Proxies(by_scheme, exempt)
+
+
+def names_proxy(scheme: str, environment: Mapping[str, str] = os.environ) -> bool:
+    """Return True if the environment names a proxy for URLs of this scheme, usable or not."""
+    return bool(_read_proxy(environment, scheme)[0])
+
+
+def _read_proxy(environment: Mapping[str, str], scheme: str) -> tuple[str, str]:
+    """Return the proxy for a scheme and the spelling of its variable; an empty one if there is none."""
+    own = _read(environment, f"{scheme}_proxy")
+    return own if own[0] else _read(environment, "all_proxy")
 
 
 def _read(environment: Mapping[str, str], name: str) -> tuple[str, str]:

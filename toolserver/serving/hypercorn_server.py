@@ -15,19 +15,28 @@ from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
 import h11
-from hypercorn.asyncio.lifespan import Lifespan
-from hypercorn.asyncio.task_group import TaskGroup, _handle
-from hypercorn.asyncio.tcp_server import MAX_RECV, TCPServer
-from hypercorn.asyncio.worker_context import WorkerContext
-from hypercorn.config import Config
-from hypercorn.events import Closed, Event, RawData, Updated
-from hypercorn.protocol.h11 import H11Protocol
-from hypercorn.typing import AppWrapper, ConnectionState, LifespanState, Scope
-from hypercorn.utils import parse_socket_addr, wrap_app
 
+from toolserver.core.import_guard import left_out
 from toolserver.serving.admission import HEAD_BYTES, Connection, Connections
 from toolserver.serving.connections import Listener, StopTimes, stop_accepting
 from toolserver.serving.request_gate import CONNECTION, RequestGate
+
+UNUSED = (
+    *("h2", "h2.events", "hypercorn.protocol.h2", "hypercorn.protocol.ws_stream"),
+    *("logging.config", "multiprocessing", "multiprocessing.synchronize"),
+)
+"""What hypercorn would load for HTTP/2, for WebSockets, for files that configure logs, and for workers of its own."""
+
+with left_out(*UNUSED):
+    from hypercorn.asyncio.lifespan import Lifespan
+    from hypercorn.asyncio.task_group import TaskGroup, _handle
+    from hypercorn.asyncio.tcp_server import MAX_RECV, TCPServer
+    from hypercorn.asyncio.worker_context import WorkerContext
+    from hypercorn.config import Config
+    from hypercorn.events import Closed, Event, RawData, Updated
+    from hypercorn.protocol.h11 import H11Protocol
+    from hypercorn.typing import AppWrapper, ConnectionState, LifespanState, Scope
+    from hypercorn.utils import parse_socket_addr, wrap_app
 
 _FOLDS = (b"\n ", b"\n\t")
 Put = Callable[[Any], Awaitable[None]]

@@ -24,11 +24,9 @@ from toolserver.money.ledger.client.ledger import HttpLedger, open_ledger_client
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.statements import Statements
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
+from toolserver.money.purchases.closed_purchases import ClosedPurchases, OwnReissues
 from toolserver.money.purchases.credit_sales import CreditSales, NoCreditSales
-from toolserver.money.purchases.quotes import put_old_quotes_aside
 from toolserver.money.purchases.remote import open_remote_sales
-from toolserver.money.purchases.service import open_purchases
-from toolserver.money.purchases.store import SqlPurchaseStore
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS
 from toolserver.money.receipts.service import AccountStatements, ReceiptService
 from toolserver.money.receipts.transparency_log import CLOSE_EVERY_S
@@ -189,15 +187,7 @@ async def open_own_money(
         if released := await charges.release_undelivered():
             log.warning("calls whose answers were not sent were released", extra={"count": released})
         async with (
-            open_purchases(
-                settings.payments,
-                ledger.file,
-                ledger=ledger,
-                clock=clock,
-                host=service,
-                marks=find_marks(settings),
-                proxies=proxies,
-            ) as payments,
+            _open_purchases(settings, ledger, clock=clock, host=service, proxies=proxies) as payments,
             _open_x402(settings, ledger.file, clock=clock, base_url=base_url, host=service, proxies=proxies) as x402,
             _open_chain_scanner(settings, ledger.file, clock=clock, proxies=proxies) as chain_scanner,
             open_tasks() as upkeep,
@@ -206,10 +196,7 @@ async def open_own_money(
             upkeep.start_soon(repeat, "void expired reservations", ledger.sweep, SWEEP_S)
             upkeep.start_soon(repeat, "release what was not delivered", charges.renew_and_release, RENEW_S)
             if settings.payments.enabled:
-                put_aside = partial(
-                    put_old_quotes_aside, SqlPurchaseStore(ledger.file), clock, settings.payments.keep_unpaid_days
-                )
-                upkeep.start_soon(repeat, "put old quotes aside", put_aside, FORGET_S)
+                upkeep.start_soon(repeat, "put old quotes aside", _put_quotes_aside(settings, ledger, clock), FORGET_S)
             if ledger.file.shared:  # another instance may have crashed
                 upkeep.start_soon(repeat, "compare the clocks", compare, COMPARE_EVERY_S)
                 upkeep.start_soon(repeat, "agree on keys", agree_on_keys, AGREE_EVERY_S)
@@ -223,6 +210,35 @@ async def open_own_money(
                     receipted_charges=ReceiptedCharges(charges, evidence, clock), x402=x402, chain_scanner=chain_scanner
                 ),
             )
+
+
+def _open_purchases(
+    settings: Settings, ledger: SqlLedger, *, clock: Clock, host: str, proxies: Proxies
+) -> AbstractAsyncContextManager[CreditSales]:
+    """Open the seller of credits, whose modules are loaded only where credits are sold."""
+    if not settings.payments.enabled:
+        return nullcontext(ClosedPurchases(ledger, partial(_open_reissues, ledger.file, clock)))
+    from toolserver.money.purchases.service import open_purchases
+
+    marks = find_marks(settings)
+    return open_purchases(
+        settings.payments, ledger.file, ledger=ledger, clock=clock, host=host, marks=marks, proxies=proxies
+    )
+
+
+def _open_reissues(file: GroupCommit, clock: Clock) -> OwnReissues:
+    """Open the reissues of tokens, whose modules are loaded with the first balance."""
+    from toolserver.money.purchases.sql_refunds import SqlReissues
+
+    return SqlReissues(file, clock)
+
+
+def _put_quotes_aside(settings: Settings, ledger: SqlLedger, clock: Clock) -> Callable[[], Awaitable[None]]:
+    """Return the job that archives quotes which nobody paid."""
+    from toolserver.money.purchases.quotes import put_old_quotes_aside
+    from toolserver.money.purchases.store import SqlPurchaseStore
+
+    return partial(put_old_quotes_aside, SqlPurchaseStore(ledger.file), clock, settings.payments.keep_unpaid_days)
 
 
 def _open_x402(

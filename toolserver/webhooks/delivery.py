@@ -29,7 +29,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import msgspec
 from pydantic import BaseModel
-from yarl import URL
 
 from toolserver.calls.arguments import build_cache_key, validate_arguments
 from toolserver.calls.pipeline import Pipeline
@@ -61,6 +60,7 @@ from toolserver.webhooks.store import PAYLOAD_KEPT_MS, WebhookStore
 
 if TYPE_CHECKING:
     from aiohttp import ClientResponse
+    from yarl import URL
 
 
 SINCE = "webhook_since"
@@ -397,15 +397,15 @@ class WebhookSender:
             proxy=proxy,
         )
 
-    async def send(self, url: URL, body: bytes, headers: Mapping[str, str]) -> Attempt:
+    async def send(self, url: "URL", body: bytes, headers: Mapping[str, str]) -> Attempt:
         """POST a body within 10 s. Every behaviour of the receiver is returned as an Attempt."""
         return (await self._post(url, body, headers, reads=False))[0]
 
-    async def ask(self, url: URL, body: bytes, headers: Mapping[str, str]) -> tuple[Attempt, bytes]:
+    async def ask(self, url: "URL", body: bytes, headers: Mapping[str, str]) -> tuple[Attempt, bytes]:
         """POST a body within 10 s, and return also the answer of a 2xx, up to 4 KiB; b"" for a longer one."""
         return await self._post(url, body, headers, reads=True)
 
-    async def _post(self, url: URL, body: bytes, headers: Mapping[str, str], *, reads: bool) -> tuple[Attempt, bytes]:
+    async def _post(self, url: "URL", body: bytes, headers: Mapping[str, str], *, reads: bool) -> tuple[Attempt, bytes]:
         started = time.perf_counter()
         status, retry_after, said = None, None, b""
         try:

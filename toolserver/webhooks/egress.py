@@ -23,7 +23,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import anyio
 import anyio.to_thread
-from yarl import URL
 
 from toolserver.clock import Clock
 from toolserver.core import tracing
@@ -36,6 +35,7 @@ if TYPE_CHECKING:
     from aiohttp import ClientResponse, ClientSession, TCPConnector
     from aiohttp.abc import AbstractResolver, ResolveResult
     from aiohttp.client import _RequestContextManager
+    from yarl import URL
 else:
     AbstractResolver = object  # it has no code of its own, and importing aiohttp is heavy
 
@@ -78,7 +78,7 @@ class EgressGuard:
     def __init__(self, *, allow_loopback: bool = False, ports: Sequence[int] = PORTS) -> None:
         self._allow_loopback, self._ports = allow_loopback, ports
 
-    def check_url(self, text: str) -> URL:
+    def check_url(self, text: str) -> "URL":
         """Return the URL for deliveries as aiohttp reads it. Looks up nothing.
 
         Raises:
@@ -93,7 +93,7 @@ class EgressGuard:
             self._check_public(url, host)
         return url
 
-    def _check_public(self, url: URL, host: str) -> None:
+    def _check_public(self, url: "URL", host: str) -> None:
         if url.port not in self._ports:
             raise TargetRefused("port_not_allowed", "Deliveries go only to port 443 or 8443.")
         address = _literal(host)
@@ -133,7 +133,9 @@ class EgressGuard:
         return opened
 
 
-def _parsed(text: str) -> URL:
+def _parsed(text: str) -> "URL":
+    from yarl import URL  # loaded with the first target
+
     if len(text) > MOST_URL:
         raise TargetRefused("url_too_long", f"The URL has more than {MOST_URL} characters.")
     if not text.isprintable() or any(c.isspace() or c == "\\" for c in text):
@@ -150,12 +152,12 @@ def _parsed(text: str) -> URL:
     return _keep_query(url.with_fragment(None), text)
 
 
-def _keep_query(url: URL, text: str) -> URL:
+def _keep_query(url: "URL", text: str) -> "URL":
     """Return the URL with its query byte for byte as it was written: receivers may sign it or compare it."""
     query = text.partition("#")[0].partition("?")[2]
     if query == url.raw_query_string or not _QUERY.fullmatch(query):
         return url
-    return URL.build(
+    return type(url).build(
         scheme=url.scheme, authority=url.raw_authority, path=url.raw_path, query_string=query, encoded=True
     )
 
@@ -411,13 +413,15 @@ class GuardedSession:
 
     @contextlib.asynccontextmanager
     async def request(
-        self, method: str, url: URL | str, *, body: bytes | None = None, headers: Mapping[str, str] | None = None
+        self, method: str, url: "URL | str", *, body: bytes | None = None, headers: Mapping[str, str] | None = None
     ) -> AsyncIterator["ClientResponse"]:
         """Send a request and yield its answer, whose body the caller reads within the block.
 
         Raises:
             RequestFailed
         """
+        from yarl import URL
+
         if self._direct is None:
             await self._open()
         assert self._direct is not None, "opened"
@@ -435,7 +439,7 @@ class GuardedSession:
             raise RequestFailed(_name_failure(failure)) from failure
 
     async def _ask_proxy(
-        self, session: "ClientSession", method: str, url: URL, body: bytes | None, headers: Mapping[str, str] | None
+        self, session: "ClientSession", method: str, url: "URL", body: bytes | None, headers: Mapping[str, str] | None
     ) -> "_RequestContextManager":
         """Return a request through the proxy to the first checked address of the URL's host.
 

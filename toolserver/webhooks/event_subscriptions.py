@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 import msgspec
-from yarl import URL
 
 from toolserver.core.caller import token_hash
 from toolserver.errors import NotFound, SubscriptionConflict, ToolserverError
@@ -177,6 +176,8 @@ class EventSubscriptions:
 
 def _identify(token: str, event: WatchedEvent, url: str) -> WebhookSubscription:
     """Return a subscription with what identifies it, and nothing of its account, secrets and times."""
+    from yarl import URL  # loaded with the first subscription
+
     owner, arguments = token_hash(token).hex(), event.plain_arguments
     terms = EventTerms(derive_id(owner, url, event.kind.name, arguments), event.kind.name, arguments)
     return WebhookSubscription(

@@ -5,8 +5,6 @@ store over the file of the ledger, whose concurrent operations share a commit.
 from collections.abc import Sequence
 from typing import Any, Generic, Protocol, TypeVar
 
-import zstandard
-
 from toolserver.errors import ToolserverError
 from toolserver.money.ledger.owner_limits import AlertCrossing
 from toolserver.money.ledger.sql_tables import take_crossings
@@ -304,7 +302,7 @@ class WebhookStore:
     async def payload(self, digest: str) -> bytes | None:
         """Return a payload if it is still kept, else None."""
         packed = await self._file.read(lambda db: WebhookTables(db).find_payload(digest))
-        return None if packed is None else zstandard.ZstdDecompressor().decompress(packed, MOST_PAYLOAD)
+        return None if packed is None else unpack_payload(packed)
 
     async def forget_payloads(self, before: int) -> int:
         """Remove payloads unused since a time and not carried by an open fire. Returns their number."""
@@ -313,7 +311,16 @@ class WebhookStore:
 
 def pack_payload(body: bytes) -> bytes:
     """Compress a payload as it is stored."""
+    import zstandard  # loaded with the first payload
+
     return zstandard.ZstdCompressor(level=LEVEL).compress(body)
+
+
+def unpack_payload(packed: bytes) -> bytes:
+    """Return a payload that was stored compressed."""
+    import zstandard
+
+    return zstandard.ZstdDecompressor().decompress(packed, MOST_PAYLOAD)
 
 
 def _apply_group(db: SqlConnection, group: Sequence[WebhookOperation[Any]]) -> list[Any]:

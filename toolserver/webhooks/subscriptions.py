@@ -5,10 +5,9 @@ import re
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import msgspec
-from yarl import URL
 
 from toolserver.core.caller import token_hash
 from toolserver.core.visible_text import require_visible
@@ -54,6 +53,9 @@ from toolserver.webhooks.subscription_operations import (
     find_owned,
 )
 
+if TYPE_CHECKING:
+    from yarl import URL
+
 MOST_HEADERS, MOST_VALUE = 10, 1024
 _NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,64}")
 _OURS = re.compile(
@@ -62,7 +64,7 @@ _OURS = re.compile(
 )
 
 
-async def check_target(lane: DnsLane, text: str, loc: str = "webhook_url") -> URL:
+async def check_target(lane: DnsLane, text: str, loc: str = "webhook_url") -> "URL":
     """Return the URL to deliver to. Accepts a name without an address, as it is checked before every delivery.
 
     `loc` is the name of the argument.

@@ -35,12 +35,15 @@ from toolserver.errors import (
 )
 from toolserver.money.ledger.operations import CauseReused
 from toolserver.money.ledger.store import SqlLedger, open_ledger
+from toolserver.money.purchases.closed_purchases import ClosedPurchases
 from toolserver.money.purchases.credit_sales import Claim, CreditSales, NoCreditSales
 from toolserver.money.purchases.deposit import NotAnAccountKey
 from toolserver.money.purchases.deposit_search import DepositSearch
 from toolserver.money.purchases.matching import Policy
 from toolserver.money.purchases.service import Rules, open_purchases, rules_of, terms_of
+from toolserver.serving.money import open_money
 from toolserver.settings import PaymentSettings as Settings
+from toolserver.settings import Settings as Configuration
 
 TWO = ["https://one.example/KEY1", "https://two.example/KEY2"]
 SHARED = "0x" + "D0" * 20
@@ -99,8 +102,15 @@ async def test_a_wrong_key_keeps_the_service_from_starting(tmp_path):
     assert private not in str(refused.value)
 
 
+async def opened_closed(folder: Path) -> CreditSales:
+    clock = ManualClock(datetime.fromtimestamp(NOW, UTC))
+    given = Configuration(data_dir=folder, payments=Settings())
+    async with open_money(given, clock=clock, base_url="http://h", service="h") as money:
+        return money.payments
+
+
 async def test_where_nothing_is_sold_nothing_of_the_chain_is_needed(tmp_path):
-    made = await opened(tmp_path, Settings())
+    made = await opened_closed(tmp_path)
     with pytest.raises(NotFound, match="sells no credits"):
         await made.quote(Decimal(5))
     with pytest.raises(NotFound, match="sells no credits"):
@@ -143,15 +153,8 @@ async def test_a_revoked_token_has_no_balance_even_if_asked_directly(tmp_path):
         await d.ledger.mint("svc_live_" + "a" * 64, 5, cause="test")
         standing = await d.ledger.standing("svc_live_" + "a" * 64)
         await d.ledger.revoke(standing.fingerprint, "lost")
-        async with open_purchases(
-            Settings(),
-            d.ledger.file,
-            ledger=d.ledger,
-            clock=d.clock,
-            host="h",
-        ) as made:
-            with pytest.raises(PaymentRequired) as refused:
-                await made.balance("svc_live_" + "a" * 64)
+        with pytest.raises(PaymentRequired) as refused:
+            await ClosedPurchases(d.ledger).balance("svc_live_" + "a" * 64)
         assert refused.value.code == "expired"
 
 

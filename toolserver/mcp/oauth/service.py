@@ -4,7 +4,6 @@ import logging
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
-from urllib.request import getproxies
 
 import anyio
 
@@ -13,6 +12,7 @@ from toolserver.calls.visitor_tokens import VisitorIssuer
 from toolserver.clock import milliseconds
 from toolserver.core.caller import Addresses
 from toolserver.core.consent_page import DrawConsent
+from toolserver.core.outbound import names_proxy
 from toolserver.mcp.asgi import Receive, Scope, Send
 from toolserver.mcp.oauth.authorization import AuthorizationRequests, ConsentEndpoint
 from toolserver.mcp.oauth.clients import ClientDirectory, ClientDocuments
@@ -181,7 +181,7 @@ def can_read_documents(settings: Settings) -> bool:
     They are fetched from the address that was checked, never through a proxy of the
     environment, and a service on a simulated world asks nobody else.
     """
-    return settings.upstream.via is None and not {"https", "all"} & getproxies().keys()
+    return settings.upstream.via is None and not names_proxy("https")
 
 
 def find_reason_against(registry: Registry, facts: SiteFacts, *, enabled: bool) -> str | None:

@@ -1,12 +1,12 @@
 """Sells nothing, and only tells the balance of a token."""
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Protocol
 
 from toolserver.errors import MissingToken, RevokedToken
 from toolserver.money.ledger.operations import AccountStanding, Who
 from toolserver.money.purchases.credit_sales import Balance, NoCreditSales
-from toolserver.money.purchases.sql_refunds import SqlReissues
 
 
 class AccountReader(Protocol):
@@ -17,26 +17,38 @@ class AccountReader(Protocol):
         ...
 
 
-class ClosedPurchases(NoCreditSales):
-    """Sells nothing, and only returns the balance of a token."""
+class OwnReissues(Protocol):
+    """What the holder of a token may know and do about a reissue of it. `token` is the token's SHA-256 (hex)."""
 
-    def __init__(self, ledger: AccountReader, reissues: SqlReissues | None = None) -> None:
-        self._ledger, self._reissues = ledger, reissues
+    async def find_due(self, token: str) -> int | None:
+        """Return the time at which the token will be replaced, in epoch milliseconds, or None if no reissue waits."""
+        ...
+
+    async def cancel_own(self, token: str) -> bool:
+        """Cancel the reissue. Return False if none waits."""
+        ...
+
+
+class ClosedPurchases(NoCreditSales):
+    """Sells nothing, and only returns the balance of a token. `open_reissues` is called with the first balance."""
+
+    def __init__(self, ledger: AccountReader, open_reissues: Callable[[], OwnReissues] | None = None) -> None:
+        self._ledger, self._open_reissues = ledger, open_reissues
 
     async def balance(self, token: str) -> Balance:
         account = await self._find_valid(token)
         due = None
-        if self._reissues is not None and account.allowance is None:
-            due = await self._reissues.find_due(account.payer)
+        if self._open_reissues is not None and account.allowance is None:
+            due = await self._open_reissues().find_due(account.payer)
         reissue_at = None if due is None else datetime.fromtimestamp(due // 1000, UTC)
         issued_at = datetime.fromtimestamp(int(account.issued_at), UTC)
         return Balance(account.credits, issued_at, reissue_at, is_allowance=account.allowance is not None)
 
     async def cancel_reissue(self, token: str) -> bool:
         account = await self._find_valid(token)
-        if self._reissues is None or account.allowance is not None:
+        if self._open_reissues is None or account.allowance is not None:
             return False
-        return await self._reissues.cancel_own(account.payer)
+        return await self._open_reissues().cancel_own(account.payer)
 
     async def _find_valid(self, token: str | None) -> AccountStanding:
         if token is None:

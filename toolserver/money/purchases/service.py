@@ -38,7 +38,7 @@ from toolserver.errors import (
 from toolserver.money.purchases.chain.ethereum import message_digest, message_signer, tx_hash_of
 from toolserver.money.purchases.chain.reorg_watch import AgreementWatch, ReorgWatch, judge_sightings
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool, make_rpc_pool
-from toolserver.money.purchases.closed_purchases import AccountReader, ClosedPurchases
+from toolserver.money.purchases.closed_purchases import AccountReader, ClosedPurchases, OwnReissues
 from toolserver.money.purchases.credit_price import ATOMIC, credits_for
 from toolserver.money.purchases.credit_sales import (
     Balance,
@@ -450,7 +450,7 @@ class PurchaseService(ClosedPurchases):
     def __init__(
         self,
         ledger: AccountReader,
-        reissues: SqlReissues | None,
+        open_reissues: Callable[[], OwnReissues] | None,
         *,
         quotes: Quotes,
         confirmations: Confirmations,
@@ -458,7 +458,7 @@ class PurchaseService(ClosedPurchases):
         ready: Callable[[], Awaitable[None]],
         count_servers: Callable[[], ChainServers],
     ) -> None:
-        super().__init__(ledger, reissues)
+        super().__init__(ledger, open_reissues)
         self._count_servers = count_servers
         self._quotes = quotes
         self._confirmations = confirmations
@@ -516,10 +516,6 @@ async def open_purchases(
     Raises:
         NotAnAccountKey: `settings.xpub` is not an extended public key of an account.
     """
-    reissues = SqlReissues(file, clock)
-    if not settings.enabled:
-        yield ClosedPurchases(ledger, reissues)
-        return
     terms, rules = terms_of(settings), rules_of(settings, host)
     chain, store = make_rpc_pool(settings, clock, proxies), SqlPurchaseStore(file)
     ceilings = make_ceilings(settings, store, clock)
@@ -537,7 +533,7 @@ async def open_purchases(
             tasks.start_soon(SecondPaymentWatch(confirmations.credit_seconds, clock, seconds).run)
             yield PurchaseService(
                 ledger,
-                reissues,
+                partial(SqlReissues, file, clock),
                 quotes=Quotes(store, clock, terms, ceilings, marks, count_servers=lambda: len(chain)),
                 confirmations=confirmations,
                 search=DepositSearch(store, chain),
