@@ -81,7 +81,7 @@ def money_of(d: Desk, *, closed: bool = False) -> MoneyParts:
     reissues = SqlReissues(d.ledger.file, d.clock)
     parts: dict[str, Any] = {"quotes": d.quotes, "confirmations": d.confirmations, "ready": nothing, "search": None}
     parts["count_servers"] = lambda: ChainServers(1, 1)
-    cashier = PurchaseService(d.ledger, **parts, reissues=reissues)
+    cashier = PurchaseService(d.ledger, **parts, open_reissues=lambda: reissues)
     idempotency = Idempotency(SqlIdempotencyStore(d.ledger.file, d.clock))
     return MoneyParts(
         own=d.ledger,
