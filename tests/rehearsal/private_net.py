@@ -12,9 +12,10 @@ import json
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import httpx
@@ -24,6 +25,7 @@ from tests.core.company_proxy import company_proxy
 from tests.deploy.proxies import find_proxy, nginx_command, running
 from tests.extras import is_asked_for, without_extra
 from tests.live.processes import ROOT, Program, environment, started
+from tests.rehearsal import agents
 from tests.rehearsal.walled_net import INSIDE, OUTSIDE, WALLED, run, walled_net
 from tests.served import all_tools
 from toolserver.calls.arguments import example_call
@@ -54,10 +56,11 @@ def run_in_net(module: str, folder: Path, *words: str, within_s: float) -> dict[
 def seen_in(folder: Path) -> dict[str, Any]:
     """Serve and call in this network, and return the answers of each round and the protocols spoken by host."""
     hosts = list_hosts()
-    lead_here([*hosts, OWN_NAME], folder)
-    with started("world", folder=folder) as world, fronted(world, hosts, folder):
-        with started("serve", folder=folder, forked=False, **settings_in(folder)) as service:
+    lead_here([*hosts, OWN_NAME], folder, {agents.AGENT: agents.PUBLIC})
+    with started("world", folder=folder) as world, fronted(world, hosts, folder, agents.write_site(folder)):
+        with started("serve", folder=folder, forked=False, **settings_in(folder), **agents.SELLING) as service:
             calls = call_and_buy(service, world) | call_by_name(service, folder)
+            calls |= {"signing_in": agents.sign_in(service), "paying": agents.pay_for_one_call(service)}
         return calls | note_requests(world, folder)
 
 
@@ -120,22 +123,26 @@ def note_requests(world: Program, folder: Path) -> dict[str, Any]:
     return {"spoken": spoken_in(folder / "access.log"), "unmatched": unmatched}
 
 
-def lead_here(hosts: list[str], folder: Path) -> None:
-    """Make each host, a name or an address, lead to this machine, for the processes of this network alone."""
+def lead_here(hosts: list[str], folder: Path, public: Mapping[str, str] = MappingProxyType({})) -> None:
+    """Make each host, a name or an address, lead to this machine, for the processes of this network alone.
+
+    The names in `public` lead to the address of theirs among the hosts.
+    """
     run("ip", "link", "set", "lo", "up")
     addresses = [host for host in hosts if host.replace(".", "").isdigit()]
     for address in addresses:
         run("ip", "address", "add", f"{address}/32", "dev", "lo")
     names = "".join(f"127.0.0.1 {host}\n" for host in ["localhost", *hosts] if host not in addresses)
+    names += "".join(f"{address} {name}\n" for name, address in public.items())
     (folder / "hosts").write_text(names)
     run("mount", "--bind", str(folder / "hosts"), "/etc/hosts")
 
 
 @contextmanager
-def fronted(world: Program, hosts: list[str], folder: Path) -> Iterator[None]:
-    """Run nginx in front of the world, as every host."""
+def fronted(world: Program, hosts: list[str], folder: Path, more: str = "") -> Iterator[None]:
+    """Run nginx in front of the world, as every host. `more` are servers of names that the world does not have."""
     authority = trustme.CA()
-    certificate = authority.issue_cert(*hosts, OWN_NAME)
+    certificate = authority.issue_cert(*hosts, OWN_NAME, agents.AGENT)
     authority.cert_pem.write_to_path(folder / "ca.pem")
     certificate.private_key_pem.write_to_path(folder / "key.pem")
     certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
@@ -146,7 +153,7 @@ def fronted(world: Program, hosts: list[str], folder: Path) -> Iterator[None]:
         "server { listen 443 ssl http2 default_server; client_max_body_size 8m;\n"
         f"ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;\n"
         f"location / {{ proxy_pass {behind}/u/$host$request_uri; proxy_http_version 1.1;\n"
-        f"proxy_set_header Host {behind.removeprefix('http://')}; }} }}\n",
+        f"proxy_set_header Host {behind.removeprefix('http://')}; }} }}\n{more}",
     )
     with running(words, folder, 443):
         yield

@@ -7,6 +7,7 @@ from urllib.parse import unquote
 import pytest
 
 from tests.core.company_proxy import PASSWORD
+from tests.rehearsal.agents import AGENT, FACILITATOR, NAME
 from tests.rehearsal.private_net import run_in_net
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
@@ -15,7 +16,7 @@ TRUE_OF_ALL = {"truncated"}  # a longer list was shortened as asked
 AT_FIRST = {"premium_world_deltas": {"incomplete_window"}}  # needs prices of an hour ago, and nobody keeps them for us
 BOUGHT = 250  # credits for 5 USDC
 PROXIED = {"internet_pulse": {"own_network_suspect"}}  # it measures connections of its own, which a proxy hides
-CHAIN = {"mainnet.base.org", "base-rpc.publicnode.com"}  # of sales, which are written over HTTP/1.1
+PLAIN = {"mainnet.base.org", "base-rpc.publicnode.com", FACILITATOR, AGENT}  # of sales and sign-ins: by HTTP/1.1
 
 
 @pytest.fixture(scope="module", params=["directly", "proxy"])
@@ -42,7 +43,7 @@ def test_every_tool_answers_fresh_and_whole_the_first_and_the_second_time(seen, 
 def test_sources_are_spoken_to_over_http2_and_none_is_asked_for_what_it_has_not(seen):
     spoken = seen["spoken"]
     assert len(spoken) > 50
-    assert {host for host, protocols in spoken.items() if protocols != ["HTTP/2.0"]} <= CHAIN
+    assert {host for host, protocols in spoken.items() if protocols != ["HTTP/2.0"]} <= PLAIN
     assert seen["unmatched"] == []
 
 
@@ -59,6 +60,30 @@ def test_the_bridge_reaches_a_service_by_its_name_over_tls_and_only_with_its_aut
         assert "certificate" in seen["bridge_untrusting"]["said"]
     else:
         assert "bridge" not in seen
+
+
+def test_a_program_signs_in_by_the_document_at_its_public_name_and_none_by_one_that_is_inside(seen):
+    if seen["way"] == "directly":
+        said = seen["signing_in"]
+        assert said["offered"] is True
+        assert (said["good"][0], NAME in said["good"][1], AGENT in said["good"][1]) == (200, True, True), said["good"]
+        assert (said["inside"][0], "could not be read" in said["inside"][1]) == (400, True), said["inside"]
+        assert seen["spoken"][AGENT]
+        assert seen["unmatched"] == []  # nothing was asked of what is inside
+    else:
+        assert "signing_in" not in seen
+
+
+def test_one_call_is_paid_by_a_signature_that_a_facilitator_settles_by_its_name(seen):
+    if seen["way"] == "directly":
+        paying = seen["paying"]
+        assert seen["spoken"][FACILITATOR]
+        assert (paying["refused"], paying["status"]) == (402, 200), paying
+        assert paying["endpoint"]
+        assert paying["settled"]["success"] is True
+        assert paying["again"] == [200, True]
+    else:
+        assert "paying" not in seen
 
 
 def test_behind_a_wall_every_host_is_reached_through_the_proxy_and_none_without_it(seen):

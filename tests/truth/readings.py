@@ -46,6 +46,15 @@ def new_repositories(world: World) -> list[dict[str, Any]]:
     return sorted(own, key=lambda repo: -repo["stargazers_count"])
 
 
+def count_topics(repositories: list[dict[str, Any]]) -> list[tuple[str, int]]:
+    """The 20 most frequent topics, of equal counts by name, each counted once in a repository."""
+    counts: dict[str, int] = {}
+    for repo in repositories:
+        for topic in set(repo["topics"]):
+            counts[topic] = counts.get(topic, 0) + 1
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:20]
+
+
 def people_in_space(world: World) -> dict[str, str]:
     """The craft of each human in space by name, `unknown` for who is of no station's crew."""
     roster = {"in_space": "true", "is_human": "true", "limit": "60", "mode": "normal", "format": "json"}
@@ -100,6 +109,36 @@ def aws_state(world: World) -> str:
     return ("operational", "operational", "degraded", "partial_outage")[worst]
 
 
+def google_state(incidents: list[dict[str, Any]]) -> str:
+    """The worst incident without an end: a disruption is degraded, or of high severity the outage of a part."""
+    found = ["operational"]
+    for incident in incidents:
+        if not incident.get("end"):
+            is_high = incident.get("severity") == "high"
+            impact = str(incident.get("status_impact")).removeprefix("SERVICE_")
+            disrupted = "partial_outage" if is_high else "degraded"
+            found.append({"INFORMATION": "operational", "OUTAGE": "major_outage"}.get(impact, disrupted))
+    return max(found, key=WORST.index)
+
+
+def azure_state(world: World) -> str:
+    """Each item is something that goes on, of unknown weight."""
+    feed = body_of(world, "https://rssfeed.azure.status.microsoft/en-us/status/feed/")
+    return "degraded" if b"<item>" in feed else "operational"
+
+
+OPENAI_API = {"Assistants", "Audio", "Batch", "Chat Completions", "Embeddings", "Files", "Fine-tuning", "Images"}
+OPENAI_API |= {"Moderations", "Realtime", "Responses"}
+
+
+def openai_state(world: World) -> str:
+    """The worst state of what the API consists of, not of ChatGPT."""
+    listed = json_of(world, "https://status.openai.com/api/v2/summary.json")["components"]
+    words = {"under_maintenance": "maintenance", "degraded_performance": "degraded"}
+    states = [words.get(part["status"], part["status"]) for part in listed if part["name"] in OPENAI_API]
+    return max(states, key=WORST.index)
+
+
 def slack_state(world: World) -> str:
     said = json_of(world, "https://slack-status.com/api/v2.0.0/current")
     words = {"outage": "major_outage", "incident": "degraded", "maintenance": "maintenance", "notice": "operational"}
@@ -118,6 +157,14 @@ def verified_results(text: bytes) -> list[float]:
     """The percentages of SWE-bench Verified, best first."""
     (board,) = [board for board in json.loads(text)["leaderboards"] if board["name"] == "Verified"]
     return sorted((round(float(row["resolved"]), 2) for row in board["results"]), reverse=True)
+
+
+def time_horizons(text: bytes) -> list[tuple[str, float]]:
+    """Each model with the minutes of the tasks of which it solves half, longest first."""
+    measured = yaml.safe_load(text)["results"]
+    estimates = {name: each["metrics"].get("p50_horizon_length", {}).get("estimate") for name, each in measured.items()}
+    rows = [(name, float(minutes)) for name, minutes in estimates.items() if minutes is not None]
+    return sorted(rows, key=lambda row: -row[1])
 
 
 POSITIVE = """surge soar rally jump gain climb rise rebound recover beat outperform upgrade bullish breakout approve

@@ -14,13 +14,20 @@ from tests.truth import readings
 from tests.truth.stage import world_of
 from tools.free.harnesses import polyglot, verified_board
 from tools.shared.sentiment import score
+from tools.shared.status import from_google_cloud
 from tools.sources import aider, swebench
+from tools.sources.google_cloud import GOOGLE_CLOUD_INCIDENTS
 from toolserver.core.metrics import Usage
 from toolserver.world.model import World
 
 WORLDS = [World(seed, NOW + 3600 * hours) for seed, hours in ((1, 0), (2, 31.5), (3, 210))]
 PAGES = {
+    "GitHub": "www.githubstatus.com",
     "Cloudflare": "www.cloudflarestatus.com",
+    "Anthropic": "status.claude.com",
+    "Atlassian": "status.atlassian.com",
+    "Stripe": "www.stripestatus.com",
+    "Zoom": "www.zoomstatus.com",
     "Vercel": "www.vercel-status.com",
     "Discord": "discordstatus.com",
     "Reddit": "www.redditstatus.com",
@@ -42,6 +49,7 @@ async def test_stars_a_day_and_counts_of_repositories(world):
     assert {row["full_name"]: row["stars_per_day"] for row in rows} == pytest.approx(rates, rel=0.05, abs=0.1)
     languages = Counter(repo["language"] or "unknown" for repo in true)
     assert {row["language"]: row["count"] for row in said["by_language"]} == dict(languages)
+    assert [(row["topic"], row["count"]) for row in said["by_topic"]] == readings.count_topics(true)
     assert said["aggregate"]["total_stars_in_trending"] == sum(repo["stargazers_count"] for repo in true)
 
 
@@ -69,13 +77,16 @@ async def test_the_volcanoes_of_the_week_and_the_levels_of_those_in_the_united_s
     assert levels == readings.us_alert_levels(world)
 
 
-@pytest.mark.parametrize("hour", [0, 75, 81, 147, 291])
+@pytest.mark.parametrize("hour", [0, 75, 81, 147, 222, 291, 342])
 async def test_the_states_of_services(hour):
-    """Each hour has other outages: of pages, of Slack, of AWS."""
+    """Each hour has other outages: of pages, of Slack, of the clouds. All fifteen are read."""
     world = world_of("busy", NOW + 3600 * hour)
     said = {row["name"]: row["status"] for row in (await compose(tool("service_status"), world=world)).json}
     true = readings.page_states(world, PAGES) | {"AWS": readings.aws_state(world), "Slack": readings.slack_state(world)}
-    assert {name: said[name] for name in true} == true
+    history = readings.json_of(world, "https://status.cloud.google.com/incidents.json")
+    true |= {"Google Cloud": readings.google_state(history), "Azure": readings.azure_state(world)}
+    true["OpenAI"] = readings.openai_state(world)
+    assert said == true
     assert set(true.values()) > {"operational"}
 
 
@@ -89,8 +100,24 @@ async def test_the_boards_of_coding_agents(world):
     swe_bench = readings.body_of(world, f"{readings.RAW}/SWE-bench/swe-bench.github.io/master/data/leaderboards.json")
     rows = [(row["harness"], row["model"], row["score"]) for row in boards["aider_polyglot"]]
     assert sorted(rows) == sorted(readings.polyglot_results(polyglot))
+    horizons = readings.body_of(world, "https://metr.org/assets/benchmark_results_1_1.yaml")
+    minutes = [(row["model"], row["score"]) for row in boards["metr_time_horizon"]]
+    assert [name for name, _ in minutes] == [name for name, _ in readings.time_horizons(horizons)]
+    assert dict(minutes) == pytest.approx(dict(readings.time_horizons(horizons)), abs=0.01)
     scores = [row["score"] for row in boards["swe_bench_verified"]]
     assert scores == sorted(scores, reverse=True) == readings.verified_results(swe_bench)
+
+
+def test_each_recorded_incident_of_google_cloud_as_if_it_went_on(sample):
+    history = json.loads(sample("google-cloud-status/incidents-2026-07.json"))
+    assert readings.google_state(history) == said_of_google(history)
+    for incident in history:
+        alone = [{name: value for name, value in incident.items() if name != "end"}, *history]
+        assert said_of_google(alone) == readings.google_state(alone), incident["id"]
+
+
+def said_of_google(history):
+    return from_google_cloud(GOOGLE_CLOUD_INCIDENTS.parse(history, None)).status
 
 
 SAID = (
