@@ -21,7 +21,7 @@ from rest_bridge.asgi import (
 )
 from rest_bridge.pages.failure import failure_page, is_for_people
 from rest_bridge.routes import Endpoint, Handler, Mounted, RouteTable
-from rest_bridge.serving import PAGE_POLICY
+from rest_bridge.serving import page_policy
 from toolserver.calls.arguments import Call
 from toolserver.calls.pipeline import Outcome, Pipeline
 from toolserver.calls.response import Disconnected, json_bytes
@@ -60,7 +60,7 @@ class RejectionWriter:
             problem |= offer_version_1(unheader(offer))
         if rejected.status != 402 and is_for_people(scope):
             page = failure_page(self._registry, self._facts, problem)
-            return page.body, [(b"content-type", page.content_type.encode()), PAGE_POLICY]
+            return page.body, [(b"content-type", page.content_type.encode()), page_policy(page.body)]
         return json_bytes(problem), [h.PROBLEM_TYPE]
 
 

@@ -2,6 +2,7 @@
 
 import base64
 import hashlib
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from importlib.resources import files
 
@@ -14,15 +15,35 @@ from toolserver.errors import NotFound
 from toolserver.registry.site_facts import JSON, Document
 
 MAX_AGE_S = 300
-THEME_SCRIPT = files("rest_bridge.pages").joinpath("static/js/theme.js").read_text()
-"""The one script that stands in pages themselves: it chooses the colours, and the first paint would wait for a file."""
-PAGE_POLICY = (
-    b"content-security-policy",
-    b"default-src 'none'; script-src 'self' 'sha256-"
-    + base64.b64encode(hashlib.sha256(THEME_SCRIPT.encode()).digest())
-    + b"'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
-)
+_SCRIPTS = files("rest_bridge.pages").joinpath("static/js")
+THEME_SCRIPT = _SCRIPTS.joinpath("theme.js").read_text()
+"""Stands in every page: it chooses the colours, and the first paint would wait for a file."""
+START_SCRIPT = _SCRIPTS.joinpath("start.js").read_text()
+"""Stands in the pages that people see first: it starts their other scripts after the first paint."""
+_STYLE = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
+
+
+def page_policy(page: bytes) -> Header:
+    """Return the header that says what a page may load and run.
+
+    Of scripts and styles in the page itself, these are our two scripts and the style sheet in the page's head, by their
+    hashes. Nothing in the head but our own files can be a sheet, as every value there is escaped.
+    """
+    style = _STYLE.search(page.partition(b"</head>")[0])
+    return (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self' %s %s; style-src 'self'%s; img-src 'self' data:; connect-src 'self'; "
+        b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
+        % (*_SCRIPT_HASHES, b" " + _hash(style[1]) if style else b""),
+    )
+
+
+def _hash(text: bytes) -> bytes:
+    """Return the hash of an inline script or style as a policy names it."""
+    return b"'sha256-%s'" % base64.b64encode(hashlib.sha256(text).digest())
+
+
+_SCRIPT_HASHES = (_hash(THEME_SCRIPT.encode()), _hash(START_SCRIPT.encode()))
 
 
 class ServedDocument:
@@ -32,6 +53,7 @@ class ServedDocument:
         self._body, self._type = document.body, document.content_type.encode()
         self._digest = hashlib.sha256(document.body).hexdigest()[:32]
         self._packed: dict[str, bytes] = {}
+        self._policy = [page_policy(document.body)] if self._type.startswith(b"text/html") else []
 
     def reply(
         self,
@@ -48,9 +70,8 @@ class ServedDocument:
             (b"cache-control", cache_control),
             (b"etag", tag),
             (b"vary", vary),
+            *self._policy,
         ]
-        if self._type.startswith(b"text/html"):
-            headers.append(PAGE_POLICY)
         if request.if_none_match and holds_etag(request.if_none_match, tag):
             return PlainReply(304, b"", headers)
         if encoding is None:

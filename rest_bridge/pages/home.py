@@ -8,6 +8,7 @@ from typing import Any
 
 from rest_bridge.pages.front import draw_front, find_shown
 from rest_bridge.pages.render import is_easy, render_page
+from rest_bridge.pages.style_sheet import HOME
 from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.registry.registry import Operation, Registry
 from toolserver.registry.site_facts import SERVICE, TIER_HEADINGS, Document, SiteFacts, Snippet, sells
@@ -72,6 +73,7 @@ def home(
         about=f"{about} Every value comes with its age, source and licence.",
         scripts=["home.js"] if shown else [],
         structured=_describe(facts),
+        sections=HOME,
         priced=sells(registry),
         prices=prices,
         credits_per_usd=CREDITS_PER_USD,

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 from markupsafe import Markup
 
 from rest_bridge.pages.highlight import highlight, highlight_block
-from rest_bridge.serving import THEME_SCRIPT
+from rest_bridge.pages.modules import list_modules
+from rest_bridge.pages.style_sheet import write_style
+from rest_bridge.serving import START_SCRIPT, THEME_SCRIPT
 from rest_bridge.static_files import read_static_files, static_path
 from toolserver import API_VERSION, __version__
 from toolserver.registry.registry import Operation, Registry
@@ -47,6 +49,7 @@ def render_page(
     card: str | None = None,
     scripts: Sequence[str] = (),
     structured: Mapping[str, Any] | None = None,
+    sections: tuple[str, ...] = (),
     **values: Any,
 ) -> Document:
     """Return a whole page.
@@ -54,7 +57,8 @@ def render_page(
     `path` is the page's path, marked in the navigation. `about` describes the page in a sentence for search engines and
     link previews. `markdown_path` is the path of its Markdown. `card` is the path of the picture in link previews; None
     stands for that of the site. `scripts` names modules in `static/js` to load beside `page.js`. `structured` is its
-    schema.org description.
+    schema.org description. `sections` names the sections of the style sheet that the page carries itself, to be painted
+    without waiting for a file, and before its scripts start; without any it loads the whole sheet.
     """
     body = (
         _make_environment()
@@ -67,8 +71,9 @@ def render_page(
             about=about,
             markdown_path=markdown_path,
             card=card,
-            scripts=["page.js", *scripts],
+            scripts=list_modules(("page.js", *scripts)) if sections else ["page.js", *scripts],
             structured=structured,
+            style=Markup(write_style(sections)) if sections else "",  # nosec B704 # our own file
             navigation=[page for page in pages(registry) if page.label],
             **values,
         )
@@ -131,6 +136,7 @@ def _make_environment() -> "Environment":
     }
     environment.globals |= {"tool_path": tool_path, "static_path": static_path, "is_above": _is_above}
     environment.globals["theme_script"] = Markup(THEME_SCRIPT)  # nosec B704 # our own file
+    environment.globals["start_script"] = Markup(START_SCRIPT)  # nosec B704 # our own file
     environment.globals["mark"] = Markup(read_static_files()["mark.svg"].body.decode())  # nosec B704 # our own file
     environment.filters |= {"prose": prose_to_html, "highlight": highlight}
     return environment

@@ -19,6 +19,7 @@ from rest_bridge.json_post import json_post
 from rest_bridge.pages.highlight import read_languages
 from rest_bridge.pages.render import is_easy, render_page
 from rest_bridge.pages.social_card import card_path
+from rest_bridge.pages.style_sheet import TOOL
 from rest_bridge.pages.tool_form import form_fields
 from rest_bridge.routes import Mounted
 from toolserver.calls.arguments import example_call
@@ -71,6 +72,7 @@ def tool_page(
         card=card_path(operation),
         scripts=["tool.js"],
         structured=_describe(operation, facts),
+        sections=TOOL,
         operation=operation,
         going=find_deprecations(operation, deprecations),
         kept=is_kept(operation),

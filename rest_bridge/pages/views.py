@@ -17,6 +17,8 @@ from dataclasses import asdict
 from html import escape
 from typing import Any
 
+from rest_bridge.pages.modules import IMPORT, read_module
+from rest_bridge.pages.style_sheet import choose_sections
 from rest_bridge.static_files import read_static_files
 from toolserver import API_VERSION
 from toolserver.registry.display import PictureKind
@@ -27,12 +29,10 @@ SCHEME = "ui://toolserver/"
 _ENTRY = "view.js"
 _INSTEAD = {"series.js": "lines.js"}  # the chart library of pages is larger than a view may be
 _DRAWN_BY: Mapping[PictureKind, str] = {"series": "lines.js", "text": "prompt.js"}  # others are named for the kind
-_SECTIONS = ("Every page", "text", "controls", "tables", "cards", "pictures", "the page of a tool")
-_IMPORT = re.compile(r'^import \{ (?P<names>[^}]+) \} from "\./(?P<module>[\w.]+)";\n', re.MULTILINE)
+_SECTIONS = ("Every page", "text", "controls", "tables", "cards", "maps", "pictures", "the page of a tool")
 _LATER = re.compile(r'\(await import\("\./([\w.]+)"\)\)')
 _EXPORT = re.compile(r"^export (?=(?:async )?(?:function|const|class) (\w+))", re.MULTILINE)
 _COMMENT = re.compile(r"^ *(?://.*|/\*\*?(?s:.*?)\*/)\n", re.MULTILINE)
-_REMARK = re.compile(r" */\*.*?\*/\n?")  # of a style sheet, also at the end of a line
 _INDENT = re.compile(r"^ +", re.MULTILINE)
 _LONG_TEXT = re.compile(r'"([^"]{1000,})"')
 _SPACE = re.compile(r"\s*([:;])\s+")
@@ -130,17 +130,14 @@ def _link(drawers: tuple[str, ...]) -> tuple[str, str]:
         _add_module(module, order)
     script = "const modules = {};\n" + "".join(order.values())
     words = frozenset(_NAME.findall(" ".join(" ".join(found) for found in _TEXT.findall(_PAGE + script))))
-    sections = re.split(r"^/\*", _read("css/style.css"), flags=re.MULTILINE)
-    chosen = "".join(section.partition("*/")[2] for section in sections if section.strip().startswith(_SECTIONS))
-    tokens = _REMARK.sub("", _read("css/tokens.css"))
-    rules = tokens + chosen + _COMMENT.sub("", _read("css/view.css"))
+    rules = choose_sections(_SECTIONS) + _COMMENT.sub("", _read("css/view.css"))
     return script, "".join(_select_rules(rules, words))
 
 
 def _add_module(name: str, order: dict[str, str]) -> None:
     """Add a module to those in `order`, after the modules that it imports."""
-    text = _read(f"js/{name}")
-    for imported in _IMPORT.finditer(text):
+    text = read_module(name)
+    for imported in IMPORT.finditer(text):
         if (module := _INSTEAD.get(imported["module"], imported["module"])) not in order:
             _add_module(module, order)
     if name not in order:
@@ -149,7 +146,7 @@ def _add_module(name: str, order: dict[str, str]) -> None:
 
 def _wrap(name: str, text: str) -> str:
     """Return a module as a function that is called at once and returns what it exports."""
-    text = _IMPORT.sub(lambda found: f'const {{ {found["names"]} }} = modules["{found["module"]}"];\n', text)
+    text = IMPORT.sub(lambda found: f'const {{ {found["names"]} }} = modules["{found["module"]}"];\n', text)
     text = _LATER.sub(lambda found: f'modules["{_INSTEAD.get(found[1], found[1])}"]', text)
     exported = ", ".join(_EXPORT.findall(text))
     body = _INDENT.sub("", _COMMENT.sub("", _EXPORT.sub("", text))).strip()

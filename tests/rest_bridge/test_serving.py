@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from rest_bridge.asgi import parse_request
-from rest_bridge.serving import PAGE_POLICY, THEME_SCRIPT, brief, brief_under, by_query, fresh, lazy
+from rest_bridge.serving import START_SCRIPT, THEME_SCRIPT, brief, brief_under, by_query, fresh, lazy, page_policy
 from toolserver.errors import InvalidArguments, NotFound
 from toolserver.registry.site_facts import Document
 
@@ -47,14 +47,28 @@ async def test_the_etag_of_another_coding_brings_the_document():
     assert (await ask(handler, accept_encoding="gzip", if_none_match=header(packed, b"etag").decode())).status == 304
 
 
+def hashed(text: str) -> bytes:
+    return b"'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()) + b"'"
+
+
 async def test_only_pages_for_people_carry_the_policy_of_pages():
     page = await ask(lazy(lambda: Document(b"<p>", "text/html; charset=utf-8")))
-    assert PAGE_POLICY in page.headers
-    assert b"default-src 'none'" in PAGE_POLICY[1]
-    digest = base64.b64encode(hashlib.sha256(THEME_SCRIPT.encode()).digest())
-    assert b"; script-src 'self' 'sha256-" + digest + b"'; style-src 'self';" in PAGE_POLICY[1]
-    assert b"unsafe" not in PAGE_POLICY[1]
+    policy = header(page, b"content-security-policy")
+    assert policy.startswith(b"default-src 'none'")
+    scripts = hashed(THEME_SCRIPT) + b" " + hashed(START_SCRIPT)
+    assert b"; script-src 'self' " + scripts + b"; style-src 'self'; img-src" in policy
+    assert b"unsafe" not in policy
     assert header(await ask(lazy(lambda: LONG)), b"content-security-policy") is None
+
+
+async def test_the_policy_names_the_style_sheet_in_the_head_of_a_page_and_no_other():
+    head, body = "p{color:red}", "p{color:blue}"
+    text = f"<head><style>{head}</style></head><body><style>{body}</style></body>".encode()
+    page = await ask(lazy(lambda: Document(text, "text/html; charset=utf-8")))
+    policy = header(page, b"content-security-policy")
+    assert policy == page_policy(text)[1]
+    assert b"; style-src 'self' " + hashed(head) + b"; img-src" in policy
+    assert hashed(body) not in policy
 
 
 async def test_a_lazy_document_is_made_once_and_not_before_it_is_asked_for():

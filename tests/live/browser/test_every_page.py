@@ -12,7 +12,7 @@ import pytest
 from playwright.sync_api import Browser, Page, Route, expect
 
 from rest_bridge.pages.failure import failure_page
-from rest_bridge.serving import PAGE_POLICY
+from rest_bridge.serving import page_policy
 from tests.live.browser.visitor import DESK, PHONE, Theme, Visitor, visiting
 from tests.live.processes import Program
 from toolserver.errors import InternalError
@@ -50,10 +50,11 @@ def failed(demo: Program) -> bytes:
 
 def beyond(window: Visitor, demo: Program) -> Iterator[str]:
     """The pages of a missing address and of a fault, which no sitemap names."""
-    policy = {PAGE_POLICY[0].decode(): PAGE_POLICY[1].decode(), "content-type": "text/html; charset=utf-8"}
+    page = failed(demo)
+    name, policy = (part.decode() for part in page_policy(page))
 
     def answer(route: Route) -> None:
-        route.fulfill(status=500, headers=policy, body=failed(demo))
+        route.fulfill(status=500, headers={name: policy, "content-type": "text/html; charset=utf-8"}, body=page)
 
     window.page.route(demo.url + FAILED, answer)
     window.expected = {404, 500}
@@ -77,6 +78,7 @@ def test_every_page_fits_is_quiet_and_bars_nobody(browser: Browser, demo: Progra
             is_whole(window.open(path, settled=False))
             window.check()
             window.check_accessibility()
+            window.check_style()
 
 
 @pytest.mark.slow("opens every page")

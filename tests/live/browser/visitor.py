@@ -10,6 +10,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Page, Request, Response, ViewportSize, sync_playwright
 
+from rest_bridge.static_files import static_path
 from tests.live.programs import CLIENTS, installed, missing
 
 Theme = Literal["light", "dark"]
@@ -30,6 +31,19 @@ _WIDER = """
   .filter((one) => one.getBoundingClientRect().right > innerWidth + 1)
   .map((one) => `${one.tagName}.${one.className.baseVal ?? one.className}: ${one.textContent.slice(0, 60)}`)
   .slice(0, 5)
+"""
+
+_UNSTYLED = """
+async (address) => {
+  if (!document.querySelector("head style")) return [];
+  const whole = new CSSStyleSheet();
+  whole.replaceSync(await (await fetch(address)).text());
+  const flat = (rules) => [...rules].flatMap((rule) => rule instanceof CSSMediaRule ? flat(rule.cssRules) : [rule]);
+  const listed = (rules) => flat(rules).map((rule) => rule.selectorText).filter(Boolean);
+  const carried = new Set(listed(document.styleSheets[0].cssRules));
+  const matches = (selector) => document.querySelector(selector.replaceAll(/::?[a-z-]+(?![a-z(-])/g, "") || "*");
+  return listed(whole.cssRules).filter((selector) => !carried.has(selector) && selector.split(", ").some(matches));
+}
 """
 
 
@@ -100,6 +114,11 @@ class Visitor:
             self.page.evaluate(_AXE.read_text(encoding="utf-8"))
         violations = self.page.evaluate(_JUDGE)
         assert violations == [], "\n".join([self.page.url, *violations])
+
+    def check_style(self) -> None:
+        """A page that carries its style sheet has every rule of the whole one that applies to it."""
+        missing = self.page.evaluate(_UNSTYLED, self.site + static_path("css/style.css"))
+        assert missing == [], "\n".join([self.page.url, *missing])
 
     @property
     def weight(self) -> int:
