@@ -30,7 +30,7 @@ from rest_bridge.pages.front import front_handlers
 from rest_bridge.pages.guides import SEARCH
 from rest_bridge.pages.home import home
 from rest_bridge.pages.operators import OperatorsFace
-from rest_bridge.pages.social_card import card_handlers
+from rest_bridge.pages.social_card import DRAW_EVERY_S, SocialCards, card_handlers
 from rest_bridge.pages.status import status_handlers
 from rest_bridge.pages.tool import mount_tries
 from rest_bridge.pages.views import Views
@@ -175,6 +175,7 @@ class Service:
     oauth: OAuthService | OAuthOff
     live: LiveValues
     front: FrontReader
+    cards: SocialCards
     status: ServiceStatus
     readiness: Readiness
     addresses: Addresses
@@ -310,11 +311,13 @@ class Service:
             note_proxy = None if parts.in_memory else UntrustedProxyNote(settings.data_dir).note
             live = LiveValues(registry, answers)
             front = FrontReader(live, cache)
+            cards = SocialCards(registry, facts, front, clock)
             money.add_gauges(metrics)
             watch = InstanceWatch(settings, readiness, money, skew, clock, None if webhooks is None else webhooks.store)
             metrics.register(watch)
             if parts.background:
                 tasks.start_soon(repeat, "measure the instance", watch.measure, MEASURE_EVERY_S)
+                tasks.start_soon(repeat, "draw pictures of tools", cards.draw_due, DRAW_EVERY_S)
                 if store is not None:
                     tasks.start_soon(keep_usage, usage, store)
                 start_composing(tasks, registry, cache, pipeline, live, memory)
@@ -336,6 +339,7 @@ class Service:
                     oauth=oauth,
                     live=live,
                     front=front,
+                    cards=cards,
                     status=ServiceStatus(registry, fetcher, metrics, info, money, readiness, known),
                     readiness=readiness,
                     addresses=Addresses(settings.limits.trusted_proxies, note_proxy),
@@ -762,19 +766,21 @@ def _page_handlers(service: Service) -> dict[str, Any]:
     def tool_definitions(query: Mapping[str, str]) -> Document:
         return as_json(answer_query(registry, facts, query, generated_at=service.clock.now()))
 
+    site = site_handlers(
+        registry,
+        documents=lambda: write_site_documents(registry, facts),
+        tool_definitions=tool_definitions,
+        ready=service.readiness.describe,
+        sells=service.readiness.describe_ledger,
+        live=service.live,
+        read_answer=service.front.read_answer,
+    )
     return (
-        site_handlers(
-            registry,
-            documents=lambda: write_site_documents(registry, facts),
-            tool_definitions=tool_definitions,
-            ready=service.readiness.describe,
-            sells=service.readiness.describe_ledger,
-            live=service.live,
-            read_answer=service.front.read_answer,
-        )
+        site
+        | service.cards.watch(site)
         | search_handlers(registry, facts, lambda: _read_search_index(registry, facts))
         | front_handlers(registry, facts, service.front, service.clock, lambda: write_home(registry, facts))
-        | card_handlers(registry, facts, service.front, service.clock)
+        | card_handlers(service.cards)
         | status_handlers(registry, facts, service.status.read, service.clock)
         | money_pages(
             registry,

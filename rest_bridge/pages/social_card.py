@@ -1,17 +1,19 @@
 """Draws the pictures that previews of links show: what a tool is, and its newest kept value with its age and source.
 
-A picture is drawn when somebody asks for one and the value has changed, at most once in five
-minutes for each tool; every other request gets the bytes that are kept. Pillow draws them: it
-is the only well-kept library that turns text into a PNG with a font of its own, so the image
-of a container needs no fonts. It is an optional extra, and loaded with the first picture.
-Without it, previews show the picture of the site.
+A request never draws. It gets the picture that is kept, and until there is one that of the
+site. A job in the background draws the pictures of tools whose page or picture somebody asked
+for in the past ten minutes: again when the value has changed, at most once in five minutes for
+each tool, one at a time. Pillow draws them: it is the only well-kept library that turns text
+into a PNG with a font of its own, so the image of a container needs no fonts. It is an
+optional extra, and loaded with the first picture. Without it, previews show the picture of
+the site.
 """
 
 import functools
 import importlib.util
 import io
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -22,12 +24,12 @@ from rest_bridge.pages.design import read_colours
 from rest_bridge.pages.front import figure
 from rest_bridge.routes import Handler
 from rest_bridge.serving import MAX_AGE_S, ServedDocument
+from rest_bridge.static_files import read_static_files
 from toolserver.calls.front_values import FrontReader
 from toolserver.clock import Clock
-from toolserver.core.single_flight import SingleFlight
 from toolserver.errors import NotFound
 from toolserver.registry.registry import Operation, Registry, Tier
-from toolserver.registry.site_facts import CARDS, SERVICE, Document, SiteFacts, paragraphs, price
+from toolserver.registry.site_facts import CARDS, SERVICE, Document, SiteFacts, paragraphs, price, tool_path
 
 if TYPE_CHECKING:  # loaded when the first picture is drawn
     from PIL.ImageDraw import ImageDraw
@@ -36,6 +38,9 @@ if TYPE_CHECKING:  # loaded when the first picture is drawn
 PNG = "image/png"
 WIDTH, HEIGHT, EDGE = 1200, 630, 72
 COLOURS = 32  # of the palette: a third of the bytes, and edges stay smooth
+DRAW_EVERY_S = 1.0  # between two looks at what is to be drawn
+WANTED_S = 600.0  # a picture is kept up to date for so long after it or its page was asked for
+SOON = b"public, max-age=10"  # for the picture of the site, in the place of one that is not drawn yet
 PULSE = ((5, 19), (10, 19), (13, 10), (18, 24), (21, 15), (23, 19), (27, 19))  # the sign, on a square of 32
 
 
@@ -60,13 +65,22 @@ SITE = CardText(
 """The words of `static/card.png`, the picture of every page that has none of its own, and of all without Pillow."""
 
 
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """A picture, its words, and when it was found to have them, on the clock of the service."""
+
+    at: float
+    words: CardText
+    served: ServedDocument
+
+
 class SocialCards:
     """The pictures of one service."""
 
     def __init__(self, registry: Registry, facts: SiteFacts, reader: FrontReader, clock: Clock) -> None:
         self._registry, self._facts, self._reader, self._clock = registry, facts, reader, clock
-        self._drawn: dict[str, tuple[float, CardText, ServedDocument]] = {}
-        self._drawing = SingleFlight()
+        self._drawn: dict[str, _Drawn] = {}
+        self._wanted: dict[str, float] = {}  # when a tool's page or picture was last asked for, by its name
 
     async def serve(self, scope: Scope, request: ParsedRequest) -> PlainReply:
         """Serve the picture at `/cards/<tool>.png`. Raises NotFound for any other name."""
@@ -74,24 +88,57 @@ class SocialCards:
         operation = self._registry.get(name) if (dot, ending) == (".", "png") else None
         if operation is None or not can_draw():
             raise NotFound("There is no such picture.")
-        kept = self._drawn.get(name)
-        if kept is None or self._clock.monotonic() - kept[0] >= MAX_AGE_S:
-            await self._drawing.do(name, functools.partial(self._draw, operation))
-        return self._drawn[name][2].reply(request)
+        self._want(operation)
+        drawn = self._drawn.get(operation.name)
+        if drawn is None:
+            return _site_picture().reply(request, cache_control=SOON)
+        return drawn.served.reply(request)
 
-    async def _draw(self, operation: Operation) -> None:
+    def watch(self, handlers: Mapping[str, Handler]) -> dict[str, Handler]:
+        """Return the handlers of the tools' pages: those given, which then also say whose picture will be wanted."""
+        pages = {tool_path(operation): operation for operation in self._registry if can_draw()}
+        return {path: self._noting(pages[path], handler) for path, handler in handlers.items() if path in pages}
+
+    def _noting(self, operation: Operation, handler: Handler) -> Handler:
+        async def handle(scope: Scope, request: ParsedRequest) -> PlainReply:
+            self._want(operation)
+            return await handler(scope, request)
+
+        return handle
+
+    def _want(self, operation: Operation) -> None:
+        self._wanted[operation.name] = self._clock.monotonic()
+
+    async def draw_due(self) -> None:
+        """Draw one picture that is wanted and not kept, or whose value has changed, if there is one."""
+        now = self._clock.monotonic()
+        for name, asked_at in list(self._wanted.items()):
+            drawn = self._drawn.get(name)
+            if now - asked_at > WANTED_S:
+                del self._wanted[name]
+            elif (drawn is None or now - drawn.at >= MAX_AGE_S) and await self._draw(self._registry[name], now):
+                return
+
+    async def _draw(self, operation: Operation, now: float) -> bool:
+        """Draw a tool's picture if its words have changed. Return False if they have not."""
         words = write_card(operation, self._facts, await self._reader.read_card(operation.name))
-        kept = self._drawn.get(operation.name)
-        if kept is not None and kept[1] == words:
-            served = kept[2]
-        else:
-            served = ServedDocument(Document(await anyio.to_thread.run_sync(draw_card, words), PNG))
-        self._drawn[operation.name] = self._clock.monotonic(), words, served
+        drawn = self._drawn.get(operation.name)
+        if drawn is not None and drawn.words == words:
+            self._drawn[operation.name] = replace(drawn, at=now)
+            return False
+        served = ServedDocument(Document(await anyio.to_thread.run_sync(draw_card, words), PNG))
+        self._drawn[operation.name] = _Drawn(now, words, served)
+        return True
 
 
-def card_handlers(registry: Registry, facts: SiteFacts, reader: FrontReader, clock: Clock) -> dict[str, Handler]:
+@functools.cache
+def _site_picture() -> ServedDocument:
+    return ServedDocument(read_static_files()["card.png"])
+
+
+def card_handlers(cards: SocialCards) -> dict[str, Handler]:
     """Return the handler of all pictures, by its path."""
-    return {f"{CARDS}*": SocialCards(registry, facts, reader, clock).serve}
+    return {f"{CARDS}*": cards.serve}
 
 
 @functools.cache

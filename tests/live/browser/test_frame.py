@@ -50,7 +50,7 @@ def test_code_is_copied_by_a_button(visitor: Visitor, demo: Program) -> None:
 
 
 def test_a_static_file_is_kept_for_a_year_under_its_own_version_only(demo: Program) -> None:
-    page = httpx.get(f"{demo.url}/").text
+    page = httpx.get(f"{demo.url}/docs").text
     path = next(part for part in page.split('"') if part.endswith("/css/style.css"))
     assert "immutable" in httpx.get(demo.url + path).headers["cache-control"]
     other = httpx.get(f"{demo.url}/static/0123456789ab/css/style.css")

@@ -45,6 +45,12 @@ async (address) => {
   return listed(whole.cssRules).filter((selector) => !carried.has(selector) && selector.split(", ").some(matches));
 }
 """
+_STARTED = """
+async () => {
+  while (document.querySelector("script[type=later]")) await new Promise((go) => setTimeout(go, 10));
+  for (const script of document.querySelectorAll("script[type=module][src]")) await import(script.src);
+}
+"""
 
 
 @contextmanager
@@ -71,6 +77,7 @@ class Visitor:
     faults: list[str] = field(default_factory=list)
     sizes: dict[str, int] = field(default_factory=dict)
     expected: set[int] = field(default_factory=set)
+    scripts: bool = True
 
     def __post_init__(self) -> None:
         self.page.on("console", self._hear)
@@ -95,9 +102,13 @@ class Visitor:
         self.sizes[response.url] = int(response.headers.get("content-length", 0))
 
     def open(self, path: str, *, settled: bool = True) -> Page:
-        """Go to a path; `settled`: and wait until nothing is loading."""
+        """Go to a path and wait until its scripts have run; `settled`: and until nothing is loading."""
         self.sizes.clear()
-        self.page.goto(self.site + path, wait_until="networkidle" if settled else "load")
+        self.page.goto(self.site + path)
+        if self.scripts:
+            self.page.evaluate(_STARTED)
+        if settled:
+            self.page.wait_for_load_state("networkidle")
         return self.page
 
     def check(self) -> None:
@@ -134,6 +145,6 @@ def visiting(
     size: ViewportSize = {"width": width, "height": 900}
     context = browser.new_context(viewport=size, color_scheme=theme, java_script_enabled=scripts, locale="en-US")
     try:
-        yield Visitor(context.new_page(), site)
+        yield Visitor(context.new_page(), site, scripts=scripts)
     finally:
         context.close()

@@ -65,24 +65,78 @@ def test_without_a_value_a_picture_says_what_the_tool_does_and_costs():
     assert "GDP" in words.note
 
 
-async def test_a_picture_is_drawn_once_for_a_value_however_often_it_is_asked_for(monkeypatch):
-    drawn = []
-    monkeypatch.setattr(social_card, "draw_card", lambda words: drawn.append(words) or b"png %d" % len(drawn))
+@pytest.fixture
+def drawn(monkeypatch):
+    """The words of all pictures that are drawn, in their order."""
+    words = []
+    monkeypatch.setattr(social_card, "draw_card", lambda one: words.append(one) or b"png %d" % len(words))
+    return words
+
+
+async def test_a_request_never_draws_and_gets_the_picture_of_the_site_until_its_own_is_there(drawn):
+    cards = SocialCards(PROJECT, FACTS, Reader(), ManualClock(NOW))
+    for _ in range(20):
+        assert (await ask(cards)).body == read_static_files()["card.png"].body
+    assert drawn == []
+    await cards.draw_due()
+    for _ in range(20):
+        assert (await ask(cards)).body == b"png 1"
+    assert len(drawn) == 1
+
+
+async def test_a_picture_is_drawn_again_when_its_value_changes_and_not_more_than_once_in_five_minutes(drawn):
     reader, clock = Reader(), ManualClock(NOW)
     cards = SocialCards(PROJECT, FACTS, reader, clock)
-    first = await ask(cards)
-    for _ in range(20):
-        assert (await ask(cards)).body == first.body
+    await ask(cards)
+    for _ in range(10):
+        await cards.draw_due()
     assert (len(drawn), reader.asked) == (1, 1)
     clock.advance(301)
-    await ask(cards)
+    await cards.draw_due()
     assert (len(drawn), reader.asked) == (1, 2), "the same value is not drawn again"
     reader.card = CARD | {"value": 1.0}
-    assert (await ask(cards)).body == first.body
+    await cards.draw_due()
+    assert (await ask(cards)).body == b"png 1"
     clock.advance(301)
-    assert (await ask(cards)).body != first.body
+    await cards.draw_due()
+    assert (await ask(cards)).body == b"png 2"
     etag = dict((await ask(cards)).headers)[b"etag"]
     assert (await ask(cards, if_none_match=etag)).status == 304
+
+
+async def test_what_nobody_asks_for_is_not_drawn(drawn):
+    reader, clock = Reader(), ManualClock(NOW)
+    cards = SocialCards(PROJECT, FACTS, reader, clock)
+    await cards.draw_due()
+    await ask(cards)
+    clock.advance(601)
+    await cards.draw_due()
+    assert (drawn, reader.asked) == ([], 0)
+
+
+async def test_who_opens_the_page_of_a_tool_will_find_its_picture_drawn(drawn):
+    cards = SocialCards(PROJECT, FACTS, Reader(), ManualClock(NOW))
+
+    async def page(scope, request):
+        return "the page"
+
+    watched = cards.watch({"/t/btc_price": page, "/docs": page})
+    assert set(watched) == {"/t/btc_price"}
+    assert await watched["/t/btc_price"]({}, None) == "the page"
+    await cards.draw_due()
+    assert [words.title for words in drawn] == [PRICE.title]
+
+
+async def test_each_look_draws_one_picture(drawn):
+    cards = SocialCards(PROJECT, FACTS, Reader(), ManualClock(NOW))
+    names = ["btc_price", "gas", "premium_macro"]
+    for name in names:
+        await ask(cards, f"/cards/{name}.png")
+    for number in range(1, 4):
+        await cards.draw_due()
+        assert len(drawn) == number
+    await cards.draw_due()
+    assert [words.title for words in drawn] == [PROJECT[name].title for name in names]
 
 
 @pytest.mark.parametrize("path", ["/cards/none.png", "/cards/btc_price", "/cards/btc_price.svg", "/cards/.png"])

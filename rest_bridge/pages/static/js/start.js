@@ -5,6 +5,7 @@ addEventListener("DOMContentLoaded", () => {
       for (const waiting of document.querySelectorAll("script[type=later]")) {
         const module = document.createElement("script");
         module.type = "module";
+        module.async = false; // they run in their order
         module.src = waiting.src;
         waiting.replaceWith(module);
       }
