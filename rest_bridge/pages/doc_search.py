@@ -6,6 +6,7 @@ Typing errors and other endings do not matter, and words that our documents do n
 import functools
 import heapq
 import json
+from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 
@@ -24,6 +25,7 @@ from toolserver.registry.site_facts import JSON, Document, SiteFacts
 PAGE = "/docs/search"
 TITLE, HEADING, HINT, TEXT = 4.0, 3.0, 3.0, 1.0  # how much a word counts by where it stands
 TITLED = 1.25  # how much more an entry counts if a word of the query is in the title of its page
+FURTHER, SHARE = 0.4, 0.6  # what a page's next two sections add to its best one, and the power of the share of words
 PREFERENCES = {"tool": 1.3, "account tool": 0.7, "page": 1.3, "error": 1.0, "guide": 1.0, "history": 0.5, "code": 0.5}
 """How much an entry counts by its kind: people who search rarely mean how the code is built, or what it was."""
 MOST, LONGEST, AROUND = 12, 200, 160  # results; characters of a query, and of the text that is shown of a result
@@ -47,7 +49,17 @@ SYNONYMS: Mapping[str, str] = {
     "ssl": "tls authority", "certificate": "authority tls", "ca": "authority", "corporate": "company network",
     "healthcheck": "health monitoring", "opentelemetry": "metrics monitoring", "telemetry": "metrics monitoring",
     "prometheus": "monitoring metrics", "grafana": "monitoring metrics", "alert": "alarms alerts",
-    "docker": "install operating", "kubernetes": "scaling instances", "k8s": "scaling instances",
+    "docker": "container image", "env": "environment settings", "vars": "environment settings",
+    "environment": "settings", "variable": "settings environment", "config": "settings", "configuration": "settings",
+    "option": "settings", "hosting": "operating install", "deploy": "operating install",
+    "deployment": "operating install", "connect": "connecting host", "desktop": "host connecting",
+    "select": "choose tools", "selection": "choose tools", "selective": "choose tools", "filter": "choose tools",
+    "filtering": "choose tools", "disable": "choose tools", "cost": "price credits payments",
+    "deposit": "payment transfer", "credited": "credits counts", "transfer": "payment", "leak": "lost token",
+    "stolen": "lost token", "compromised": "lost token", "rotation": "replacing new", "cancel": "unsubscribe end",
+    "train": "licence inference",
+    "training": "licence inference", "commercial": "licence terms", "resell": "licence redistribution",
+    "kubernetes": "scaling instances", "k8s": "scaling instances",
     "install": "operating", "upgrade": "backup versions", "restore": "backup", "database": "postgresql",
     "postgres": "postgresql", "replica": "scaling instances", "cluster": "scaling instances",
     "latency": "performance", "benchmark": "performance", "slow": "performance", "offline": "simulated world",
@@ -58,8 +70,9 @@ SYNONYMS: Mapping[str, str] = {
 """Words that people search for, each with the words of our documents that it means."""
 
 NOISE = frozenset(
-    "add bug comprehensive documentation error errors feature function help implement issue near please problem"
-    " question request requests resolve support too work works working".split()
+    "able add allow another broken bug can't cannot comprehensive confusing confusion documentation error errors"
+    " feature following function help hi implement issue near please problem question request requests resolve simple"
+    " still support too unable urgent using work works working".split()
 )
 """Words of questions that say nothing about their subject."""
 
@@ -82,6 +95,7 @@ class DocSearch:
 
     def __init__(self, entries: Sequence[Mapping[str, str]]) -> None:
         self._entries = entries
+        self._pages = [entry["path"].partition("#")[0] for entry in entries]
         self._texts = [
             count_words([(TITLE, e["title"]), (HEADING, e["heading"]), (HINT, e["hint"]), (TEXT, e["text"])])
             for e in entries
@@ -93,16 +107,24 @@ class DocSearch:
         subject = " ".join(word for word in query[:LONGEST].split() if word.casefold().strip(".,:;!?()") not in NOISE)
         read = self._index.read(subject or query[:LONGEST])
         words = {word: weight for word, weight in read.items() if len(word) > 1}
-        scores = [(score * self._prefer(at, words), -at) for at, score in self._index.score(words).items()]
-        best = heapq.nlargest(most, scores)
+        scores = {at: score * self._prefer(at, words) for at, score in self._index.score(words).items()}
+        further = self._add_further(scores)
+        best = heapq.nlargest(most, ((score + further[self._pages[at]], -at) for at, score in scores.items()))
         return len(scores), [self._show(-at, words) for _, at in best]
+
+    def _add_further(self, scores: Mapping[int, float]) -> dict[str, float]:
+        """Return by page what its further sections add to each: a page that is all about the words comes first."""
+        by_page: defaultdict[str, list[float]] = defaultdict(list)
+        for at, score in scores.items():
+            by_page[self._pages[at]].append(score)
+        return {page: FURTHER * sum(heapq.nlargest(3, found)[1:]) for page, found in by_page.items()}
 
     def _prefer(self, at: int, words: Mapping[str, float]) -> float:
         """Return how much more an entry counts: for the share of the words it has, its title, and what it is."""
         text, entry = self._texts[at], self._entries[at]
         share = sum(weight for word, weight in words.items() if word in text) / sum(words.values())
         titled = TITLED if not words.keys().isdisjoint(split_words(entry["title"])) else 1.0
-        return share * titled * PREFERENCES[entry["kind"]]
+        return share**SHARE * titled * PREFERENCES[entry["kind"]]
 
     def _show(self, at: int, words: Mapping[str, float]) -> Hit:
         entry = self._entries[at]

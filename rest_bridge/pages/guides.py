@@ -175,7 +175,7 @@ class Guides:
         """Yield the search entries of the tools."""
         for operation in self._registry:
             names = " ".join((operation.name, *operation.aliases)).replace("_", " ")
-            text = f"{operation.name} {operation.path} {operation.description}"
+            text = f"{operation.name} {operation.path} {operation.description}".replace("`", "")
             entry = {"path": tool_path(operation), "title": operation.title, "heading": "", "text": text}
             kind = "tool" if operation.tier in (Tier.FREE, Tier.PREMIUM) else "account tool"
             yield {**entry, "hint": f"{names} {operation.search_hint}", "kind": kind}
@@ -191,7 +191,7 @@ class Guides:
 def _describe_problems() -> Iterator[dict[str, str]]:
     """Yield the search entries of the error codes."""
     for problem in PROBLEMS.values():
-        text = f"{problem.meaning} {problem.advice}"
+        text = f"{problem.meaning} {problem.advice}".replace("`", "")
         hint = f"{problem.code.replace('_', ' ')} {problem.status} error"
         entry = {"path": f"/problems/{problem.code}", "title": problem.code, "heading": "", "text": text}
         yield {**entry, "hint": hint, "kind": "error"}
@@ -214,11 +214,18 @@ def _split_sections(tokens: "list[Token]") -> Iterator[tuple[str, str, str]]:
             if token.tag == "h1":
                 continue
             yield heading, slug, " ".join(words)
-            heading = tokens[index + 1].content.replace("`", "")
+            heading = _plain(tokens[index + 1])
             slug, words = _make_slug(tokens[index + 1].content, taken), []
         elif token.type in ("inline", "fence") and tokens[index - 1].type != "heading_open":
-            words += _LINKED.sub(r"\1", token.content).replace("`", "").split()
+            words += _plain(token).split()
     yield heading, slug, " ".join(words)
+
+
+def _plain(token: "Token") -> str:
+    """Return the text of a paragraph, heading, cell or block of code as a reader sees it, without marks of Markdown."""
+    if token.children is None:
+        return token.content
+    return _LINKED.sub(r"\1", "".join(" " if part.type == "softbreak" else part.content for part in token.children))
 
 
 _LINKED = re.compile(r"\[([^\]]*)\]\([^)]*\)")
