@@ -309,7 +309,7 @@ export interface WeatherDataHourly {
 export interface WeatherData {
   /** Degrees north, two decimals */ lat: number;
   /** Degrees east, two decimals */ lon: number;
-  /** Place that a name was found to be; null: none was found by name */ place: string | null;
+  /** Name of the place, whole; null: only coordinates were given */ place: string | null;
   /** Time zone of the place, by name; UTC when not known */ timezone: string;
   /** True: no place was given, and this is Los Angeles */ default_location: boolean;
   /** The weather now */ current: WeatherDataCurrent;
@@ -368,7 +368,7 @@ export interface AirQualityDataStation {
 export interface AirQualityData {
   /** Degrees north, two decimals */ lat: number;
   /** Degrees east, two decimals */ lon: number;
-  /** Place that a name was found to be; null: none was found by name */ place: string | null;
+  /** Name of the place, whole; null: only coordinates were given */ place: string | null;
   /** True: no usable place was given, and this is Los Angeles */ default_location: boolean;
   /** Hour of the values; null: AirNow gives a time in an unknown zone */ time: string | null;
   /** U.S. AQI, modelled (particles as 24-hour means) or, with `station`, observed; null: none */ us_aqi: number | null;

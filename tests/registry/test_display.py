@@ -30,3 +30,11 @@ def test_a_headline_reads_its_value_and_a_note_of_words_and_values():
     assert line.read(PAYLOAD) == (2, ["newest M ", 5.1, ", ", "here"])
     assert line.read(None) == (None, ["newest M ", None, ", ", None])
     assert line.paths == ["count", "quakes.0.m", "quakes.0.place"]
+
+
+def test_of_alternatives_in_a_note_the_first_without_a_missing_value_is_shown():
+    card = CardValue("x", note="rain at {place|lat, lon}")
+    assert card.paths == ["x", "place", "lat", "lon"]
+    assert card.read({"place": "Oslo", "lat": 1, "lon": 2})[1] == ["rain at ", "Oslo"]
+    assert card.read({"place": None, "lat": 1, "lon": 2})[1] == ["rain at ", 1, ", ", 2]
+    assert card.read({"lat": 1})[1] == ["rain at ", None]

@@ -149,6 +149,8 @@ async def test_the_default_place_given_by_hand_is_another_question_with_another_
     assert "default_location" in {warning["code"] for warning in default["warning"]}
     assert "default_location" not in {warning["code"] for warning in chosen.get("warning", [])}
     assert (default["data"].pop("default_location"), chosen["data"].pop("default_location")) == (True, False)
+    assert default["data"].pop("place").startswith("Los Angeles")
+    assert chosen["data"].pop("place") is None
     assert default["data"] == chosen["data"]
     assert plain.headers["etag"] != given.headers["etag"]
 

@@ -131,7 +131,7 @@ MODELLED = ("european_aqi", "pm2_5", "pm10", "ozone", "nitrogen_dioxide", "sulph
 class AirQualityHere(Payload):
     lat: float = Field(description="Degrees north, two decimals")
     lon: float = Field(description="Degrees east, two decimals")
-    place: str | None = Field(description="Place that a name was found to be; null: none was found by name")
+    place: str | None = Field(description="Name of the place, whole; null: only coordinates were given")
     default_location: bool = Field(description="True: no usable place was given, and this is Los Angeles")
     time: Timestamp | None = Field(description="Hour of the values; null: AirNow gives a time in an unknown zone")
     us_aqi: int | None = Field(
@@ -184,7 +184,7 @@ def coordinate(limit: float) -> Callable[[Any], float | None]:
     sources=(AIR_QUALITY, REPORTING_AREAS, GEOCODING),
     shipped=(CITIES,),
     distinct=(("lat", "lon", "place"), 60, 3600),
-    headline=CardValue("us_aqi", "US AQI", "{us_aqi_band} at {lat}, {lon}"),
+    headline=CardValue("us_aqi", "US AQI", "{us_aqi_band} at {place|lat, lon}"),
 )
 async def air_quality(
     ctx: ToolContext,

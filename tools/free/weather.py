@@ -78,7 +78,7 @@ class HourlyWeather(Sparse):
 class LocalWeather(Payload):
     lat: float = Field(description="Degrees north, two decimals")
     lon: float = Field(description="Degrees east, two decimals")
-    place: str | None = Field(description="Place that a name was found to be; null: none was found by name")
+    place: str | None = Field(description="Name of the place, whole; null: only coordinates were given")
     timezone: str = Field(description="Time zone of the place, by name; UTC when not known")
     default_location: bool = Field(description="True: no place was given, and this is Los Angeles")
     current: CurrentWeather = Field(description="The weather now")
@@ -101,7 +101,7 @@ def rounded(degrees: float | None) -> float | None:
     sources=(FORECAST, LOCATION_FORECAST, GEOCODING),
     shipped=(CITIES,),
     distinct=(("lat", "lon", "place"), 60, 3600),
-    headline=CardValue("current.temperature_f", "°F", "{current.condition} at {lat}, {lon}"),
+    headline=CardValue("current.temperature_f", "°F", "{current.condition} at {place|lat, lon}"),
     pictures=(
         Picture(
             "series", "Temperature, hour by hour", rows="hourly", values=("temperature_f",), time="time", unit="°F"

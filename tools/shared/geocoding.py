@@ -24,6 +24,7 @@ SHORTEST_AREA = 4  # letters: LA is a city, though it is also the code of Laos
 SHOWN, RIVALS = 8, 3  # candidates of a refusal; those among them that only lie in an area of the name
 KNOWN = "London"  # a name that every working geocoder knows
 SECTION = "data.place"
+DEFAULT_NAME = "Los Angeles, California, United States"
 
 PlaceName = Annotated[
     str,
@@ -38,7 +39,7 @@ PlaceName = Annotated[
 
 
 class ChosenPlace(NamedTuple):
-    """The place that an answer is about. `name` and `timezone` are those of a place that was found by name."""
+    """The place that an answer is about. `name` is None where only coordinates were given, `timezone` where no name was."""
 
     place: Place
     name: str | None = None
@@ -62,7 +63,7 @@ async def choose_place(ctx: ToolContext, point: Place | None, name: str | None) 
     if point is not None:
         return ChosenPlace(point)
     ctx.warn("data", "default_location", "No valid place was given: this is Los Angeles. Give place, or lat and lon.")
-    return ChosenPlace(DEFAULT, by_default=True)
+    return ChosenPlace(DEFAULT, DEFAULT_NAME, by_default=True)
 
 
 async def locate(ctx: ToolContext, name: str) -> Located:

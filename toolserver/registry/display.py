@@ -17,6 +17,7 @@ PictureKind = Literal["series", "map", "matrix", "bars", "grid", "board", "timel
 Mark = Literal["circle", "triangle", "diamond", "square", "peak"]
 
 _PLACE = re.compile(r"\{([^}]*)\}")
+_SEPARATOR = re.compile(r"\||, ")
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +71,7 @@ class CardValue:
     @property
     def paths(self) -> list[str]:
         """Return every path that the card reads."""
-        return [path for path in (self.value, *_PLACE.findall(self.note), self.change) if path]
+        return [path for path in (self.value, *_list_paths(self.note), self.change) if path]
 
     def read(self, payload: Any) -> tuple[Any, list[Any]]:
         """Return the value and the parts of the note, text and values alternating. A missing value is None."""
@@ -111,10 +112,25 @@ class Picture:
 
 
 def fill_places(words: str, payload: Any) -> list[Any]:
-    """Return text with paths in braces as its parts, text and values alternating. A missing value is None."""
-    parts = _PLACE.split(words)
-    filled = [part if index % 2 == 0 else read_path(payload, part) for index, part in enumerate(parts)]
+    """Return text with paths in braces as its parts: text, and the values in their places. A missing value is None.
+
+    Between braces, `|` separates alternatives, of which the first without a missing value counts. An alternative may be
+    several paths with commas between them.
+    """
+    filled: list[Any] = []
+    for index, part in enumerate(_PLACE.split(words)):
+        filled += [part] if index % 2 == 0 else _read_alternative(payload, part.split("|"))
     return [part for part in filled if part != ""]
+
+
+def _list_paths(words: str) -> list[str]:
+    return [path for place in _PLACE.findall(words) for path in _SEPARATOR.split(place)]
+
+
+def _read_alternative(payload: Any, alternatives: Sequence[str]) -> list[Any]:
+    read = [[read_path(payload, path) for path in each.split(", ")] for each in alternatives]
+    values = next((each for each in read if None not in each), read[0][:1])
+    return [part for value in values for part in (", ", value)][1:]
 
 
 def read_path(payload: Any, path: str) -> Any:

@@ -11,7 +11,7 @@ export function drawHeadline(card, payload) {
   if (value === null) return [];
   const change = card.change ? readPath(payload, card.change) : null;
   const words = typeof value === "number" ? formatNumber(value, { unit: card.unit }) : String(value);
-  const note = card.note.replace(/\{([^}]*)\}/g, (_, path) => written(readPath(payload, path)));
+  const note = card.note.replace(/\{([^}]*)\}/g, (_, paths) => readAlternative(payload, paths));
   const mark = change === null ? [] : [" ", changeMark(change)];
   return [element("p", { class: "value" }, words, ...mark), element("p", { class: "soft" }, note)];
 }
@@ -30,6 +30,12 @@ export function plainPayload(answer, enveloped) {
   if (!payload || Array.isArray(payload) || enveloped) return payload;
   const { _meta, source, endpoint, warning, stale, captured_at, ...rest } = payload;
   return rest;
+}
+
+/** Return the first of alternatives, separated by `|`, without a missing value. One may be several paths with commas between. */
+function readAlternative(payload, alternatives) {
+  const read = alternatives.split("|").map((paths) => paths.split(", ").map((path) => readPath(payload, path)));
+  return (read.find((values) => !values.includes(null)) ?? [null]).map(written).join(", ");
 }
 
 /** Return a part of a note: figures and times as the reader writes them. */
