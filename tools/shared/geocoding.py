@@ -39,7 +39,7 @@ PlaceName = Annotated[
 
 
 class ChosenPlace(NamedTuple):
-    """The place that an answer is about. `name` is None where only coordinates were given, `timezone` where no name was."""
+    """The place that an answer is about. `name` is None if only coordinates were given, `timezone` if no name was."""
 
     place: Place
     name: str | None = None
