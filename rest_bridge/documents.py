@@ -73,9 +73,7 @@ def documents(
     html: dict[str, WriteDocument] = {
         "/": partial(home, registry, facts, snippets, examples),
         "/docs": partial(reference, registry, facts, rendered_guides.groups),
-        **{
-            tool_path(o): partial(tool_page, registry, facts, o, examples.get(o.name), samples.keys()) for o in registry
-        },
+        **{tool_path(o): partial(tool_page, registry, facts, o, examples.get(o.name), samples) for o in registry},
         **paid,
         "/problems": partial(problems_page, registry, facts),
         **{

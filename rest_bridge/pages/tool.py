@@ -6,8 +6,9 @@ page neither uses up the calls of programs at the same address nor gets a token.
 
 import json
 import shlex
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from types import MappingProxyType
 from typing import Any
 from urllib.parse import urlencode
 
@@ -46,6 +47,8 @@ LICENCE_WORDS = {
     "no": "redistribution not allowed",
     "contract": "used by contract",
 }
+NO_SAMPLES: Mapping[str, bytes] = MappingProxyType({})
+SAMPLE_WORDS = "A fixed sample from the simulated world, the same for everybody. Every value is invented."
 
 
 def tool_page(
@@ -53,12 +56,12 @@ def tool_page(
     facts: SiteFacts,
     operation: Operation,
     example: Mapping[str, Any] | None,
-    samples: Collection[str] = (),
+    samples: Mapping[str, bytes] = NO_SAMPLES,
     deprecations: Sequence[Deprecation] = DEPRECATIONS,
 ) -> Document:
     """Return the page of one tool.
 
-    `example` is an answer from the simulated world, with shortened lists. `samples` are the tools with a whole one.
+    `example` is an answer from the simulated world, with shortened lists. `samples` has a whole one of some, as JSON.
     """
     fields = form_fields(operation)
     sampled = operation.name in samples
@@ -80,6 +83,7 @@ def tool_page(
         languages=read_languages(),
         tries=operation.tier is Tier.FREE,
         sampled=sampled,
+        sample_words=SAMPLE_WORDS + _credit(samples[operation.name]) if sampled else "",
         example=None if sampled else example,
         example_text=json.dumps(example, indent=2, ensure_ascii=False) if example else "",
         fields=fields,
@@ -94,6 +98,12 @@ def tool_page(
         licence_words=LICENCE_WORDS,
         licence=PREMIUM_LICENCE if operation.tier is Tier.PREMIUM else "",
     )
+
+
+def _credit(sample: bytes) -> str:
+    """Return whom a sample answer credits, as its script writes it below the words: the first paint has all of it."""
+    credited = dict.fromkeys(json.loads(sample)["_meta"]["attribution"])
+    return f" · From {', '.join(credited)}" if credited else ""
 
 
 def is_kept(operation: Operation) -> bool:
@@ -126,6 +136,7 @@ def _describe_form(operation: Operation, facts: SiteFacts, *, sampled: bool) -> 
         "note": shown.note if shown else "",
         "change": shown.change if shown else "",
         "sample": f"{SAMPLES}/{operation.name}.json" if sampled else None,
+        "sample_words": SAMPLE_WORDS,
         "pictures": [asdict(picture) for picture in operation.pictures],
     }
 

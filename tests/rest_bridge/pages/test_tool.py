@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from rest_bridge.pages.tool import is_kept, sources_of, tool_page
+from rest_bridge.pages.tool import SAMPLE_WORDS, is_kept, sources_of, tool_page
 from tests.catalog.tiny import FACTS, PLACE, TINY
 from tests.rest_bridge.made import PROJECT
 from tests.rest_bridge.markup import Page
@@ -138,18 +138,26 @@ def test_the_script_is_told_how_the_tool_is_called():
         "change": "",
         "sample": None,
         "pictures": [],
+        "sample_words": SAMPLE_WORDS,
     }
     assert told(body("btc_price", PROJECT))["value"] == PROJECT["btc_price"].headline.value
     assert told(body("digest"))["kept"] is True
     assert told(body("digest"))["try"] == "/t/try"
 
 
+SAMPLE = b'{"_meta": {"attribution": ["One <Bank>", "Two", "Two"]}}'
+
+
 def test_a_whole_sample_is_named_to_the_script_and_the_short_one_is_for_readers_without_scripts():
     operation = TINY["premium_deep"]
-    text = tool_page(TINY, FACTS, operation, {"a": 1}, ["premium_deep"]).body.decode()
+    text = tool_page(TINY, FACTS, operation, {"a": 1}, {"premium_deep": SAMPLE}).body.decode()
     assert told(text)["sample"] == "/docs/samples/premium_deep.json"
     assert told(text, "example") is None
     assert "A sample answer" in text
+    words = told(text)["sample_words"]
+    assert f'<p class="soft">{words} · From One &lt;Bank&gt;, Two</p>' in text, (
+        "nothing is larger when the script begins"
+    )
     assert re.search(r"<noscript>\s*<h3 id=\"example-answer\">", text)
 
 

@@ -193,7 +193,7 @@ async function offerMap() {
 async function showSample() {
   const { data } = await fetchJson(tool.sample);
   if (ran) return;
-  await show(data, "A fixed sample from the simulated world, the same for everybody. Every value is invented.");
+  await show(data, tool.sample_words);
   find("#answer").dataset.filled = "";
 }
 
