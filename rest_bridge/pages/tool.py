@@ -102,7 +102,7 @@ def tool_page(
 
 def _credit(sample: bytes) -> str:
     """Return whom a sample answer credits, as its script writes it below the words: the first paint has all of it."""
-    credited = dict.fromkeys(json.loads(sample)["_meta"]["attribution"])
+    credited = dict.fromkeys(json.loads(sample).get("_meta", {}).get("attribution", ()))
     return f" · From {', '.join(credited)}" if credited else ""
 
 
