@@ -136,7 +136,7 @@ def _describe_form(operation: Operation, facts: SiteFacts, *, sampled: bool) -> 
         "note": shown.note if shown else "",
         "change": shown.change if shown else "",
         "sample": f"{SAMPLES}/{operation.name}.json" if sampled else None,
-        "sample_words": SAMPLE_WORDS,
+        "sample_words": SAMPLE_WORDS if sampled else "",
         "pictures": [asdict(picture) for picture in operation.pictures],
     }
 
