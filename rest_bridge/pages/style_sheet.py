@@ -25,7 +25,7 @@ TOOL = (*FRAME, "maps", "the page of a tool")
 
 STYLE = "css/style.css"
 _REMARK = re.compile(r" */\*.*?\*/\n?")  # also at the end of a line
-_SPACE = re.compile(r"(?<=[:;,{}>]) +|\n *| +(?=[{}>])")
+_SPACE = re.compile(r"""("[^"]*")|(?<=[:;,{}>]) +|\n *| +(?=[{}>])""")  # outside of strings
 
 
 def choose_sections(names: tuple[str, ...]) -> str:
@@ -43,7 +43,7 @@ def choose_sections(names: tuple[str, ...]) -> str:
 @functools.cache
 def write_style(names: tuple[str, ...]) -> str:
     """Return the named sections as a page carries them: without the spaces that only people need."""
-    return _SPACE.sub("", choose_sections(names))
+    return _SPACE.sub(lambda found: found[1] or "", choose_sections(names))
 
 
 def _read(name: str) -> str:

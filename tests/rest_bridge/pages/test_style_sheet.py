@@ -24,6 +24,7 @@ def test_less_space_changes_no_rule():
     assert write_style(FRAME).count("{") == choose_sections(FRAME).count("{")
     assert "font:1rem/1.5 system-ui,sans-serif;" in write_style(FRAME)
     assert "clamp(1.75rem,1.3rem + 2vw,2.5rem)" in write_style(FRAME)
+    assert 'content:attr(data-label) ": ";' in write_style(FRAME), "strings stay as they are"
     assert ".top a:hover,.bottom a:hover,.top a[aria-current]" in write_style(FRAME)
 
 
