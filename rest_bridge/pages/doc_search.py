@@ -6,6 +6,7 @@ Typing errors and other endings do not matter, and words that our documents do n
 import functools
 import heapq
 import json
+import math
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -124,7 +125,7 @@ class DocSearch:
         text, entry = self._texts[at], self._entries[at]
         share = sum(weight for word, weight in words.items() if word in text) / sum(words.values())
         titled = TITLED if not words.keys().isdisjoint(split_words(entry["title"])) else 1.0
-        return share**SHARE * titled * PREFERENCES[entry["kind"]]
+        return math.pow(share, SHARE) * titled * PREFERENCES[entry["kind"]]
 
     def _show(self, at: int, words: Mapping[str, float]) -> Hit:
         entry = self._entries[at]
