@@ -159,7 +159,7 @@ class Sandbox:
             "validBefore": str(now + terms["maxTimeoutSeconds"]),
             "nonce": f"0x{secrets.token_hex(32)}",
         }
-        signature = f"0x{secrets.token_hex(161)}" if by_contract else _signature(signed)
+        signature = f"0x{secrets.token_hex(161)}" if by_contract else sign_authorization(signed)
         payload = {"signature": signature, "authorization": signed}
         whole = {"x402Version": 2, "accepted": terms, "payload": payload, "resource": offer.get("resource")}
         return base64.b64encode(json.dumps(whole).encode()).decode(), signed["nonce"]
@@ -171,7 +171,8 @@ class Sandbox:
 FIELDS = ("from address", "to address", "value uint256", "validAfter uint256", "validBefore uint256", "nonce bytes32")
 
 
-def _signature(signed: dict[str, str]) -> str:
+def sign_authorization(signed: dict[str, str]) -> str:
+    """The buyer's signature of an authorisation (EIP-3009)."""
     types = {"TransferWithAuthorization": [dict(zip(("name", "type"), field.split(), strict=True)) for field in FIELDS]}
     domain = {"name": "USD Coin", "version": "2", "chainId": 8453, "verifyingContract": USDC}
     message = {name: int(value) if value.isdigit() else value for name, value in signed.items()}

@@ -30,6 +30,8 @@ from toolserver.money.purchases.demo import chain_url, paste_sequence
 from toolserver.registry.tool_packages import tool_packages
 from toolserver.serving.listen import refuse_public, run_async, stop_signal
 from toolserver.settings import Settings
+from toolserver.world.anvil_chain import anvil_chain
+from toolserver.world.anvil_node import AnvilMissing, find_anvil
 from toolserver.world.state import SharedSimClock, WorldState
 
 
@@ -37,14 +39,24 @@ from toolserver.world.state import SharedSimClock, WorldState
 @listening_options
 @click.option("--seed", type=int, default=1, show_default=True, help="Seed of the simulated world")
 @click.option("--limits", is_flag=True, help="Space free calls as a service does: one per endpoint every 30 s")
+@click.option(
+    "--chain",
+    type=click.Choice(["simulated", "anvil"]),
+    default="simulated",
+    show_default=True,
+    help="What Base is here",
+)
+@click.option("--anvil", metavar="PATH", help="The program anvil, if it is not on PATH")
 @click.option("--no-wait", is_flag=True, help="Be ready at once, before the home page has its first values")
-def demo(ready_json: bool, seed: int, limits: bool, no_wait: bool, **flags: Any) -> None:
+def demo(ready_json: bool, seed: int, limits: bool, no_wait: bool, chain: str, anvil: str | None, **flags: Any) -> None:
     """Serve the tools with a simulated world and a funded token: everything works offline.
 
     Without --data-dir, nothing is left behind on disk. With it, the next demo there goes on with the same chain, clock
     and token, and DIR/demo.env, sourced by a shell, makes every command work on the demo. Free calls are spaced only
-    with --limits. With several workers the home page is filled when it is first opened.
+    with --limits. With several workers the home page is filled when it is first opened. With --chain anvil, credits are
+    sold on Foundry's local chain, which executes the contracts.
     """
+    program = _find_program(anvil) if chain == "anvil" else None
     with TemporaryDirectory(prefix="toolserver-demo-") as own:  # demo credits are never stored beside real ones
         stays = flags["data_dir"] is not None
         flags["data_dir"] = flags["data_dir"] or Path(own)
@@ -59,7 +71,15 @@ def demo(ready_json: bool, seed: int, limits: bool, no_wait: bool, **flags: Any)
             ready_json=ready_json,
             fills=not no_wait,
             stays=stays,
+            anvil=program,
         )
+
+
+def _find_program(named: str | None) -> str:
+    try:
+        return find_anvil(named)
+    except AnvilMissing as missing:
+        raise click.ClickException(str(missing)) from None
 
 
 async def demo_command(
@@ -71,12 +91,14 @@ async def demo_command(
     spaced: bool = False,
     fills: bool = False,
     stays: bool = False,
+    anvil: str | None = None,
     serve: Callable[..., Awaitable[None]] = serve_until,
 ) -> None:
     """Run the world and the service until a signal stops them. `flags` are the options of the command line.
 
     With `fills`, the service is ready once its home page has values. Several workers follow the clock of the world, and
-    do not wait. With `stays`, world and token are kept in the data directory, with a file for the operator's shell.
+    do not wait. With `stays`, world and token are kept in the data directory, with a file for the operator's shell. The
+    program `anvil`, if one is given, is the chain.
     Raises SystemExit if the settings do not allow a demo.
     """
     refuse_public(settings, "the demo")
@@ -86,10 +108,12 @@ async def demo_command(
     stop = anyio.Event()
     token = find_token(settings.data_dir) if stays else f"svc_live_{secrets.token_hex(32)}"
 
-    async with anyio.create_task_group() as tasks:
+    state = WorldState(seed=seed, file=settings.data_dir / WORLD_FILE if stays else None)
+    chain = anvil_chain(anvil, state, settings.data_dir if stays else None)
+
+    async with chain, anyio.create_task_group() as tasks:
         if settings.workers == 1:
             tasks.start_soon(stop_signal, stop)
-        state = WorldState(seed=seed, file=settings.data_dir / WORLD_FILE if stays else None)
         port = await tasks.start(serve_upstreams, state, tool_packages(settings.tools), "127.0.0.1", 0)
         world_url = f"http://127.0.0.1:{port}"
         settings = make_demo_settings(settings, world_url, spaced=spaced)

@@ -84,4 +84,4 @@ async def serve_upstreams(
     """Serve these routes, or those of the packages' simulated providers. The task starts with the bound port."""
     if routes is None:
         load_providers(packages)
-    await serve_world(state, routes or ROUTES, host=host, port=port, task_status=task_status)
+    await serve_world(state, routes or state.chain.serve(ROUTES), host=host, port=port, task_status=task_status)

@@ -4,7 +4,7 @@ import secrets
 from collections.abc import Collection
 from typing import Any, NamedTuple, Protocol
 
-from toolserver.world.model import PAID, Edits, World
+from toolserver.world.model import PAID, Edits, Routes, World
 
 BLOCK_S = 2
 GENESIS = 1_686_789_347  # the real chain's first block
@@ -69,6 +69,10 @@ class WorldChain(Protocol):
         """Bring the chain to the time of the world, which has moved."""
         ...
 
+    def serve(self, routes: Routes) -> Routes:
+        """Return the routes of a world with this chain."""
+        ...
+
 
 class EditedWorld(Protocol):
     """The world whose events are the payments."""
@@ -122,6 +126,9 @@ class EventChain:
 
     async def follow(self) -> None:
         """Do nothing: the blocks of this chain are counted by the clock."""
+
+    def serve(self, routes: Routes) -> Routes:
+        return routes
 
     def _remove(self, hashes: set[str]) -> int:
         """Return how many transfers were removed."""

@@ -197,6 +197,7 @@ class Route:
     methods: tuple[str, ...] = ("GET",)
     when: Callable[[Ask], bool] | None = None
     forms: dict[str, Handler] = field(default_factory=dict)
+    on_node: "Callable[[Any], Route] | None" = None  # the route that stands here where the chain is a node's
 
     def form(self, kind: str) -> Callable[[Handler], Handler]:
         """Decorate the function that answers as this upstream does under a kind of fault."""
@@ -255,6 +256,10 @@ class Routes:
             return function
 
         return keep
+
+    def on(self, chain: Any) -> "Routes":
+        """Return the routes of a world whose chain is on a node, such as anvil."""
+        return replace(self, all=[route if route.on_node is None else route.on_node(chain) for route in self.all])
 
     def find(self, ask: Ask) -> tuple[Route, Ask] | None:
         """Return the route for a request, and the request with `parts` filled in."""

@@ -107,6 +107,18 @@ async def test_within_the_settings_no_request_is_refused(tmp_path):
         assert await m.desk.rows("SELECT count(*) FROM chain_transfer") == [(12,)]
 
 
+async def test_what_was_claimed_just_before_a_long_pause_is_credited_after_it(tmp_path):
+    async with a_month(tmp_path, node=LogNode()) as (m, _):
+        address = await m.quote()
+        tx = m.pay(address, 5)
+        m.pass_blocks(12)
+        await m.scanner.look()
+        await m.confirm(address, tx, 5)
+        m.desk.clock.advance(5 * 3600)
+        await m.scanner.look()
+        assert (await m.read_states())[tx] == {"credited": 1}
+
+
 async def test_a_server_that_lags_or_leaves_out_a_log_undoes_nothing(tmp_path):
     async with a_month(tmp_path) as (m, _):
         tx = m.pay(await m.quote(), 5)

@@ -5,6 +5,7 @@ import pytest
 from tests.money.chain.parts import HEADS, WALLET, book_of, logged
 from tests.money.purchases.parts import NOW, OTHER, PAYER, TX, TX2, Server, address_of, block_hash, desk, paid
 from tests.postgres import POSTGRES
+from toolserver.money.chain import sql_chain_book
 from toolserver.money.chain.sql_chain_book import BalanceDifference, ScanMark
 from toolserver.money.chain.transfer_states import Dust, name_transfers
 from toolserver.money.purchases.credit_price import ATOMIC
@@ -162,3 +163,16 @@ async def test_marks_and_differences_are_replaced(d):
     assert await book.find_mark("final") == ScanMark(2, MS)
     assert [(bytes(a), *rest) for a, *rest in await d.rows("SELECT * FROM chain_difference")] == [(WALLET, 2, 9, 2, MS)]
     assert block_hash(1) != block_hash(2)
+
+
+async def test_of_very_many_quotes_the_newest_are_watched_and_of_very_many_payments_too(d, monkeypatch):
+    monkeypatch.setattr(sql_chain_book, "WATCHED", sql_chain_book.Most(paid=1, quoted=2))
+    book, addresses = book_of(d), []
+    for _ in range(4):
+        addresses.append(address_of(await d.quote()))
+        d.clock.advance(1)
+    assert set((await book.list_watched(200, MS)).receiving) == {*addresses[2:], WALLET}
+    paid_for = [logged(bytes([9, n]) * 16, addresses[n], 5, block=100 + n) for n in (0, 1)]
+    await book.record(name_transfers(paid_for), HEADS, MS)
+    assert (await book.list_watched(200, MS)).sending == sorted([addresses[1], WALLET])
+    assert set((await book.list_hot(200, MS, 90)).sending) == {*addresses[:2], WALLET}

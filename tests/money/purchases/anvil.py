@@ -16,10 +16,11 @@ import pytest
 from eth_abi.abi import encode
 from eth_utils.crypto import keccak
 
+from tests.live.processes import ROOT
 from tests.ports import reserve_port
 from toolserver.money.purchases.units import USDC
 
-FOLDER = Path(__file__).parent / "contracts"
+FOLDER = ROOT / "toolserver" / "world" / "contracts"
 CLIENTS = Path(__file__).parents[2] / "live" / "clients"
 CONTRACTS: dict[str, dict[str, str]] = json.loads((FOLDER / "compiled.json").read_text())["contracts"]
 START = 1_800_000_000  # the first block's time

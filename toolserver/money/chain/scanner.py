@@ -3,7 +3,8 @@
 Three readings, each cheaper than reading everything, and together complete:
 
     newest   every 20 s       logs of the blocks that are not final, for addresses that may be paid now: with an open
-                              quote, or with money that moved within a day. A transfer that is gone becomes `undone`.
+                              quote, or with money that moved within a day, of very many the newest. A transfer that is
+                              gone becomes `undone`.
     final    every 10 minutes logs of the blocks that became final, for all addresses with money in the last 90 days.
                               Dust is summed here, because final blocks do not change.
     cold     once a day       the balances of all addresses that were ever issued, many in one request. Logs are read
@@ -116,13 +117,14 @@ class ChainScanner:
                 return
             final = ScanMark(start - 1, 0)
             await self._book.set_mark(COLD, final)
+        before = final.at  # no later than the last reading, by whichever instance
         cold = await self._book.find_mark(COLD) or ScanMark(final.block, 0)
         now = self._now()
         is_final_due = now - final.at >= FINAL_S * 1000
         if is_final_due:
             final = await self._read_final(final, heads, days=self._terms.hot_days if cold.at else EVER_DAYS)
         await self._read_newest(final.block + 1, heads)
-        await self._book.decide_recent(heads, self._now())
+        await self._book.decide_recent(heads, self._now(), before)
         self.health = self.health._replace(block=final.block, read_at=final.at / 1000)
         if is_final_due and now - cold.at >= COLD_S * 1000:
             await self._compare_balances(cold, final, heads)

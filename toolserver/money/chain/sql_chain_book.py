@@ -37,6 +37,17 @@ DAY_BLOCKS = 43_200  # of Base, one every two seconds
 RECENT_MS = 3_600_000  # how far back documents are looked at again, because they may follow their transfer
 
 
+class Most(NamedTuple):
+    """How many addresses with money and with an unpaid quote are read by logs. The others are compared once a day."""
+
+    paid: int
+    quoted: int
+
+
+WATCHED = Most(paid=1_000, quoted=1_000)  # addresses in a request or two, every 20 seconds
+HOT = Most(paid=2**40, quoted=20_000)  # every ten minutes: all that have money, but not all that a stranger asked for
+
+
 class BookRules(NamedTuple):
     """What decides states beside the facts: the policy of finality, the grace of quotes, and the wallets that are
     watched beside the addresses that were issued.
@@ -115,13 +126,16 @@ class SqlChainBook:
         return await self._file.read(find_start)
 
     async def list_watched(self, latest: int, now: int) -> HotAddresses:
-        """Return the addresses with an open quote or with money that moved within a day, and the wallets."""
-        return await self._file.read(partial(list_hot, self._rules.wallets, latest - DAY_BLOCKS, now - DAY_MS, now))
+        """Return the addresses with an open quote or with money that moved within a day, and the wallets; of very many
+        the newest, because free quotes must cost little.
+        """
+        first, since = latest - DAY_BLOCKS, now - DAY_MS
+        return await self._file.read(partial(list_hot, self._rules.wallets, first, since, now, WATCHED))
 
     async def list_hot(self, latest: int, now: int, days: int) -> HotAddresses:
-        """Return the same for a number of days."""
+        """Return the addresses with money within a number of days, and with an open quote; of very many the newest."""
         since, first = now - days * DAY_MS, latest - days * DAY_BLOCKS
-        return await self._file.read(partial(list_hot, self._rules.wallets, first, since, now))
+        return await self._file.read(partial(list_hot, self._rules.wallets, first, since, now, HOT))
 
     async def list_issued(self, after: bytes = b"") -> list[bytes]:
         """Return a page of all addresses that were ever issued and of the wallets, in order, after one of them."""
@@ -154,9 +168,11 @@ class SqlChainBook:
         """Delete the sums of these addresses, whose blocks are read again from the first one on."""
         await self._write(partial(forget_dust, addresses))
 
-    async def decide_recent(self, heads: ChainHeads, now: int) -> int:
-        """Decide anew the pending transfers, and those whose documents changed within an hour. Return the changes."""
-        ids = await self._file.read(partial(list_undecided, now - RECENT_MS))
+    async def decide_recent(self, heads: ChainHeads, now: int, last: int | None = None) -> int:
+        """Decide anew the pending transfers, and those whose documents changed in the hour before the `last` time that
+        this was done (epoch ms), or since. Return the changes.
+        """
+        ids = await self._file.read(partial(list_undecided, (now if last is None else min(last, now)) - RECENT_MS))
         changed = 0
         for at in range(0, len(ids), PAGE):
             changed += await self._write(partial(decide_again, ids[at : at + PAGE], heads, self._rules, now))
@@ -209,18 +225,23 @@ def find_start(db: SqlConnection) -> int | None:
     return min((int(time) for time in times if time is not None), default=None)
 
 
-_OPEN = "SELECT address FROM purchase WHERE state='quoted' AND expires_at > ? AND hd_index IS NOT NULL"
+_OPEN = """SELECT address FROM purchase WHERE state='quoted' AND expires_at > ? AND hd_index IS NOT NULL
+  ORDER BY expires_at DESC LIMIT ?"""
 _PAID = """SELECT p.address FROM tx_credit c JOIN purchase p ON p.id = c.purchase
-  WHERE c.credited_at >= ? AND p.hd_index IS NOT NULL"""
-_REVERSED = "SELECT p.address FROM tx_reversal r JOIN purchase p ON p.id = r.purchase WHERE r.at >= ?"
-_PAYEES = "SELECT payee FROM chain_transfer WHERE inward=1 AND block_number >= ?"
-_PAYERS = "SELECT payer FROM chain_transfer WHERE outward=1 AND block_number >= ?"
+  WHERE c.credited_at >= ? AND p.hd_index IS NOT NULL ORDER BY c.credited_at DESC LIMIT ?"""
+_REVERSED = """SELECT p.address FROM tx_reversal r JOIN purchase p ON p.id = r.purchase WHERE r.at >= ?
+  ORDER BY r.at DESC LIMIT ?"""
+_PAYEES = "SELECT payee FROM chain_transfer WHERE inward=1 AND block_number >= ? ORDER BY block_number DESC LIMIT ?"
+_PAYERS = "SELECT payer FROM chain_transfer WHERE outward=1 AND block_number >= ? ORDER BY block_number DESC LIMIT ?"
 
 
-def list_hot(wallets: frozenset[bytes], first_block: int, since: int, now: int, db: SqlConnection) -> HotAddresses:
-    paid = {bytes(row[0]) for sql in (_PAID, _REVERSED) for row in db.execute(sql, (since,))}
-    paid |= {bytes(row[0]) for sql in (_PAYEES, _PAYERS) for row in db.execute(sql, (first_block,))}
-    quoted = {bytes(row[0]) for row in db.execute(_OPEN, (now - DAY_MS,))}
+def list_hot(
+    wallets: frozenset[bytes], first_block: int, since: int, now: int, most: Most, db: SqlConnection
+) -> HotAddresses:
+    """Return the addresses with an open quote or with money since a block or time (epoch ms), the newest if many."""
+    documents = {bytes(row[0]) for sql in (_PAID, _REVERSED) for row in db.execute(sql, (since, most.paid))}
+    moved = {bytes(row[0]) for sql in (_PAYEES, _PAYERS) for row in db.execute(sql, (first_block, most.paid))}
+    quoted, paid = {bytes(row[0]) for row in db.execute(_OPEN, (now - DAY_MS, most.quoted))}, documents | moved
     return HotAddresses(sorted(paid | quoted | wallets), sorted(paid | wallets))
 
 
@@ -264,7 +285,7 @@ def list_ids(after: bytes, db: SqlConnection) -> list[bytes]:
 def list_undecided(since: int, db: SqlConnection) -> list[bytes]:
     """Return the ids of transfers that are pending, or to which a document belongs that is newer than a time."""
     hashes = {bytes(tx) for sql in _RECENT_DOCUMENTS for (tx,) in db.execute(sql, (since,)) if tx is not None}
-    addresses = {bytes(row[0]) for sql in (_PAID, _REVERSED) for row in db.execute(sql, (since,))}
+    addresses = {bytes(row[0]) for sql in (_PAID, _REVERSED) for row in db.execute(sql, (since, HOT.paid))}
     ids = {bytes(id) for (id,) in db.execute("SELECT id FROM chain_transfer WHERE state='pending'")}
     for column, values in (("tx_hash", hashes), ("payee", addresses)):
         for condition, parameters in _conditions(db, column, values):
@@ -281,7 +302,7 @@ _RECENT_DOCUMENTS = (
     "SELECT tx_hash FROM tx_credit WHERE coalesce(agreed_at, disputed_since) >= ? AND disputed_since IS NOT NULL",
     "SELECT tx_hash FROM tx_reversal WHERE at >= ?",
     "SELECT tx_hash FROM payment_review WHERE coalesce(approved_at, at) >= ?",
-    "SELECT tx_hash FROM x402_payment WHERE begun_at >= ?",
+    "SELECT tx_hash FROM x402_payment WHERE coalesce(answered_at, begun_at) >= ?",
     """SELECT p.tx_hash FROM x402_payment p JOIN x402_confirmation c ON c.payload = p.payload
       WHERE c.disputed_since IS NOT NULL AND coalesce(c.agreed_at, c.disputed_since) >= ?""",
     "SELECT tx_hash FROM refund WHERE coalesce(ended_at, booked_at, asked_at) >= ?",
