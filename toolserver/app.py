@@ -381,10 +381,12 @@ class Service:
             VERIFY_A_RECEIPT: self.money.evidence is not None,
             WATCH_SOMETHING: has_events,
         }
+        views = Views(self.registry, self.facts)
         return McpResources(
             self.registry,
             self.pipeline,
-            views=Views(self.registry, self.facts),
+            find_view=views.find_address,
+            read_view=views.read,
             read_document=read_guide,
             skills=read_skills([name for name, is_served in skills.items() if is_served]),
             evidence=self.money.evidence,

@@ -233,7 +233,8 @@ DRIFTED = replace(
 def recording(*probes):
     """The examination of a recording of these probes."""
     sources = RecordedSources(SourceFindings(list(probes)), {"weather": "ok", "gas": "no data"}, 7)
-    return Examination(READY, SourceFindings(list(probes)), recorded=describe_recording(sources, Path("rec")))
+    found = SourceFindings(list(probes), recorded=describe_recording(sources, Path("rec")))
+    return Examination(READY, found)
 
 
 @pytest.mark.parametrize(("probes", "status"), [((GOOD,), 0), ((GOOD, BAD), 1), ((GOOD, DRIFTED), 1)])

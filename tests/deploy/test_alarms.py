@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -22,7 +23,7 @@ from tests.architecture.code import ROOT
 from toolserver.clock import ClockSkew, ManualClock
 from toolserver.core.metrics import ConnectionCounts, Metrics
 from toolserver.money.purchases.credit_sales import ChainServers
-from toolserver.serving.instance_watch import InstanceWatch, WaitingWork
+from toolserver.serving.instance_watch import InstanceWatch, Measured
 from toolserver.settings import Settings
 from toolserver.sql.group_commit import StoreLoad
 
@@ -87,7 +88,7 @@ class Store:
 CALM = StoreLoad(connections=3, waiting=0, owed=0, groups=60, busy_s=0.3, retries=0)
 
 
-NOTHING_WAITS = WaitingWork()
+NOTHING_WAITS = Measured()
 
 
 def watch(
@@ -95,7 +96,7 @@ def watch(
     *lost: str,
     free: float = 0.5,
     skew_s: float = 0.0,
-    backlog: WaitingWork = NOTHING_WAITS,
+    backlog: Measured = NOTHING_WAITS,
     load: StoreLoad = CALM,
     failing: int = 0,
 ) -> InstanceWatch:
@@ -105,7 +106,7 @@ def watch(
     skew, clock = ClockSkew(), ManualClock(datetime(2027, 1, 15, tzinfo=UTC))
     skew.seconds = skew_s
     watch = Watch(Settings(), None, money, skew, clock)  # type: ignore[arg-type]
-    watch.free, watch._losses, watch._backlog = free, frozenset(lost), backlog
+    watch.free, watch.measured = free, replace(backlog, losses=frozenset(lost))
     metrics.register(watch)
     return watch
 
@@ -144,8 +145,8 @@ PROVOKED: dict[str, Callable[[Metrics], object]] = {
     "ToolserverDatabaseSlow": lambda m: watch(m, load=CALM._replace(busy_s=18.0)),
     "ToolserverDatabaseRetries": lambda m: watch(m, load=CALM._replace(retries=120)),
     "ToolserverDatabaseWaits": lambda m: watch(m, load=CALM._replace(waiting=501)),
-    "ToolserverWebhooksLate": lambda m: watch(m, backlog=WaitingWork(webhooks_late_s=301)),
-    "ToolserverLogWaits": lambda m: watch(m, backlog=WaitingWork(log_waiting=7)),
+    "ToolserverWebhooksLate": lambda m: watch(m, backlog=Measured(webhooks_late_s=301)),
+    "ToolserverLogWaits": lambda m: watch(m, backlog=Measured(log_waiting=7)),
     "ToolserverConnectionsFull": fill_connections,
     "ToolserverConnectionsRefused": refuse_connections,
     "ToolserverFilesRunOut": open_files,

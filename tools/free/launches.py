@@ -96,6 +96,6 @@ async def launches(ctx: ToolContext, limit: Annotated[int, up_to(SHOWN)] = SHOWN
     Source: Launch Library 2, refreshed every 10 minutes; RocketLaunch.Live when it is down.
     """
     first, other = chain.launches(ctx.now)
-    lacks = ("status_code", "mission_type", "window_end", "lat", "lon")
-    listed = await ctx.first("data", first, lacking(other, *lacks))
+    fallback = lacking(other, "status_code", "mission_type", "window_end", "lat", "lon")
+    listed = await ctx.first("data", first, fallback)
     return Launches([chain.show_launch(launch) for launch in ctx.page(chain.upcoming(listed, ctx.now)[:SHOWN], limit)])

@@ -43,7 +43,10 @@ class KeyedActions:
         if token is None and len(key) < SHORTEST_ALONE:
             long_enough = f"at least {SHORTEST_ALONE} characters that nobody can guess"
             raise InvalidArguments(f"Without a token an Idempotency-Key must have {long_enough}.", errors=[])
-        name = (f"address {caller.client}", fingerprint(key)) if token is None else (fingerprint(token), key)
+        if token is None:
+            owner, kept_key = f"address {caller.client}", fingerprint(key)
+        else:
+            owner, kept_key = fingerprint(token), key
         box = sealing_key(token or key, fingerprint(f"action {key}").encode())
 
         async def work(call_id: str) -> RenderedResponse:
@@ -59,4 +62,4 @@ class KeyedActions:
             return unpack_rendered(opened.encode())
 
         request = fingerprint(f"{call.operation.name} {call.arguments.model_dump_json()}")
-        return await self._idempotency.once(*name, request, work, pack=pack, unpack=unpack)
+        return await self._idempotency.once(owner, kept_key, request, work, pack=pack, unpack=unpack)

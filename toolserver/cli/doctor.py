@@ -74,16 +74,20 @@ class RunningServer(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SourceFindings:
-    """What requests to the sources showed: the probe of each, what upstreams announced, and which hosts refused."""
+    """What requests to the sources showed: the probe of each, what upstreams announced, and which hosts refused.
+
+    `recorded` says in a sentence what was recorded and where, if it was.
+    """
 
     probes: Sequence[Probe] = ()
     announced: Sequence[Announcement] = ()
     refused: Sequence[HostRefusal] = ()
+    recorded: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Examination:
-    """The state of an installation. `recorded` says in a sentence what was recorded and where, if it was.
+    """The state of an installation.
 
     `ready` has the readiness of each part of the service. `database` is the report on a database server, if the ledger
     is there. `stores` says what keeps the service from starting, and why Redis cannot be used; `network` why no source
@@ -92,7 +96,6 @@ class Examination:
 
     ready: dict[str, bool]
     sources: SourceFindings = SourceFindings()
-    recorded: str | None = None
     database: dict[str, Any] | None = None
     server: RunningServer | None = None
     stores: tuple[Advice, ...] = ()
@@ -145,16 +148,12 @@ async def doctor_command(settings: Settings, *, live: bool, as_json: bool, recor
     stores += judge_standbys(examination.database)
     stores += judge_seals(examination.database)
     sources = examination.sources
-    recorded = None
     if record is not None:
         recording = await _record(settings, record)
-        sources = recording.sources
-        recorded = describe_recording(recording, record)
+        sources = replace(recording.sources, recorded=describe_recording(recording, record))
     server = await ask_running_server(settings.data_dir)
     network = await anyio.to_thread.run_sync(examine_network, settings, sources.probes) if live else ()
-    found = replace(
-        examination, sources=sources, recorded=recorded, server=server, stores=tuple(stores), network=tuple(network)
-    )
+    found = replace(examination, sources=sources, server=server, stores=tuple(stores), network=tuple(network))
     found = replace(found, known=keep_seen(service, sources))
     return report(settings, found, as_json)
 
@@ -376,7 +375,7 @@ def report(settings: Settings, examination: Examination, as_json: bool) -> int:
     """Print the settings, the findings and the advice. Returns 1 when something needs attention, else 0."""
     probes, server = examination.sources.probes, examination.server
     table, licence = settings_table(settings), licence_decision(settings)
-    is_recorded = examination.recorded is not None
+    is_recorded = examination.sources.recorded is not None
     unwell = [probe.source for probe in probes if probe.verdict in NEEDS_PERSON] if is_recorded else []
     advice = give_advice(
         settings,
@@ -497,11 +496,12 @@ def _print_findings(examination: Examination, table: list[dict[str, Any]], licen
         click.echo(f"{name:28} {'ok' if ok else 'NOT READY'}")
     click.echo(f"\n{licence}")
     if examination.sources.probes:
-        _print_probes(examination.sources.probes, examination.recorded, examination.known)
+        _print_probes(examination.sources, examination.known)
     click.echo("\n" + "\n".join([*describe_database(examination.database), *describe_server(examination.server)]))
 
 
-def _print_probes(probes: Sequence[Probe], recorded: str | None, known: FactsByName) -> None:
+def _print_probes(sources: SourceFindings, known: FactsByName) -> None:
+    probes = sources.probes
     click.echo(f"\n{'source':36} {'status':14} {'verdict':11} {'newest':>9} {'ms':>6}  {'licence':15} detail")
     for p in probes:
         age = "-" if p.age_s is None else f"{p.age_s} s"
@@ -512,10 +512,10 @@ def _print_probes(probes: Sequence[Probe], recorded: str | None, known: FactsByN
             click.echo(f"    {line}")
     good = sum(p.status == "ok" for p in probes)
     click.echo(f"\n{good} of {len(probes)} sources answered")
-    if recorded is not None:
+    if sources.recorded is not None:
         verdicts = Counter(p.verdict for p in probes)
         click.echo(", ".join(f"{count} {verdict}" for verdict, count in verdicts.most_common()))
-        click.echo(recorded)
+        click.echo(sources.recorded)
 
 
 def describe_database(database: dict[str, Any] | None) -> list[str]:

@@ -66,8 +66,10 @@ def make_load(
         from toolserver.cli.local_service import open_conversation
 
         offered = toolset or choose_toolset(client.name, tools)
-        shown = {"output_schema": output_schema, "wants_views": client.shows_views}
-        async with open_conversation(flags, toolset=offered, tools=tools, **shown) as session:
+        conversation = open_conversation(
+            flags, toolset=offered, tools=tools, output_schema=output_schema, wants_views=client.shows_views
+        )
+        async with conversation as session:
             yield session
 
     @asynccontextmanager

@@ -136,11 +136,12 @@ class McpEndpoint:
         )
         self._events, self._resources = events, resources
         self._elicitation = None if extension is not None else elicitation
-        has_events = () if events is None else (EVENTS_CAPABILITIES,)
-        has_resources = () if resources is None else (resources.capabilities,)
+        capabilities = [] if events is None else [EVENTS_CAPABILITIES]
+        if resources is not None:
+            capabilities.append(resources.capabilities)
         self._offers = pipeline.takes_x402
         has_offers = (PAYMENTS_CAPABILITIES,) if self._offers else ()
-        self._fast = FastPath(pipeline, facts, Introduction(*has_events, *has_resources, modern=has_offers))
+        self._fast = FastPath(pipeline, facts, Introduction(capabilities, modern=has_offers))
         self._answers = ResponseSender(facts)
         self._limits = pipeline.limits
         self._addresses = addresses
@@ -245,7 +246,7 @@ class McpEndpoint:
         find_view: FindView | None = None
         if self._resources is not None and message.params.plain:
             if message.method == "tools/list" and (choice.wants_views or _shows_views(post, message)):
-                find_view = self._resources.views.find_address
+                find_view = self._resources.find_view
             elif message.method == "initialize" and messages.shows_views(message.params.capabilities):
                 post.reply = ((SESSION, VIEWS_SESSION + secrets.token_hex(8).encode()),)
         return self._fast.find_prepared(message, choice, modern=modern, find_view=find_view)

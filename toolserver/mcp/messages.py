@@ -7,7 +7,7 @@ imports nothing heavy, because stdio answers `initialize` before anything else i
 
 import base64
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -261,15 +261,17 @@ def opens_urls(capabilities: Capabilities | msgspec.UnsetType) -> bool:
 
 
 class Introduction:
-    """What a server says of itself in `initialize` and `server/discover`: the tools, and what else it `has`.
+    """What a server says of itself in `initialize` and `server/discover`: the tools, and its other `capabilities`.
 
     It has the members of `modern` only in the modern era.
     """
 
     __slots__ = ("_discovered", "_greetings", "_more")
 
-    def __init__(self, *has: Mapping[str, Any], modern: Iterable[Mapping[str, Any]] = ()) -> None:
-        self._more = {False: _join_capabilities(has), True: _join_capabilities([*has, *modern])}
+    def __init__(
+        self, capabilities: Sequence[Mapping[str, Any]] = (), *, modern: Sequence[Mapping[str, Any]] = ()
+    ) -> None:
+        self._more = {False: _join_capabilities(capabilities), True: _join_capabilities([*capabilities, *modern])}
         about = {
             "capabilities": CAPABILITIES | self._more[False],
             "serverInfo": SERVER_INFO,
@@ -277,8 +279,8 @@ class Introduction:
         }
         self._greetings = {version: encode({"protocolVersion": version, **about})[:-1] for version in LEGACY}
         hinted = {"ttlMs": DISCOVER_TTL_MS, "cacheScope": "public"}
-        capabilities = CAPABILITIES | self._more[True]
-        offer = {"supportedVersions": [MODERN], "capabilities": capabilities, "instructions": INSTRUCTIONS}
+        all_capabilities = CAPABILITIES | self._more[True]
+        offer = {"supportedVersions": [MODERN], "capabilities": all_capabilities, "instructions": INSTRUCTIONS}
         self._discovered = encode({**offer, **hinted})[:-1]
 
     def answer(self, message: Message, *, modern: bool) -> bytes | None:
@@ -317,7 +319,7 @@ def _join_capabilities(parts: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
 
 
 TOOLS_ONLY = Introduction()
-STDIO = Introduction(RESOURCES_CAPABILITIES)
+STDIO = Introduction([RESOURCES_CAPABILITIES])
 """Standard input says this before anything is loaded. A service without a skill lists none."""
 
 

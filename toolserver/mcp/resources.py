@@ -12,7 +12,7 @@ Nothing is sold here, because hosts read resources on their own.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol
+from typing import Any
 from urllib.parse import parse_qsl
 
 from toolserver.calls.pipeline import Pipeline
@@ -68,20 +68,11 @@ _TEMPLATES = [
 ]
 
 
-class ViewLibrary(Protocol):
-    """Has the views of tools."""
-
-    def find_address(self, name: str) -> str | None:
-        """Return the URI of the view of a tool; None for a tool without one."""
-
-    def read(self, uri: str) -> str | None:
-        """Return the HTML at a URI, or None."""
-
-
 class McpResources:
     """The methods of resources and skills, for one service. `read_document` returns a document by its name.
 
-    `skills` are by URI. Without `evidence` there are no receipts.
+    `find_view` returns the URI of the view of a tool by its name, and `read_view` the HTML at a URI; None where there
+    is none. `skills` are by URI. Without `evidence` there are no receipts.
     """
 
     def __init__(
@@ -89,12 +80,14 @@ class McpResources:
         registry: Registry,
         pipeline: Pipeline,
         *,
-        views: ViewLibrary,
+        find_view: Callable[[str], str | None],
+        read_view: Callable[[str], str | None],
         read_document: Callable[[str], str | None],
         skills: Mapping[str, Skill],
         evidence: ReceiptService | None,
     ) -> None:
-        self._registry, self._pipeline, self.views = registry, pipeline, views
+        self._registry, self._pipeline = registry, pipeline
+        self.find_view, self._read_view = find_view, read_view
         self._read_document, self._skills, self._evidence = read_document, skills, evidence
         self._listed: bytes | None = None
 
@@ -151,7 +144,7 @@ class McpResources:
         ]
 
     def _list_views(self) -> list[dict[str, Any]]:
-        listed = ((operation, self.views.find_address(operation.name)) for operation in self._registry)
+        listed = ((operation, self.find_view(operation.name)) for operation in self._registry)
         return [
             {
                 "uri": address,
@@ -191,7 +184,7 @@ class McpResources:
         if uri.startswith(DOCS):
             text = self._read_document(uri.removeprefix(DOCS))
             return None if text is None else {"mimeType": _MARKDOWN, "text": text}
-        view = self.views.read(uri)
+        view = self._read_view(uri)
         if view is None:
             return None
         return {"mimeType": VIEW_TYPE, "text": view, "_meta": {"ui": {"prefersBorder": True}}}

@@ -65,7 +65,7 @@ class StdioSession:
         route = self._choice.routes.get(message.params.name) if message.method == "tools/call" else None
         if route is None:
             shows_views = self._choice.wants_views or messages.client_of(message).shows_views
-            find_view = self._resources.views.find_address if self._resources is not None and shows_views else None
+            find_view = self._resources.find_view if self._resources is not None and shows_views else None
             return self._fast.find_prepared(message, self._choice, modern=modern, find_view=find_view)
         if self._caller.token is not None:
             return None  # the answer says what is left of its credits, which the ledger has to be asked for

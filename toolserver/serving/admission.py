@@ -20,7 +20,7 @@ import socket
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, TypeVar
 
 from toolserver.core.caller import Addresses, crowd_of
 from toolserver.core.descriptors import read_descriptor_limit
@@ -64,12 +64,62 @@ class ConnectionLimits:
         return max(8, min(self.in_all, most - max(RESERVED_FILES, most // RESERVED_PART)))
 
 
-class RunningRequest(Protocol):
-    """A request that the app has: whether its answer has begun, and how to end it once nobody waits for it."""
+class RequestInProgress:
+    """One request that the app has: whether the app waits for its client, whether its answer has begun, its refusal."""
 
-    has_answer: bool
+    __slots__ = (
+        "_is_complete",
+        "_is_listening",
+        "_receive",
+        "_send",
+        "_task",
+        "has_answer",
+        "is_abandoned",
+        "is_awaiting_body",
+        "is_refused",
+    )
 
-    def abandon(self) -> None: ...
+    def __init__(self, receive: Any, send: Any) -> None:
+        self._receive, self._send, self._task = receive, send, asyncio.current_task()
+        self._is_complete = self._is_listening = self.is_awaiting_body = False
+        self.has_answer = self.is_abandoned = self.is_refused = False
+
+    async def receive(self) -> Any:
+        if self._is_complete:
+            self._is_listening = True
+            return await self._receive()
+        self.is_awaiting_body = True
+        message = await self._receive()
+        self.is_awaiting_body = False
+        self._is_complete = not message.get("more_body")
+        return message
+
+    async def send(self, message: Any) -> None:
+        self.has_answer = True
+        await self._send(message)
+
+    def refuse(self) -> None:
+        """Cancel the app, once. The gate then answers in its place."""
+        if not self.is_refused and self._task is not None:
+            self.is_refused = True
+            self._task.cancel()
+
+    def abandon(self) -> None:
+        """Cancel the app, because its client has gone. One that listens for that decides itself what it finishes."""
+        if not (self._is_listening or self.is_awaiting_body or self.has_answer or self.is_abandoned or self.is_refused):
+            self.is_abandoned = True
+            if self._task is not None:
+                self._task.cancel()
+
+    def is_left(self) -> bool:
+        """Return True if the app was cancelled only because its client has gone."""
+        return self.is_abandoned and self._task is not None and not self._task.uncancel()
+
+    def take_over(self) -> bool:
+        """Return True if the app was cancelled only to be refused, and the gate can still answer."""
+        if not self.is_refused or self._task is None:
+            return False
+        return not self._task.uncancel() and not self.has_answer
 
 
 class PlaceRanking(Generic[T]):
@@ -163,7 +213,7 @@ class Connection:
         self._all, self.address, self.client = everyone, address, client
         self.is_proxied, self.is_forwarding = client.is_exempt, False
         self.transport: asyncio.Transport | None = None
-        self.request: RunningRequest | None = None
+        self.request: RequestInProgress | None = None
         self.deadline = NO_DEADLINE
         self.is_begun = self.is_left = self.is_refused = self.is_working = False
         self.unsent_since: float | None = None

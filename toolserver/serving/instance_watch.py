@@ -3,7 +3,7 @@
 import os
 import platform
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
@@ -22,9 +22,14 @@ PARTS = ("ledger", "redis", "chain", "clock", "disk")
 
 
 @dataclass(frozen=True, slots=True)
-class WaitingWork:
-    """What waits: seconds since the webhook that is due the longest, and uncharged calls not yet in the log."""
+class Measured:
+    """The parts that an instance works without, and what waits.
 
+    `webhooks_late_s` are the seconds since the webhook that is due the longest, and `log_waiting` the uncharged calls
+    that are not yet in the log.
+    """
+
+    losses: frozenset[str] = frozenset()
     webhooks_late_s: float = 0.0
     log_waiting: int = 0
 
@@ -39,14 +44,14 @@ class InstanceWatch(Collector):
     skew: ClockSkew
     clock: Clock
     webhooks: WebhookStore | None = None
-    _losses: frozenset[str] = field(default=frozenset(), init=False)
-    _backlog: WaitingWork = field(default=WaitingWork(), init=False)
+    measured: Measured = field(default=Measured(), init=False)
 
     async def measure(self) -> None:
         """Check the parts of the instance and count what waits. Without its store, the last counts stay."""
-        self._losses = frozenset(self.readiness.list_losses(await self.readiness.check()))
+        losses = frozenset(self.readiness.list_losses(await self.readiness.check()))
+        self.measured = replace(self.measured, losses=losses)
         try:
-            self._backlog = WaitingWork(await self._read_webhooks(), await self._read_log())
+            self.measured = Measured(losses, await self._read_webhooks(), await self._read_log())
         except StorageFailed:
             return
 
@@ -70,15 +75,15 @@ class InstanceWatch(Collector):
         yield build
         lost = GaugeMetricFamily("toolserver_degraded", "1 while the instance works without a part", labels=["part"])
         for part in PARTS:
-            lost.add_metric([part], part in self._losses)
+            lost.add_metric([part], part in self.measured.losses)
         yield lost
         yield from self._measure_disk()
         ahead = "Seconds that the database's clock is ahead of this machine's"
         yield GaugeMetricFamily("toolserver_clock_skew_seconds", ahead, self.skew.seconds)
         late = "Seconds since the webhook was due that has waited the longest"
-        yield GaugeMetricFamily("toolserver_webhooks_late_seconds", late, self._backlog.webhooks_late_s)
+        yield GaugeMetricFamily("toolserver_webhooks_late_seconds", late, self.measured.webhooks_late_s)
         waiting = "Uncharged calls that are not in the public log yet"
-        yield GaugeMetricFamily("toolserver_log_waiting_calls", waiting, self._backlog.log_waiting)
+        yield GaugeMetricFamily("toolserver_log_waiting_calls", waiting, self.measured.log_waiting)
         yield from self._count_chain()
         if self.money.file is not None and (load := self.money.file.measure()) is not None:
             yield from describe_database(load)

@@ -17,7 +17,7 @@ from typing import Any
 from toolserver.calls.response import sending
 from toolserver.errors import CallRejected
 from toolserver.registry.site_facts import HEALTH, SiteFacts
-from toolserver.serving.admission import Connection
+from toolserver.serving.admission import Connection, RequestInProgress
 from toolserver.serving.refusals import Refusals
 
 Asgi = Callable[[Any, Any, Any], Awaitable[None]]
@@ -29,64 +29,6 @@ REFUSE_S = 2.0  # for the app to release what it reserved, and for the refusals 
 def never() -> bool:
     """Return False: a service that stops is not replaced by another process."""
     return False
-
-
-class _RequestInProgress:
-    """One request: whether the app waits for its client, whether its answer has begun, and its refusal."""
-
-    __slots__ = (
-        "_is_complete",
-        "_is_listening",
-        "_receive",
-        "_send",
-        "_task",
-        "has_answer",
-        "is_abandoned",
-        "is_awaiting_body",
-        "is_refused",
-    )
-
-    def __init__(self, receive: Any, send: Any) -> None:
-        self._receive, self._send, self._task = receive, send, asyncio.current_task()
-        self._is_complete = self._is_listening = self.is_awaiting_body = False
-        self.has_answer = self.is_abandoned = self.is_refused = False
-
-    async def receive(self) -> Any:
-        if self._is_complete:
-            self._is_listening = True
-            return await self._receive()
-        self.is_awaiting_body = True
-        message = await self._receive()
-        self.is_awaiting_body = False
-        self._is_complete = not message.get("more_body")
-        return message
-
-    async def send(self, message: Any) -> None:
-        self.has_answer = True
-        await self._send(message)
-
-    def refuse(self) -> None:
-        """Cancel the app, once. The gate then answers in its place."""
-        if not self.is_refused and self._task is not None:
-            self.is_refused = True
-            self._task.cancel()
-
-    def abandon(self) -> None:
-        """Cancel the app, because its client has gone. One that listens for that decides itself what it finishes."""
-        if not (self._is_listening or self.is_awaiting_body or self.has_answer or self.is_abandoned or self.is_refused):
-            self.is_abandoned = True
-            if self._task is not None:
-                self._task.cancel()
-
-    def is_left(self) -> bool:
-        """Return True if the app was cancelled only because its client has gone."""
-        return self.is_abandoned and self._task is not None and not self._task.uncancel()
-
-    def take_over(self) -> bool:
-        """Return True if the app was cancelled only to be refused, and the gate can still answer."""
-        if not self.is_refused or self._task is None:
-            return False
-        return not self._task.uncancel() and not self.has_answer
 
 
 class RequestGate:
@@ -103,7 +45,7 @@ class RequestGate:
         self.is_replaced = is_replaced
         self._refuse_s = refuse_s
         self._stopping = self._ending_connections = False
-        self._in_progress: set[_RequestInProgress] = set()
+        self._in_progress: set[RequestInProgress] = set()
         self._quiet = asyncio.Event()
         self._quiet.set()
         self.died = asyncio.Event()
@@ -149,7 +91,7 @@ class RequestGate:
         return True
 
     async def _pass(self, scope: Any, receive: Any, send: Any, connection: Connection | None) -> None:
-        request = _RequestInProgress(receive, send)
+        request = RequestInProgress(receive, send)
         if connection is not None:
             connection.request = request
         self._in_progress.add(request)

@@ -262,8 +262,10 @@ class FetchInMemory:
             return
         keep_s = source.fresh_s if source.user_input else min(source.fresh_s + source.keep_s, KEEP_S)
         at = write_time(fetched.answer.fetched_at)
-        mark = await run_apart(len(packed[1]), lambda: self._seal.mark(lock.keys[0], at, *packed))
-        self._memory.send(PUBLISH, lock.keys[:2], [lock.token, at, b"%d" % (keep_s * 1000), *packed, mark], bulk=True)
+        validators, body = packed
+        mark = await run_apart(len(body), lambda: self._seal.mark(lock.keys[0], at, validators, body))
+        record = [lock.token, at, b"%d" % (keep_s * 1000), validators, body, mark]
+        self._memory.send(PUBLISH, lock.keys[:2], record, bulk=True)
 
 
 def _keys(source: Source[Any, Any], key: str) -> list[bytes]:

@@ -186,8 +186,10 @@ class _MonthProof:
 
     def _take_uncharged(self, row: Row) -> None:
         receipt = None if row["receipt"] is None else unb64(row["receipt"])
-        named = (row["reason"], row["endpoint"], row["credits"])
-        self._scratch.add_booked(BookedCall(row["hour"], unb64(row["key"]), *named, receipt, row["at"]))
+        booked = BookedCall(
+            row["hour"], unb64(row["key"]), row["reason"], row["endpoint"], row["credits"], receipt, row["at"]
+        )
+        self._scratch.add_booked(booked)
 
     def _take_leaf(self, row: Row) -> None:
         if row["hour"] is not None:

@@ -157,7 +157,6 @@ class Dust(NamedTuple):
         if each.amount == 0:
             return self._replace(zeros=self.zeros + 1, through=through)
         if outward:
-            sums = {"sent": self.sent + 1, "sent_amount": self.sent_amount + each.amount}
-        else:
-            sums = {"received": self.received + 1, "received_amount": self.received_amount + each.amount}
-        return self._replace(**sums, through=through)
+            return self._replace(sent=self.sent + 1, sent_amount=self.sent_amount + each.amount, through=through)
+        received_amount = self.received_amount + each.amount
+        return self._replace(received=self.received + 1, received_amount=received_amount, through=through)

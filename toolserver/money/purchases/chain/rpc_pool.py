@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from contextlib import suppress
 from functools import partial
-from typing import Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import anyio
 import anyio.to_thread
@@ -22,6 +22,9 @@ from toolserver.money.purchases.credit_sales import ChainServers
 from toolserver.money.purchases.matching import BlockHead, ChainHeads, LoggedTransfer, ObservedTransaction
 from toolserver.money.purchases.units import CHAIN_ID, DECIMALS
 from toolserver.settings import PaymentSettings
+
+if TYPE_CHECKING:  # it loads web3, which takes long
+    from toolserver.money.purchases.chain.node import ChainNode
 
 log = logging.getLogger(__name__)
 
@@ -37,37 +40,17 @@ class ChainDown(ToolserverError):
     """Too few servers gave a usable response."""
 
 
-class RpcServer(Protocol):
-    """One RPC server; `node.ChainNode` is the real one. Every method may raise `NodeDown`."""
-
-    @property
-    def is_privately_certified(self) -> bool: ...
-    async def facts(self) -> Any: ...
-    async def observe(self, tx_hash: bytes) -> ObservedTransaction | None: ...
-    async def block_hash(self, number: int) -> bytes | None: ...
-    async def balances(self, addresses: Sequence[bytes]) -> list[int]: ...
-    async def find_transfer(self, address: bytes, since: int) -> bytes | None: ...
-    async def balances_at(self, addresses: Sequence[bytes], block: int) -> list[int]: ...
-    async def read_heads(self) -> ChainHeads: ...
-    async def read_block(self, number: int) -> BlockHead | None: ...
-    async def read_transfers(
-        self, addresses: Sequence[bytes], first: int, last: int, *, outward: bool
-    ) -> list[LoggedTransfer] | None: ...
-    async def accepts(self, account: bytes, digest: bytes, signature: bytes) -> bool: ...
-    async def aclose(self) -> None: ...
-
-
 class _Guarded:
     """A server with our knowledge of it: whether it is on the right chain, and whether it has been failing."""
 
     def __init__(
-        self, number: int, make: Callable[[], RpcServer], monotonic: Callable[[], float], proxy: str | None
+        self, number: int, make: Callable[[], "ChainNode"], monotonic: Callable[[], float], proxy: str | None
     ) -> None:
         self.name = f"rpc {number}"
         self._make = make
         self._monotonic = monotonic
         self._proxy = proxy
-        self._server: RpcServer | None = None
+        self._server: ChainNode | None = None
         self.verified = False
         self._failures, self._rests_until, self.is_failing = 0, 0.0, False
 
@@ -82,7 +65,7 @@ class _Guarded:
     def is_resting(self) -> bool:
         return self._monotonic() < self._rests_until
 
-    async def ask(self, question: Callable[[RpcServer], Awaitable[T]]) -> T:
+    async def ask(self, question: Callable[["ChainNode"], Awaitable[T]]) -> T:
         """Return the server's response, after it has shown once that it is on the right chain. Raises ChainDown."""
         if self.is_resting:
             raise ChainDown(f"{self.name} rests")
@@ -127,7 +110,7 @@ class RpcPool:
 
     def __init__(
         self,
-        servers: Sequence[Callable[[], RpcServer]],
+        servers: Sequence[Callable[[], "ChainNode"]],
         *,
         monotonic: Callable[[], float],
         proxies: Sequence[str | None] = (),
@@ -216,7 +199,7 @@ class RpcPool:
         two of them, or one if only one is configured. Raises ChainDown if there are fewer.
         """
 
-        async def ask(server: RpcServer) -> bool | None:
+        async def ask(server: "ChainNode") -> bool | None:
             if await server.observe(tx_hash) is not None:
                 return False
             hash_now = await server.block_hash(number)
@@ -276,7 +259,7 @@ class RpcPool:
         for one in self._all:
             await one.aclose()
 
-    async def _first(self, question: Callable[[RpcServer], Awaitable[T]]) -> T:
+    async def _first(self, question: Callable[["ChainNode"], Awaitable[T]]) -> T:
         failures = []
         for one in self._all:
             try:
@@ -300,7 +283,7 @@ class RpcPool:
             raise ChainDown("no server answered")
         return None
 
-    async def _everyone(self, question: Callable[[RpcServer], Awaitable[T]]) -> dict[_Guarded, T]:
+    async def _everyone(self, question: Callable[["ChainNode"], Awaitable[T]]) -> dict[_Guarded, T]:
         """Return the response of each server that answers."""
         said: dict[_Guarded, T] = {}
 
@@ -344,7 +327,7 @@ def make_rpc_pool(
     )
 
 
-def _make_node(url: str, proxies: Proxies, patient: bool) -> RpcServer:
+def _make_node(url: str, proxies: Proxies, patient: bool) -> "ChainNode":
     """Return a server. This imports web3, which takes long, so it is called only when the server is first used."""
     from toolserver.money.purchases.chain.node import PATIENT_S, TIMEOUT_S, ChainNode
 
