@@ -1,6 +1,7 @@
 """Options, environment and file become settings. A wrong one is named with its place, and never with its value."""
 
 import logging
+import re
 
 import click
 import pytest
@@ -19,9 +20,12 @@ def test_every_wrong_setting_is_named_without_its_value(monkeypatch):
     monkeypatch.setenv("TOOLSERVER_PORT", "70000")
     with pytest.raises(click.ClickException) as refused:
         settings_from()
-    first, *wrong = refused.value.message.splitlines()
-    assert first == "invalid settings:"
-    assert sorted(line.split(":")[0].strip() for line in wrong) == ["ledger.secret", "port"]
+    (line,) = refused.value.message.splitlines()
+    assert re.fullmatch(r"invalid settings: (ledger\.secret|port): .*; (ledger\.secret|port): .*", line)
+    assert {"ledger.secret", "port"} <= set(re.findall(r"[\w.]+(?=: )", line))
+    assert line.endswith(
+        "(TOOLSERVER_LEDGER__SECRET). Correct or remove them: docs/settings.md describes every setting"
+    )
     assert "a-secret" not in refused.value.message
     assert "70000" not in refused.value.message
 
@@ -105,19 +109,41 @@ def test_an_unknown_variable_gets_the_nearest_name(monkeypatch, name, near):
 )
 def test_an_unknown_member_gets_the_nearest_name_and_its_variable(monkeypatch, name, told):
     monkeypatch.setenv(name_variable(name), "a-secret")
-    assert refusal() == f"invalid settings:\n  {name}: is not a setting; {told} ({name_variable(name)})"
+    wrong = f"{name}: is not a setting, {told} ({name_variable(name)})"
+    assert refusal() == f"invalid settings: {wrong}. Correct or remove it: docs/settings.md describes every setting"
 
 
 def test_a_name_that_is_near_to_none_gets_no_suggestion(monkeypatch):
     monkeypatch.setenv("TOOLSERVER_QQQ", "1")
-    assert refusal() == "TOOLSERVER_QQQ is not a setting"
+    assert refusal() == "TOOLSERVER_QQQ is not a setting; remove it: docs/settings.md describes every setting"
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("limits", "limits: is a table, set its members one by one, such as limits.enabled (TOOLSERVER_LIMITS)"),
+        (
+            "limits.trusted_proxies",
+            'limits.trusted_proxies: is not JSON, write ["…", "…"] (TOOLSERVER_LIMITS__TRUSTED_PROXIES)',
+        ),
+        ("sources.keys", 'sources.keys: is not JSON, write {"name": "…"} (TOOLSERVER_SOURCES__KEYS)'),
+    ],
+)
+@pytest.mark.parametrize("text", ["a-secret", "4711"])
+def test_what_must_be_a_list_or_a_table_says_how_it_is_written(monkeypatch, name, told, text):
+    monkeypatch.setenv(name_variable(name), text)
+    line = refusal()
+    assert text not in line
+    assert line.startswith(f"invalid settings: {name}: ")
+    if text == "a-secret" or name == "limits":
+        assert told in line
 
 
 def test_in_the_file_the_line_is_named(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "toolserver.toml").write_text("[limits]\ndaly = 4711\n[logs]\nlevel = 4711\n")
     told = refusal()
-    assert "limits.daly: is not a setting; did you mean limits.daily? (toolserver.toml, line 2)" in told
+    assert "limits.daly: is not a setting, did you mean limits.daily? (toolserver.toml, line 2)" in told
     assert "(toolserver.toml, line 4)" in told
     assert "4711" not in told
 
