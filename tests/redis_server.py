@@ -8,11 +8,14 @@ import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
+import trustme
 
+from tests.ports import reserve_port
 from toolserver.core.shared_memory import Script, SharedMemoryLost
 from toolserver.shared.redis import PAUSES, RedisMemory, RedisPauses, open_redis
 
@@ -113,6 +116,39 @@ def start_redis(*flags: str) -> Iterator[RedisServer]:
             yield server
         finally:
             server.stop()
+
+
+@dataclass(frozen=True, slots=True)
+class ListeningRedis:
+    """A server with its ports, one of which speaks TLS, and the file of the authority that signed its certificate."""
+
+    redis: RedisServer
+    port: int
+    tls_port: int
+    authority: Path
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}"
+
+    def command(self, *words: str) -> str:
+        return self.redis.command(*words)
+
+
+@contextmanager
+def start_listening_redis(folder: Path) -> Iterator[ListeningRedis]:
+    """A server that speaks plainly and with TLS, until the block ends. Its certificate is in the folder."""
+    authority = trustme.CA()
+    authority.cert_pem.write_to_path(folder / "ca.pem")
+    certificate = authority.issue_cert("localhost")
+    certificate.private_key_pem.write_to_path(folder / "key.pem")
+    certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
+    port, tls_port = reserve_port(), reserve_port()
+    files = {"--tls-cert-file": "cert.pem", "--tls-key-file": "key.pem", "--tls-ca-cert-file": "ca.pem"}
+    flags = [word for flag, name in files.items() for word in (flag, str(folder / name))]
+    ports = ["--port", str(port), "--tls-port", str(tls_port), "--tls-auth-clients", "no", "--bind", "127.0.0.1"]
+    with start_redis(*ports, *flags) as redis:
+        yield ListeningRedis(redis, port, tls_port, folder / "ca.pem")
 
 
 @pytest.fixture(scope="session")

@@ -19,6 +19,7 @@ from tests.ports import reserve_port
 DEPLOY = ROOT / "deploy"
 PROXIES = ("nginx", "caddy")
 START_S = 60.0
+REPEATS = (2, 8)  # the first Caddy that sends a whole body to a second instance
 NGINX_CONNECTIONS = 8192  # nginx's own 512 are for small sites
 TRUSTED = {"TOOLSERVER_LIMITS__TRUSTED_PROXIES": '["127.0.0.1/32"]'}
 
@@ -148,7 +149,7 @@ def write_caddy(folder: Path, port: int, behind: str, *, is_careless: bool) -> l
 def caddy_command(folder: Path, text: str, changes: dict[str, str]) -> list[str]:
     """Write a file of ours for Caddy, with some words replaced, and return the command that runs Caddy on it."""
     own = {"{\n\tservers {": "{\n\tadmin off\n\tauto_https off\n\tservers {"}
-    if "\trequest_buffers 64KiB" in text and _caddy_version() < (2, 7):
+    if "\trequest_buffers 64KiB" in text and caddy_version() < (2, 7):
         own["request_buffers 64KiB"] = "buffer_requests\n\t\tmax_buffer_size 64KiB"  # as the file says
     for old, new in (own | changes).items():
         assert old in text, f"the file has no {old!r}"
@@ -157,7 +158,8 @@ def caddy_command(folder: Path, text: str, changes: dict[str, str]) -> list[str]
     return [find_program("caddy"), "run", "--adapter", "caddyfile", "--config", str(folder / "Caddyfile")]
 
 
-def _caddy_version() -> tuple[int, ...]:
+def caddy_version() -> tuple[int, ...]:
+    """Return major and minor version of the installed Caddy."""
     said = subprocess.run([find_program("caddy"), "version"], capture_output=True, text=True, check=True).stdout
     found = re.search(r"(\d+)\.(\d+)", said)
     assert found, said

@@ -20,6 +20,8 @@ from typing import Any, NamedTuple, Protocol
 
 import httpx
 
+from toolserver.mcp import messages
+
 FREE = ("btc-price", "earthquake", "fear-greed", "forex", "briefing", "predictions", "service-status", "gas")
 FREE_TOOLS = ("btc_price", "earthquakes", "fear_greed", "forex")
 PAID = ("/api/pro/briefing", "/api/pro/macro", "/api/pro/sentiment", "/api/pro/crypto-deep")
@@ -173,7 +175,8 @@ class Callers:
         try:
             url = self._places[at].url
             if tool:
-                said, call = self._read_mcp(await client.post(f"{url}/api/mcp", json=_message(tool), headers=_ACCEPT))
+                headers = {**_ACCEPT, **_NAMED, "mcp-name": tool}
+                said, call = self._read_mcp(await client.post(f"{url}/api/mcp", json=_message(tool), headers=headers))
             else:
                 answer = await client.get(url + path, headers={"idempotency-key": key} if key else {})
                 said, call = self._read_rest(answer)
@@ -207,10 +210,13 @@ class Callers:
 
 
 _ACCEPT = {"accept": "application/json, text/event-stream"}
+_META = {messages.VERSION_KEY: messages.MODERN, messages.CAPABILITIES_KEY: {}}
+_NAMED = {"mcp-protocol-version": messages.MODERN, "mcp-method": "tools/call"}  # proxies read such headers
 
 
 def _message(tool: str) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": tool, "arguments": {}}}
+    params = {"name": tool, "arguments": {}, "_meta": _META}
+    return {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": params}
 
 
 def describe_calls(calls: Sequence[Call]) -> str:

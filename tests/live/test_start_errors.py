@@ -1,11 +1,12 @@
-"""Whatever keeps a verb from its work, a person reads one line: what is wrong, which setting it is, and what to do."""
+"""Whatever keeps a verb from its work, a person reads one line: what is wrong, which setting it is, and what to do.
 
-import itertools
+What keeps a service from starting stands in `tests.live.test_start_failures`.
+"""
+
 import json
-import signal
 import socket
 import subprocess
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from pathlib import Path
 
@@ -13,7 +14,6 @@ import pytest
 
 from tests.hostile.disks import can_mount, full, read_only, small_disk
 from tests.live.processes import COMMAND, ROOT, environment, ran
-from tests.postgres import Server, program, run_sql
 from tests.redis_server import start_redis
 from tests.requirements import proves
 
@@ -29,13 +29,16 @@ VERBS = {
 }
 
 
-def refusal(folder: Path, *words: str, forked: bool = True, **more: str) -> str:
-    """The last line of a verb that cannot do its work. All others are lines of the log, and none is a traceback."""
-    if forked:
+def refusal(folder: Path, *words: str, forked: bool = True, through: Sequence[str] = (), **more: str) -> str:
+    """The last line of a verb that cannot do its work. All others are lines of the log, and none is a traceback.
+
+    The verb is run plainly if it is not `forked`, or `through` the words of another program.
+    """
+    if forked and not through:
         done = ran(*words, folder=folder, **more)
     else:
-        env = environment(more, folder)
-        done = subprocess.run([*COMMAND, *words], env=env, cwd=folder, capture_output=True, timeout=60, check=False)
+        whole, env = [*through, *COMMAND, *words], environment(more, folder)
+        done = subprocess.run(whole, env=env, cwd=folder, capture_output=True, timeout=60, check=False)
     said = done.stderr.decode()
     assert done.returncode == 1, said
     if words[0] == "doctor" and b"(cannot_start)" in done.stdout:  # it says all that it found out beside that
@@ -70,55 +73,6 @@ def test_a_driver_that_is_not_installed_is_named_with_its_setting(
     assert "pip install 'agent-toolserver[" in said
 
 
-@pytest.fixture(scope="module")
-def server() -> Iterator[Server]:
-    """A PostgreSQL whose users are refused for one reason each."""
-    server = Server(program("initdb"), program("postgres"))
-    rules = server.data / "pg_hba.conf"
-    rules.write_text("host all secretive 127.0.0.1/32 scram-sha-256\n" + rules.read_text())
-    server.start()
-    users = """CREATE ROLE secretive LOGIN PASSWORD 'right'; CREATE ROLE late LOGIN CONNECTION LIMIT 0;
-      CREATE ROLE reader LOGIN; ALTER ROLE reader SET default_transaction_read_only = on; CREATE ROLE poor LOGIN;"""
-    try:
-        run_sql(users, server.url)
-        yield server
-    finally:
-        server.stop(signal.SIGQUIT)
-        server.remove()
-
-
-REFUSED = {
-    "wrong password": ("secretive:wrong@127.0.0.1:{port}/postgres", "password authentication failed", "the password"),
-    "no such database": ("poor@127.0.0.1:{port}/nowhere", "there is no database of this name", "createdb"),
-    "refused": ("poor@127.0.0.1:1/postgres", "the connection was refused", "start the server"),
-    "no such host": ("poor@no-such-host.invalid/postgres", "no such host", "correct the host name"),
-    "too many connections": ("late@127.0.0.1:{port}/postgres", "too many connections", "max_connections"),
-    "read-only": ("reader@127.0.0.1:{port}/postgres", "read-only transaction", "name the primary"),
-    "no TLS": ("poor@127.0.0.1:{port}/postgres?sslmode=require", "does not speak TLS", "sslmode=disable"),
-    "no such role": ("nobody@127.0.0.1:{port}/postgres", "does not exist", "check the user"),
-    "no such schema": ("poor@127.0.0.1:{port}/postgres?search_path=nowhere", "no schema has been", "create the schema"),
-    "no such parameter": ("poor@127.0.0.1:{port}/postgres?bogus=1", "unrecognized", "after the question mark"),
-    "no such file": (
-        "poor@127.0.0.1:{port}/postgres?sslmode=verify-full&sslrootcert=/no/such",
-        "is not there",
-        "correct sslrootcert",
-    ),
-    "no rights": ("poor@127.0.0.1:{port}/postgres", "permission denied", "GRANT CREATE"),
-}
-
-
-@proves("operating.refusals")
-@pytest.mark.parametrize(("why", "verb"), [*zip(REFUSED, itertools.cycle(VERBS), strict=False), ("refused", "doctor")])
-def test_a_database_that_refuses_us_is_explained(tmp_path: Path, server: Server, why: str, verb: str) -> None:
-    address, cause, remedy = REFUSED[why]
-    url = "postgresql://" + address.format(port=server.port)
-    said = refusal(tmp_path, *VERBS[verb], **{DATABASE: url, "TOOLSERVER_DATA_DIR": str(tmp_path / "data")})
-    assert f"database_url ({DATABASE})" in said
-    assert cause in said
-    assert remedy in said
-    assert "wrong" not in said  # the password
-
-
 @proves("operating.refusals")
 @pytest.mark.parametrize("verb", ["serve", "doctor"])
 def test_something_else_that_listens_there_is_no_database(tmp_path: Path, verb: str) -> None:
@@ -148,7 +102,6 @@ def test_a_redis_that_no_waiting_mends_refuses_the_start_and_doctor_names_every_
 @pytest.mark.parametrize(
     ("words", "setting"),
     [
-        (("serve", "--port"), "port (TOOLSERVER_PORT)"),
         (("demo", "--port"), "port (TOOLSERVER_PORT)"),
         (("world", "--port"), "--port"),
         (("webhooks", "listen", "--port"), "--port"),
@@ -188,12 +141,11 @@ def test_a_path_that_is_something_else_is_named(tmp_path: Path, verb: str, place
 @proves("operating.refusals")
 @pytest.mark.skipif(not can_mount(), reason="mounts a file system")
 @pytest.mark.parametrize(("fault", "cause"), [(full, "full"), (read_only, "read-only")])
-@pytest.mark.parametrize("verb", ["serve", "doctor"])
-def test_a_disk_that_takes_nothing_is_explained(
-    tmp_path: Path, verb: str, fault: Callable[[Path], AbstractContextManager[None]], cause: str
+def test_doctor_explains_a_disk_that_takes_nothing(
+    tmp_path: Path, fault: Callable[[Path], AbstractContextManager[None]], cause: str
 ) -> None:
     with small_disk(tmp_path / "disk") as disk, fault(disk):
-        said = refusal(tmp_path, *VERBS[verb], TOOLSERVER_DATA_DIR=str(disk))
+        said = refusal(tmp_path, *VERBS["doctor"], TOOLSERVER_DATA_DIR=str(disk))
     assert cause in said
     assert "data_dir (TOOLSERVER_DATA_DIR or --data-dir)" in said
 

@@ -4,7 +4,6 @@ import subprocess
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 import anyio
@@ -12,7 +11,7 @@ import pytest
 import trustme
 
 from tests.ports import reserve_port
-from tests.redis_server import RedisServer, memory_in, start_redis
+from tests.redis_server import ListeningRedis, memory_in, start_listening_redis
 from toolserver.core.shared_memory import Script, SharedMemoryLost
 from toolserver.settings import Settings
 from toolserver.shared.redis import RedisPauses, RedisRefused, find_fault, open_redis
@@ -24,42 +23,15 @@ SOON = RedisPauses(retry_s=0.02, look_s=0.02)
 DEADLINE_S = 3.0
 
 
-@dataclass(frozen=True, slots=True)
-class Listening:
-    """A server with its ports, and the file of the authority that signed its certificate."""
-
-    redis: RedisServer
-    port: int
-    tls_port: int
-    authority: Path
-
-    @property
-    def url(self) -> str:
-        return f"redis://127.0.0.1:{self.port}"
-
-    def command(self, *words: str) -> str:
-        return self.redis.command(*words)
-
-
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Listening]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ListeningRedis]:
     """A server that speaks plainly and with TLS, whose settings each test sets back."""
-    folder = tmp_path_factory.mktemp("tls")
-    authority = trustme.CA()
-    authority.cert_pem.write_to_path(folder / "ca.pem")
-    certificate = authority.issue_cert("localhost")
-    certificate.private_key_pem.write_to_path(folder / "key.pem")
-    certificate.cert_chain_pems[0].write_to_path(folder / "cert.pem")
-    port, tls_port = reserve_port(), reserve_port()
-    files = {"--tls-cert-file": "cert.pem", "--tls-key-file": "key.pem", "--tls-ca-cert-file": "ca.pem"}
-    flags = [word for flag, name in files.items() for word in (flag, str(folder / name))]
-    ports = ["--port", str(port), "--tls-port", str(tls_port), "--tls-auth-clients", "no", "--bind", "127.0.0.1"]
-    with start_redis(*ports, *flags) as redis:
-        yield Listening(redis, port, tls_port, folder / "ca.pem")
+    with start_listening_redis(tmp_path_factory.mktemp("tls")) as server:
+        yield server
 
 
 @contextmanager
-def set_to(server: Listening, name: str, value: str, normal: str, *, password: str = "") -> Iterator[None]:
+def set_to(server: ListeningRedis, name: str, value: str, normal: str, *, password: str = "") -> Iterator[None]:
     assert server.command("config", "set", name, value) == "OK"
     try:
         yield
@@ -69,7 +41,7 @@ def set_to(server: Listening, name: str, value: str, normal: str, *, password: s
 
 
 @contextmanager
-def replica(server: Listening) -> Iterator[None]:
+def replica(server: ListeningRedis) -> Iterator[None]:
     server.command("replicaof", "127.0.0.1", "1")
     try:
         yield
@@ -78,7 +50,7 @@ def replica(server: Listening) -> Iterator[None]:
 
 
 @contextmanager
-def sentinel(server: Listening, folder: Path) -> Iterator[int]:
+def sentinel(server: ListeningRedis, folder: Path) -> Iterator[int]:
     """A Sentinel that watches the server as `main`; its port."""
     port, path = reserve_port(), folder / "sentinel.conf"
     path.write_text(f"port {port}\nbind 127.0.0.1\ndir {folder}\nsentinel monitor main 127.0.0.1 {server.port} 1\n")

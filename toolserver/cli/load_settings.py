@@ -73,7 +73,7 @@ def make_data_dir(folder: Path) -> None:
 
 
 def describe_setting_errors(errors: Sequence[Mapping[str, Any]]) -> list[str]:
-    """Say per pydantic error what is wrong: `limits.daly: is not a setting, did you mean limits.daily? (FILE, line 3)`."""
+    """Say what is wrong per pydantic error: `limits.daly: is not a setting, did you mean limits.daily? (VARIABLE)`."""
     return [_describe(error) for error in errors]
 
 

@@ -22,6 +22,7 @@ from typing import Any, Literal, TypeVar
 from pydantic import BaseModel, ConfigDict, create_model
 
 from toolserver.core.models import TopLevel
+from toolserver.errors import ToolserverError
 from toolserver.money.purchases.credit_price import ATOMIC, ATOMIC_PER_CREDIT
 from toolserver.registry import json_schema
 from toolserver.registry.display import CardValue, Picture
@@ -266,6 +267,10 @@ def _arguments_model(function: Callable[..., Any]) -> type[BaseModel]:
     return create_model(f"{function.__name__}_arguments", __config__=config, **fields)
 
 
+class ToolsMissing(ToolserverError):
+    """A package of tools that the settings name, or an installed package announces, is not installed."""
+
+
 class Registry:
     """Operations by name, alias and path, in one fixed order: tier, core first, name.
 
@@ -284,7 +289,11 @@ class Registry:
 
     @classmethod
     def load(cls, *packages: str) -> "Registry":
-        """Import every module of the packages' tool groups, and return a registry of the decorated functions."""
+        """Import every module of the packages' tool groups, and return a registry of the decorated functions.
+
+        Raises:
+            ToolsMissing: there is no such package.
+        """
         operations: dict[str, Operation] = {}
         for module in (m for package in packages for m in _tool_modules(package)):
             for value in vars(module).values():
@@ -355,8 +364,20 @@ class Registry:
 
 
 def _tool_modules(package: str) -> Iterator[ModuleType]:
-    """Yield the modules of a package's tool groups (`free`, `premium`, …), or of the package if it has none."""
-    root = importlib.import_module(package)
+    """Yield the modules of a package's tool groups (`free`, `premium`, …), or of the package if it has none.
+
+    Raises:
+        ToolsMissing: there is no such package.
+    """
+    try:
+        root = importlib.import_module(package)
+    except ModuleNotFoundError as error:
+        if error.name is None or not f"{package}.".startswith(f"{error.name}."):
+            raise  # it is there, and imports something that is not
+        raise ToolsMissing(
+            f"there is no Python package {package}: install it beside toolserver, or correct the setting tools"
+            " (TOOLSERVER_TOOLS)"
+        ) from None
     tiers = [tier for tier in Tier if _exists(f"{package}.{tier}")]
     groups = [f"{package}.{tier}" for tier in tiers] if tiers else [root.__name__]
     for group in groups:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from toolserver.core.shared_memory import Script, SharedMemoryLost
 from toolserver.errors import ToolserverError
-from toolserver.shared.redis_address import Connect, RedisMissing, find_wrong_scheme, make_connect
+from toolserver.shared.redis_address import Connect, RedisMissing, find_missing_file, find_wrong_scheme, make_connect
 from toolserver.shared.redis_faults import REDIS_URL, RedisFault, explain_redis, takes_no_writes
 
 if TYPE_CHECKING:
@@ -397,7 +397,7 @@ async def _keep_memory(
 
 
 async def _examine(fault: RedisFault | None, url: str, deadline_s: float) -> RedisFault | None:
-    """Return the fault, or that the address has the wrong scheme if the server speaks the other protocol."""
+    """Return the fault, or what is wrong with the address: a file that is not there, or the scheme of TLS."""
     if fault is None or fault.lasts:
         return fault
-    return await find_wrong_scheme(url, deadline_s) or fault
+    return find_missing_file(url) or await find_wrong_scheme(url, deadline_s) or fault

@@ -5,11 +5,12 @@ password are the master's, and `sentinel_password` the Sentinels' own. `rediss+s
 """
 
 import asyncio
+import os
 import ssl
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeAlias
-from urllib.parse import parse_qs, unquote, urlsplit
+from urllib.parse import parse_qs, parse_qsl, unquote, urlsplit
 
 from toolserver.errors import ToolserverError
 from toolserver.shared.redis_faults import REDIS_URL, SPEAKS_NO_TLS, SPEAKS_TLS, NoMaster, RedisFault
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 Connect: TypeAlias = "Callable[[], Awaitable[Connection]]"
 SENTINELS = ("redis+sentinel", "rediss+sentinel")
+FILES = ("ssl_ca_certs", "ssl_ca_path", "ssl_certfile", "ssl_keyfile")
 SENTINEL_PORT, DEFAULT_MASTER = 26379, "mymaster"
 
 
@@ -106,6 +108,14 @@ async def _open(kind: Any, options: dict[str, Any]) -> "Connection":
             await connection.disconnect(nowait=True)
         raise
     return connection
+
+
+def find_missing_file(url: str) -> RedisFault | None:
+    """Return a fault if an address names a file for TLS that is not there or cannot be read, as no waiting mends it."""
+    for name, value in parse_qsl(urlsplit(url).query):
+        if name in FILES and not os.access(value, os.R_OK):
+            return RedisFault(f"the file of {name} is not there or cannot be read", f"correct {name} in it", lasts=True)
+    return None
 
 
 async def find_wrong_scheme(url: str, within_s: float) -> RedisFault | None:

@@ -35,6 +35,7 @@ _CLUSTER = RedisFault(
     "name a single server, or the Sentinels of one (redis+sentinel://)",
     lasts=True,
 )
+_NO_RIGHTS = RedisFault("its user may not run scripts on our keys", "allow it `+@all ~prefix*` there", lasts=True)
 _READ_ONLY = RedisFault("the server is a read-only replica", "name its master, or its Sentinels (redis+sentinel://)")
 _FULL = RedisFault("the memory of the server is full", "raise its maxmemory, or set maxmemory-policy to allkeys-lru")
 _OF_SERVER = (  # words of a refusal: an old server puts words of its own before the code
@@ -60,7 +61,8 @@ _OF_SERVER = (  # words of a refusal: an old server puts words of its own before
     ("MOVED", _CLUSTER),
     ("CROSSSLOT", _CLUSTER),
     ("CLUSTERDOWN", _CLUSTER),
-    ("NOPERM", RedisFault("its user may not run scripts on our keys", "allow it `+@all ~prefix*` there", lasts=True)),
+    ("NOPERM", _NO_RIGHTS),
+    ("has no permissions", _NO_RIGHTS),  # redis-py leaves the code out
     ("LOADING", RedisFault("the server is loading its data", "wait until it has")),
     ("BUSY", RedisFault("the server is busy with another program's script", "end it (`redis-cli SCRIPT KILL`)")),
     ("max number of clients", RedisFault("the server takes no more connections", "raise its maxclients")),

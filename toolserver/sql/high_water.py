@@ -72,9 +72,9 @@ class HighWater:
         except FileNotFoundError:
             return {}
         except ValueError as error:
-            raise MarksBroken(f"{self.path} is not JSON: {error}") from None
+            raise MarksBroken(f"{self.path} is not JSON ({error}): restore it from a backup") from None
         if not isinstance(marks, dict):
-            raise MarksBroken(f"{self.path} is not a JSON object")
+            raise MarksBroken(f"{self.path} is not a JSON object: restore it from a backup")
         return marks
 
 

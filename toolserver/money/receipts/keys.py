@@ -197,9 +197,9 @@ def read_keys(path: Path) -> Keys:
     try:
         keys = parse_keys(json.loads(path.read_bytes()))
     except ValueError as error:
-        raise KeyFileBroken(f"{path} is not a key file: {error}") from None
+        raise KeyFileBroken(f"{path} is not a key file ({error}): restore it from a backup") from None
     if not keys:
-        raise KeyFileBroken(f"{path} holds no key")
+        raise KeyFileBroken(f"{path} holds no key: restore it from a backup")
     return keys
 
 
