@@ -2,10 +2,10 @@
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from rest_bridge import headers as h
-from rest_bridge.asgi import ParsedRequest, Receive, Scope, Send, body_of, from_body, parse_request, send
+from rest_bridge.asgi import Header, ParsedRequest, Receive, Scope, Send, body_of, from_body, parse_request, send
 from rest_bridge.routes import Mounted
 from toolserver.calls.response import json_bytes
 from toolserver.core import tracing
@@ -17,19 +17,29 @@ from toolserver.registry.site_facts import SiteFacts
 log = logging.getLogger(__name__)
 
 MOST_BYTES = 1000
-Answer = Callable[[Scope, ParsedRequest, dict[str, Any]], Awaitable[Mapping[str, Any]]]
+
+
+class Reply(NamedTuple):
+    """The members of an answer, with headers of its own."""
+
+    members: Mapping[str, Any]
+    headers: tuple[Header, ...] = ()
+
+
+Answer = Callable[[Scope, ParsedRequest, dict[str, Any]], Awaitable[Mapping[str, Any] | Reply]]
 """Answers a request from the members of its body. Raises CallRejected."""
 
 
 def json_post(answer: Answer, facts: SiteFacts, *, most_bytes: int = MOST_BYTES) -> Mounted:
     """Return an ASGI callable that answers only POST, with a body of at most `most_bytes`."""
 
-    async def read(scope: Scope, receive: Receive) -> bytes:
+    async def read(scope: Scope, receive: Receive) -> Reply:
         if scope["method"] != "POST":
             raise MethodNotAllowed("This address accepts only POST.", headers={"Allow": "POST"})
         request = parse_request(scope)
         members = from_body(await body_of(receive, request, most_bytes), request.content_type)
-        return json_bytes(await answer(scope, request, members))
+        found = await answer(scope, request, members)
+        return found if isinstance(found, Reply) else Reply(found)
 
     always = h.HeaderBook(facts).always
 
@@ -39,7 +49,8 @@ def json_post(answer: Answer, facts: SiteFacts, *, most_bytes: int = MOST_BYTES)
         status, media_type = 200, h.JSON_TYPE
         headers = [*always, h.NO_STORE, (b"x-request-id", request_id.encode())]
         try:
-            body = await read(scope, receive)
+            reply = await read(scope, receive)
+            body, headers = json_bytes(reply.members), [*headers, *reply.headers]
         except CallRejected as rejected:
             status, media_type, body = rejected.status, h.PROBLEM_TYPE, _refusal(rejected, facts, request_id)
             headers += [(name.lower().encode(), value.encode()) for name, value in rejected.headers.items()]

@@ -540,6 +540,7 @@ _SENTENCES: dict[str, dict[str, str]] = {
         "apps.drawn": "Ten tools are drawn in the official bridge, light and dark, 320 and 800 px, by valid messages.",
         "apps.hostile": "Texts of third parties stay text in a view, and links only ask the host.",
         "elicitation.instances": "What one instance asks for is paid at another, and answered by any, once.",
+        "elicitation.cookie": "A browser that is remembered buys for its account only; no other cookie buys for it.",
         "elicitation.hosts": "A host that opens pages asks, opens and goes on; others show the refusal with its link.",
         "resources.stdio": "Views, resources and skills are the same over standard input as over HTTP.",
         "resources.read": "Resources are listed and read in both eras; unknown ones are refused by the era's code.",

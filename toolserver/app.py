@@ -420,7 +420,7 @@ class Service:
         """Return the ASGI callables that answer a whole path, by path."""
         mounted: dict[str, Any] = {"/api/mcp": mcp, "/api/mcp/": mcp}
         limits, via = self.pipeline.personal, self.settings.upstream.via
-        mounted |= mount_buying(self.facts, self.money.payments, via, limits, self.addresses, self.links)
+        mounted |= mount_buying(self.facts, self.money.payments, via, limits, self.addresses, self.links, self.clock)
         mounted |= mount_visitor_tokens(self.facts, self.visitors, limits, self.addresses)
         mounted |= mount_tries(self.registry, self.pipeline, self.facts, self.addresses, self.settings.limits)
         mounted |= self.oauth.mount(mcp, make_consent_page(self.facts), self.addresses)

@@ -16,7 +16,7 @@ from toolserver.calls.visitor_tokens import VisitorIssuer
 from toolserver.core.caller import Addresses
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Registry, Tier
-from toolserver.registry.site_facts import ACCOUNT, BUY, PAYMENTS, VISITOR_TOKENS, Document, SiteFacts
+from toolserver.registry.site_facts import ACCOUNT, BUY, PAYMENTS, REMEMBERED, VISITOR_TOKENS, Document, SiteFacts
 from toolserver.webhooks.credit_alerts import CREDIT_ALERTS
 
 
@@ -35,6 +35,7 @@ def account_page(registry: Registry, facts: SiteFacts, *, guide: bool = False) -
         delivered=[operation for operation in paid if not operation.input_schema.get("required")],
         credit_alerts=CREDIT_ALERTS,
         sells=facts.sales is not None,
+        remembers=REMEMBERED if facts.sales is not None and facts.sales.terms else None,
         visitor_tokens=VISITOR_TOKENS,
         buy=BUY,
         webhook_guide="/docs/webhooks#conditions" if guide else PAYMENTS,

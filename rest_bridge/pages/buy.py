@@ -3,20 +3,24 @@ page asks that is no tool: the watch for a payment, the demo wallet's payment, a
 """
 
 from collections.abc import Awaitable, Callable, Mapping
+from decimal import Decimal
 from functools import partial
 from typing import Any
 
 from rest_bridge import headers as h
 from rest_bridge.asgi import ParsedRequest, Scope
 from rest_bridge.json_post import json_post
+from rest_bridge.pages.remembered_browser import RememberedBrowsers, mount_remembering
 from rest_bridge.pages.render import render_page
 from rest_bridge.routes import Mounted
-from toolserver.calls.payment_links import MOST_TEXT, PaymentLinks, describe
+from toolserver.calls.payment_links import MOST_TEXT, PaymentLinks, describe, refuse_payer
 from toolserver.calls.rate_limit import PersonalLimits
+from toolserver.clock import Clock, SystemClock
 from toolserver.core.caller import Addresses, bearer
 from toolserver.errors import InvalidArguments
+from toolserver.money.ledger.state import AccountRef
 from toolserver.money.purchases.credit_price import CREDITS_PER_USD
-from toolserver.money.purchases.credit_sales import CreditSales
+from toolserver.money.purchases.credit_sales import Claim, CreditSales
 from toolserver.money.purchases.demo import pay_by_demo_wallet
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import (
@@ -83,11 +87,17 @@ def mount_buying(
     limits: PersonalLimits,
     addresses: Addresses,
     links: PaymentLinks | None = None,
+    clock: Clock | None = None,
 ) -> dict[str, Mounted]:
-    """Return the mounted apps by path. `world_url` is the address of the simulated world, or None without one."""
+    """Return the mounted apps by path. `world_url` is the address of the simulated world, or None without one.
+
+    `clock` is the machine's if none is given.
+    """
     apps: dict[str, Mounted] = {}
     if links is not None:
-        apps[PAY_CALL] = call_payment(links, facts, limits, addresses)
+        browsers = RememberedBrowsers(links, facts, clock or SystemClock())
+        apps |= mount_remembering(browsers, links, facts, limits, addresses)
+        apps[PAY_CALL] = call_payment(links, browsers, payments, facts, limits, addresses)
     if facts.sales is not None and facts.sales.sees_payments:
         apps[WATCH] = payment_watch(payments, facts, limits, addresses)
     if facts.sales is not None and facts.sales.demo_wallet and world_url is not None:
@@ -111,12 +121,21 @@ def payment_watch(payments: CreditSales, facts: SiteFacts, limits: PersonalLimit
     return json_post(answer, facts)
 
 
-def call_payment(links: PaymentLinks, facts: SiteFacts, limits: PersonalLimits, addresses: Addresses) -> Mounted:
+def call_payment(
+    links: PaymentLinks,
+    browsers: RememberedBrowsers,
+    payments: CreditSales,
+    facts: SiteFacts,
+    limits: PersonalLimits,
+    addresses: Addresses,
+) -> Mounted:
     """Answer `POST {"link"}` with what a link to a call in a chat says, and with a bearer token do what it is for.
 
     A link of one call lets its chat spend the price from the token: `{"paid": true, "credits"}`, the price. For a link
-    of an account the token proves that the browser may buy for that account: `{"proved": true}`. Calls count toward
-    the limit of the payment tools.
+    of an account the token proves that the browser may buy for that account: `{"proved": true}`. A browser that is
+    remembered for that account is told so (`"remembered": true`), and buys without a token: `{"link", "amount_usd"}`
+    is answered with `{"credits", "transfer"}` as a top-up is, and `{"link", "tx_hash", "nonce"}` with `{"credits",
+    "late"}`. Calls count toward the limit of the payment tools.
     """
 
     async def answer(scope: Scope, request: ParsedRequest, message: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -127,7 +146,14 @@ def call_payment(links: PaymentLinks, facts: SiteFacts, limits: PersonalLimits, 
             raise InvalidArguments("Send the `link` of the page's address.", errors=[])
         link = links.read(text)
         if token is None:
-            return describe(link, links.name_tool(link))
+            browser = browsers.find(scope)
+            is_remembered = browser is not None and link.account == bytes.fromhex(browser.account)
+            if "amount_usd" in message or "tx_hash" in message:
+                if browser is None or not is_remembered:
+                    raise refuse_payer()
+                return await _buy_for(AccountRef(browser.account), payments, message)
+            remembered = {"remembered": True} if is_remembered else {}
+            return {**describe(link, links.name_tool(link)), **remembered}
         if link.account is not None:
             await links.prove(link, token)
             return {"proved": True}
@@ -135,6 +161,29 @@ def call_payment(links: PaymentLinks, facts: SiteFacts, limits: PersonalLimits, 
         return {"paid": True, "credits": link.credits}
 
     return json_post(answer, facts, most_bytes=MOST_TEXT + 100)
+
+
+async def _buy_for(account: AccountRef, payments: CreditSales, message: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Offer credits for an account, or credit what was paid for them."""
+    if "tx_hash" in message:
+        tx_hash, memo, signature = (message.get(name) for name in ("tx_hash", "nonce", "payer_signature"))
+        if not isinstance(tx_hash, str) or not isinstance(memo, str) or not isinstance(signature, str | None):
+            raise InvalidArguments("Send `tx_hash` and `nonce`, and `payer_signature` if asked for it.", errors=[])
+        bought = await payments.confirm_topup(account, Claim(tx_hash, memo, None, signature))
+        return {"credits": bought.credits, "late": bought.late}
+    amount = message["amount_usd"]
+    if isinstance(amount, bool) or not isinstance(amount, int | float):
+        raise InvalidArguments("Send `amount_usd` as a number.", errors=[])
+    quote = await payments.quote_topup(account, Decimal(str(amount)))
+    transfer = {
+        "wallet": quote.wallet,
+        "memo": quote.memo,
+        "amount_atomic": quote.amount,
+        "payment_uri": quote.uri,
+        "expires_at": quote.expires_at.isoformat().replace("+00:00", "Z"),
+        "review": quote.review,
+    }
+    return {"credits": quote.credits, "transfer": transfer}
 
 
 def _find_client(scope: Scope, request: ParsedRequest, addresses: Addresses) -> str:

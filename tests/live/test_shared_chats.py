@@ -28,12 +28,13 @@ ACCEPT = {"buy": {"action": "accept"}}
 OPENS = {messages.CAPABILITIES_KEY: {"elicitation": {"url": {}}}}
 
 
-def call(at: Program, **params: Any) -> dict[str, Any]:
-    """The answer of a server to a modern client without a token, which can open addresses."""
+def call(at: Program, *, token: str | None = None, **params: Any) -> dict[str, Any]:
+    """The result of a server for a modern client, which can open addresses; empty if it refuses the message."""
     message = asked("tools/call", {"name": TOOL, "arguments": {}, "_meta": OPENS, **params}, modern=True)
     headers = headers_for(message, messages.MODERN)
+    headers |= {} if token is None else {"authorization": f"Bearer {token}"}
     answer = httpx.post(f"{at.url}/api/mcp", json=message, headers=headers, timeout=30, trust_env=False)
-    found: dict[str, Any] = answer.json()["result"]
+    found: dict[str, Any] = answer.json().get("result", {})
     return found
 
 
@@ -56,6 +57,57 @@ def test_what_one_server_asks_for_is_paid_at_another_and_answered_by_any_once(sh
                 assert call(at, **again)["isError"] is True, "a link is for one call"
             assert browser.get("/api/payment/balance").json()["credits"] == 100 - PRICE
         shop.require_right_books()
+
+
+@proves("elicitation.instances")
+def test_what_one_server_asks_for_an_account_is_bought_at_another_by_its_token_or_its_cookie(shop: Shop) -> None:
+    with instances(shop, 2) as (first, second), control(shop.world.url) as sim:
+        token, stranger = bought(first, shop.world.url, 1), bought(second, shop.world.url, 1)
+        spend_all(first, token)
+        question = call(first, token=token)
+        assert question["resultType"] == "input_required"
+        link = httpx.URL(question["inputRequests"]["buy"]["params"]["url"]).params["p"]
+        with client_of(first, stranger) as other:
+            assert other.post("/buy/call", json={"link": link}).status_code == 409
+            remember(other, stranger)
+            for at in (first, second):
+                refused = other.post(f"{at.url}/buy/call", json={"link": link, "amount_usd": 1})
+                assert refused.json()["error"] == "payer_proof_required"
+        with client_of(second, token) as owner:
+            assert owner.post("/buy/call", json={"link": link}).json() == {"proved": True}
+            remember(owner, token)
+            for at in (first, second):
+                assert owner.post(f"{at.url}/buy/call", json={"link": link}).json()["remembered"] is True
+            offer = owner.post("/buy/call", json={"link": link, "amount_usd": 1}).json()
+            sim.put("clock", {"speed": 30})
+            paid = sim.paid(offer["transfer"]["wallet"], 1)
+            claim = {"link": link, "tx_hash": paid, "nonce": offer["transfer"]["memo"]}
+            for at in (first, second):  # the second time tells the same
+                said = owner.post(f"{at.url}/buy/call", json=claim)
+                assert (said.status_code, said.json()) == (200, {"credits": 50, "late": False})
+            sim.put("clock", {"speed": 1})
+        again = {"requestState": question["requestState"], "inputResponses": ACCEPT}
+        assert call(second, token=token, **again)["isError"] is False
+        assert call(first, token=stranger, **again) == {}, "a state of an account is its own"
+        for at, left in ((first, 50 - PRICE), (second, 50 - PRICE)):
+            with client_of(at, token) as owner:
+                assert owner.get("/api/payment/balance").json()["credits"] == left
+        shop.require_right_books()
+
+
+def spend_all(at: Program, token: str) -> None:
+    """Call the tool until the token cannot pay for it."""
+    with client_of(at, token) as client:
+        while client.get("/api/payment/balance").json()["credits"] >= PRICE:
+            assert client.get("/api/pro/macro").status_code == 200
+
+
+def remember(client: httpx.Client, token: str) -> None:
+    """Let the browser be remembered for the account of a token; from now on it sends only the cookie."""
+    answer = client.post("/account/browser", json={"remember": True})
+    assert answer.json()["remembered"] is True
+    assert token not in answer.headers["set-cookie"]
+    del client.headers["authorization"]
 
 
 @pytest.fixture

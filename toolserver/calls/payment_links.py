@@ -145,10 +145,7 @@ class PaymentLinks:
         """
         payer = await self._ledger.find_payer(token)
         if link.account is None or payer is None or not hmac.compare_digest(bytes.fromhex(payer), link.account):
-            raise PayerProofRequired(
-                "This link is for another account than that of the token. If somebody else sent it to you, close"
-                " this page: nothing was paid."
-            )
+            raise refuse_payer()
 
     async def pay_call(self, link: PaymentLink, token: str) -> None:
         """Let a link's chat spend the price of one call from a token.
@@ -212,6 +209,14 @@ class PaymentLinks:
         if operation is None:
             raise NotFound("The tool of this link is no longer offered.")
         return operation
+
+
+def refuse_payer() -> PayerProofRequired:
+    """Return the refusal of a browser that does not prove whose account a link is for."""
+    return PayerProofRequired(
+        "This link is for another account than that of the token. If somebody else sent it to you, close this page:"
+        " nothing was paid."
+    )
 
 
 def describe(link: PaymentLink, title: str) -> dict[str, object]:

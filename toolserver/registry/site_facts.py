@@ -182,6 +182,7 @@ RECEIPT_KEY = "/.well-known/service-receipt-key.json"
 PAYMENTS_MARKDOWN = f"{PAYMENTS}.md"
 BUY, ACCOUNT, RECEIPTS, NO_CHARGE = "/buy", "/account", "/receipts", "/no-charge"
 QR, WATCH, DEMO_PAY = f"{BUY}/qr.svg", f"{BUY}/payment", f"{BUY}/demo-payment"
+REMEMBERED = f"{ACCOUNT}/browser"  # where /account asks to remember a browser for buying
 PAY_CALL, LINK = f"{BUY}/call", "p"  # where /buy asks about a link to a call in a chat, and the link's parameter
 VISITOR_TOKENS = "/api/payment/visitor-token"  # issues free identities; no tool, as nobody pays for it
 CODE_HISTORY = "/changelog/code"

@@ -170,6 +170,24 @@ def test_who_pays_to_a_shared_address_is_asked_to_sign(visitor: Visitor) -> None
     visitor.check()
 
 
+NUMBERS = """
+async (source) => {
+  const {formatNumber, formatShort} = await import(source);
+  return [
+    formatNumber(-0), formatNumber(-0.0000000001), formatNumber(-0.004, {digits: 2}),
+    formatNumber(-0.00001, {unit: "$", digits: 2}), formatShort(-0.04),
+    formatNumber(-0.5), formatNumber(-1.25, {unit: "$"}), formatShort(-1200),
+  ];
+}
+"""
+
+
+def test_what_rounds_to_zero_has_no_sign(visitor: Visitor) -> None:
+    page = visitor.open("/buy")
+    source = str(page.locator('script[src$="/js/buy.js"]').get_attribute("src")).replace("buy.js", "format.js")
+    assert page.evaluate(NUMBERS, source) == ["0", "0", "0", "$0", "0", "-0.5", "-$1.25", "-1.2K"]
+
+
 WALLET = """
 async ([source, offer]) => {
   const asked = [];

@@ -11,6 +11,7 @@ import httpx
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
+from tests.live.browser.test_account import opened
 from tests.live.browser.test_buy import SETTLED_S, fast, offered
 from tests.live.browser.visitor import DESK, PHONE, Theme, visiting
 from tests.live.buying import bought
@@ -130,6 +131,46 @@ def test_credits_for_the_account_of_a_chat_are_sold_only_to_a_browser_with_its_t
         window.check_accessibility()
         assert chat.answer("accept")["failed"] is False
         assert (credits_of(demo, token), credits_of(demo, other)) == (100 - PRICE, 50)
+
+
+def test_a_browser_that_is_remembered_buys_for_its_account_without_the_token_until_it_is_forgotten(
+    browser: Browser, demo: Program
+) -> None:
+    token, other = bought(demo, demo.ready["world_url"], 1), bought(demo, demo.ready["world_url"], 1)
+    for each in (token, other):
+        with httpx.Client(base_url=demo.url, headers={"authorization": f"Bearer {each}"}, trust_env=False) as http:
+            while http.get("/api/payment/balance").json()["credits"] >= PRICE:
+                assert http.get("/api/pro/macro").status_code == 200
+    with visiting(browser, demo.url) as window:
+        page = opened(window, token)
+        remembered = page.locator("#remembered")
+        expect(remembered).to_contain_text("is not remembered")
+        remembered.get_by_role("button", name="Remember this browser").click()
+        expect(remembered).to_contain_text("is remembered until")
+        window.check()
+        window.check_accessibility()
+        assert page.evaluate("document.cookie") == ""
+        with chatting("python", demo, other) as chat:
+            page = window.open(chat.read()["open"].removeprefix(demo.url))
+            expect(page.locator("#proof-form")).to_be_visible()
+            expect(page.locator("#amount-form")).to_be_hidden()
+        with chatting("python", demo, token) as chat:
+            request = chat.read()
+            page = window.open(request["open"].removeprefix(demo.url))
+            check_request(page, request)
+            expect(page.locator("#proof-form")).to_be_hidden()
+            offered(page, "2")
+            page.get_by_role("button", name="Pay from the demo wallet").click()
+            with fast(demo):
+                expect(page.locator("#call-paid")).to_contain_text("100 credits were added", timeout=SETTLED_S)
+            assert chat.answer("accept")["failed"] is False
+        assert (credits_of(demo, token), credits_of(demo, other)) == (100 - PRICE, 0)
+        page = opened(window, token)
+        page.locator("#remembered").get_by_role("button", name="Forget this browser").click()
+        expect(page.locator("#remembered")).to_contain_text("is not remembered")
+        page = window.open(request["open"].removeprefix(demo.url))
+        expect(page.locator("#proof-form")).to_be_visible()
+        window.check()
 
 
 @pytest.mark.parametrize("sdk", SDKS)

@@ -16,8 +16,6 @@ from toolserver.mcp.oauth.http import (
     OAuthReplies,
     Visitors,
     add_basic_credentials,
-    cookies_of,
-    header_of,
     read_form,
     read_parameters,
 )
@@ -99,13 +97,6 @@ def test_a_client_in_the_header_becomes_one_in_the_form():
 def test_a_client_names_itself_once(given, headers):
     with pytest.raises(BadParameters):
         add_basic_credentials(OAuthParameters(given), headers)
-
-
-def test_headers_and_cookies():
-    scope = {"headers": [(b"cookie", b"a=1; b = 2;c"), (b"origin", b"https://x")]}
-    assert cookies_of(scope) == {"a": "1", "b": "2"}
-    assert header_of(scope, b"origin") == "https://x"
-    assert header_of(scope, b"referer") == ""
 
 
 async def sent(make, method="GET"):

@@ -12,6 +12,7 @@ from toolserver.core.caller import token_hash
 from toolserver.errors import AlreadyCredited, NotFound, PayerProofRequired, RevokedToken
 from toolserver.money.ledger.operations import ReplaceToken
 from toolserver.money.ledger.sql_tables import apply_operation
+from toolserver.money.ledger.state import AccountRef
 from toolserver.money.purchases.credit_sales import Claim
 
 OWNER, OTHER, NEWER = (f"svc_live_{number:064x}" for number in (1, 2, 3))
@@ -50,6 +51,20 @@ async def test_a_transfer_adds_to_the_token_that_asked_once_and_tells_so_again(s
             await d.confirmations.confirm(claim(offered.memo, TX2), OWNER)
         assert told.value.extra["new_purchase"]["credits"] == 250
     assert await d.ledger.balance(OWNER) == 510
+
+
+@proves("purchase.topup")
+async def test_an_account_is_topped_up_without_its_token_and_nobody_is_told_one(shop):
+    d, server = shop
+    offered = await quote(d)
+    server.sees(paid(address_of(offered), 5))
+    with pytest.raises(NotFound):
+        await d.confirmations.confirm(claim(offered.memo), AccountRef(token_hash(OTHER).hex()))
+    for _ in range(2):
+        bought = await d.confirmations.confirm(claim(offered.memo), AccountRef(token_hash(OWNER).hex()))
+        assert bought == ("", 250, False)
+    assert [await d.ledger.balance(token) for token in (OWNER, OTHER)] == [260, 10]
+    assert await d.rows("SELECT token, sealed FROM tx_credit") == [(token_hash(OWNER).hex(), None)]
 
 
 @proves("purchase.topup")

@@ -3,20 +3,24 @@
 import json
 from dataclasses import replace
 from datetime import UTC, datetime
+from decimal import Decimal
 
 import pytest
 
-from rest_bridge.pages.buy import call_payment, demo_wallet, mount_buying, payment_watch
+from rest_bridge.pages.buy import demo_wallet, mount_buying, payment_watch
 from tests.calls.toy import REGISTRY
 from tests.catalog.tiny import FACTS
+from tests.requirements import proves
 from toolserver.calls.payment_links import LIFE_S, PaymentLinks
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Addresses, token_hash
 from toolserver.errors import ChainUnavailable, RateLimited
 from toolserver.money.ledger.memory import MemoryLedger
-from toolserver.money.receipts.keys import KeyRing
-from toolserver.registry.site_facts import DEMO_PAY, PAY_CALL, WATCH, PurchaseTerms, Sales
+from toolserver.money.ledger.state import AccountRef
+from toolserver.money.purchases.credit_sales import Claim, CreditedPurchase, NoCreditSales, PurchaseQuote
+from toolserver.money.receipts.keys import KeyRing, read_keys, revoke_key, rotate_keys, write
+from toolserver.registry.site_facts import DEMO_PAY, PAY_CALL, REMEMBERED, WATCH, PurchaseTerms, Sales
 
 SIMULATED = replace(FACTS, sales=Sales(demo_wallet=True))
 PAYMENT = {"to": "0x1", "amount_usd": 2.5}
@@ -38,7 +42,7 @@ async def asked(body, method="POST", pay=paid):
     return await sent(demo_wallet(pay, SIMULATED), body, method)
 
 
-async def sent(app, body, method="POST", *, client=("192.0.2.1", 1), forwarded=None, token=None):
+async def sent(app, body, method="POST", *, client=("192.0.2.1", 1), forwarded=None, token=None, more=()):
     said = []
 
     async def receive():
@@ -49,6 +53,7 @@ async def sent(app, body, method="POST", *, client=("192.0.2.1", 1), forwarded=N
 
     headers = [(b"x-forwarded-for", forwarded)] if forwarded else []
     headers += [(b"authorization", f"Bearer {token}".encode())] if token else []
+    headers += more
     scope = {"method": method, "path": DEMO_PAY, "query_string": b"", "headers": headers, "client": client}
     await app(scope, receive, send)
     return said[0]["status"], json.loads(said[1]["body"]), dict(said[0]["headers"])
@@ -166,6 +171,22 @@ PAYER, STRANGER, BEGGAR, UNKNOWN = (f"svc_live_{digit * 64}" for digit in "1234"
 ORACLE = next(operation for operation in REGISTRY if operation.credits)
 
 
+class SoldTopUps(NoCreditSales):
+    """Sells to accounts, and keeps to whom."""
+
+    def __init__(self):
+        self.quoted, self.confirmed = [], []
+
+    async def quote_topup(self, who, amount_usd):
+        self.quoted.append((who, amount_usd))
+        ends = datetime(2027, 1, 15, 0, 30, tzinfo=UTC)
+        return PurchaseQuote("0xa", "svc_buy_1", 5_000_000, 250, ends, "0xc", "ethereum:0xa")
+
+    async def confirm_topup(self, who, claim):
+        self.confirmed.append((who, claim))
+        return CreditedPurchase("", 250)
+
+
 class Chats:
     """A page that pays for calls, its ledger and its clock."""
 
@@ -175,13 +196,25 @@ class Chats:
         for token, credits in ((PAYER, 100), (STRANGER, 50), (BEGGAR, 0)):
             self.ledger.fund(token, credits)
         self.links = PaymentLinks(self.ledger, KeyRing(folder / "keys.json", self.clock), REGISTRY, self.clock)
-        self.app = call_payment(self.links, FACTS, limits(most), Addresses([]))
+        self.sold = SoldTopUps()
+        apps = mount_buying(FACTS, self.sold, None, limits(most), Addresses([]), self.links, self.clock)
+        self.app, self.remembering = apps[PAY_CALL], apps[REMEMBERED]
 
     def link(self, account=None):
         return self.links.make(ORACLE, account and token_hash(account).hex())
 
     async def post(self, link, token=None):
         return (await sent(self.app, {"link": link}, token=token))[:2]
+
+    async def remember(self, token, *, wanted=True, more=()):
+        """Ask for a cookie: the status, and the header that sets it."""
+        status, _, headers = await sent(self.remembering, {"remember": wanted}, token=token, more=more)
+        return status, headers.get(b"set-cookie", b"").decode()
+
+    async def buy(self, made, cookie, *, more=(), **members):
+        """Post to a link from a browser with a cookie."""
+        headers = [(b"cookie", cookie.partition(";")[0].encode()), *more]
+        return (await sent(self.app, {"link": made.text, **members}, more=headers))[:2]
 
     async def spend(self, secret):
         """Charge one call to the chat's secret."""
@@ -195,7 +228,9 @@ def chats(tmp_path):
 
 def test_links_are_answered_only_where_they_are_made(chats):
     assert PAY_CALL not in mounted(FACTS)
-    assert PAY_CALL in mount_buying(FACTS, None, None, limits(), Addresses([]), chats.links)
+    apps = mount_buying(FACTS, None, None, limits(), Addresses([]), chats.links)
+    assert {PAY_CALL, REMEMBERED} <= apps.keys()
+    assert REMEMBERED not in mounted(FACTS)
 
 
 @pytest.mark.parametrize("account", [None, PAYER], ids=["of one call", "of an account"])
@@ -272,3 +307,125 @@ async def test_a_link_that_has_expired_or_is_damaged_is_not_found(chats):
 async def test_a_request_without_a_link_is_refused_and_requests_are_counted(tmp_path):
     chats = Chats(tmp_path, most=2)
     assert [(await sent(chats.app, {}))[0] for _ in range(3)] == [400, 400, 429]
+
+
+# --- browsers that are remembered ---
+
+NAME = "__Host-toolserver-buyer=" if FACTS.base_url.startswith("https:") else "toolserver-buyer="
+CLAIM = {"tx_hash": "0x1", "nonce": "svc_buy_1"}
+
+
+async def test_a_browser_is_remembered_only_for_a_token_and_the_cookie_holds_none(chats):
+    status, cookie = await chats.remember(PAYER)
+    assert status == 200
+    assert cookie.startswith(NAME)
+    assert {"HttpOnly", "SameSite=Strict", "Path=/", "Max-Age=2592000"} <= set(cookie.split("; "))
+    assert ("; Secure" in cookie) is FACTS.base_url.startswith("https:")
+    for secret in (PAYER, token_hash(PAYER).hex(), token_hash(PAYER).hex()[:16]):
+        assert secret not in cookie
+    for token in (None, UNKNOWN, "nonsense"):
+        assert await chats.remember(token) == (402, "")
+
+
+@proves("elicitation.cookie")
+async def test_a_remembered_browser_buys_for_its_account_without_a_token(chats):
+    made, (_, cookie) = chats.link(PAYER), await chats.remember(PAYER)
+    assert (await chats.buy(made, cookie))[1]["remembered"] is True
+    status, offered = await chats.buy(made, cookie, amount_usd=5)
+    assert (status, offered["credits"], offered["transfer"]["memo"]) == (200, 250, "svc_buy_1")
+    assert await chats.buy(made, cookie, **CLAIM) == (200, {"credits": 250, "late": False})
+    account = AccountRef(token_hash(PAYER).hex())
+    assert chats.sold.quoted == [(account, Decimal(5))]
+    assert chats.sold.confirmed == [(account, Claim("0x1", "svc_buy_1", None, None))]
+    for bad in ({"amount_usd": "5"}, {"amount_usd": True}, {"tx_hash": 1, "nonce": "a"}, {"tx_hash": "a"}):
+        assert (await chats.buy(made, cookie, **bad))[0] == 400
+
+
+def changed(value):
+    """The same with another last character."""
+    return value[:-1] + ("A" if value[-1] != "A" else "B")
+
+
+WRONG = {
+    "none": lambda value: "",
+    "tampered with": changed,
+    "cut": lambda value: value[:-20],
+    "too long": lambda value: value + "A" * 5000,
+    "no base64": lambda value: NAME + "%%%",
+    "of another name": lambda value: f"other-{value}",
+}
+
+
+async def refuses(chats, cookie, more=()):
+    """Whether a cookie buys nothing for the account of a link, and is not taken for one of that account."""
+    made = chats.link(PAYER)
+    assert "remembered" not in (await chats.buy(made, cookie, more=more))[1]
+    for members in ({"amount_usd": 5}, CLAIM):
+        status, problem = await chats.buy(made, cookie, more=more, **members)
+        assert (status, problem["error"]) == (409, "payer_proof_required")
+    return chats.sold.quoted == chats.sold.confirmed == []
+
+
+@pytest.mark.parametrize("change", WRONG.values(), ids=WRONG)
+async def test_a_cookie_that_was_changed_buys_for_nobody(chats, change):
+    _, cookie = await chats.remember(PAYER)
+    assert await refuses(chats, change(cookie.partition(";")[0]))
+
+
+@proves("elicitation.cookie")
+async def test_a_cookie_of_somebody_else_buys_nothing_for_the_account_of_a_link(chats, tmp_path):
+    """So nobody who is sent a link pays for its sender, whose link and cookie belong together, by having a cookie."""
+    _, strangers = await chats.remember(STRANGER)
+    _, elsewhere = await Chats(tmp_path / "another service").remember(PAYER)
+    for cookie in (strangers, elsewhere, f"{NAME}{chats.link(PAYER).text}"):
+        assert await refuses(chats, cookie)
+
+
+async def test_a_page_of_another_site_buys_nothing_by_the_cookie(chats):
+    _, cookie = await chats.remember(PAYER)
+    for header in ((b"origin", b"https://evil.example"), (b"sec-fetch-site", b"cross-site")):
+        assert await refuses(chats, cookie, more=[header])
+
+
+async def test_a_cookie_ends_after_thirty_days_and_with_the_key_that_it_was_sealed_under(chats, tmp_path):
+    _, cookie = await chats.remember(PAYER)
+    chats.clock.advance(30 * 86_400 - 1)
+    assert (await chats.buy(chats.link(PAYER), cookie))[1]["remembered"] is True
+    chats.clock.advance(1)
+    assert await refuses(chats, cookie)
+    _, cookie = await chats.remember(PAYER)
+    path = tmp_path / "keys.json"
+    keys = read_keys(path)
+    write(path, revoke_key(keys, keys[0].kid, chats.clock.time()))
+    chats.clock.advance(60)  # a service looks at its keys now and then
+    assert await refuses(chats, cookie)
+
+
+async def test_a_cookie_of_an_account_pays_for_no_single_call(chats):
+    made, (_, cookie) = chats.link(), await chats.remember(PAYER)
+    assert (await chats.buy(made, cookie, amount_usd=5))[0] == 409
+    assert (await chats.buy(made, cookie))[1]["account"] is False
+    assert not await chats.ledger.knows(made.secret)
+
+
+async def test_a_browser_can_be_forgotten_and_a_page_of_another_site_can_have_none_remembered(chats):
+    status, cookie = await chats.remember(None, wanted=False)
+    assert (status, "Max-Age=0" in cookie) == (200, True)
+    assert await chats.remember(PAYER, more=[(b"sec-fetch-site", b"cross-site")]) == (400, "")
+    assert await chats.remember(PAYER, wanted="yes") == (400, "")
+    _, cookie = await chats.remember(PAYER)
+    asks = [(b"cookie", cookie.partition(";")[0].encode())]
+    _, said, _ = await sent(chats.remembering, {}, more=asks)
+    assert said == {"remembered": True, "expires_at": "2027-02-14T00:00:00Z"}
+    _, said, _ = await sent(chats.remembering, {})
+    assert said == {"remembered": False, "expires_at": None}
+
+
+async def test_other_instances_read_the_cookie_and_a_rotation_of_keys_leaves_it(chats, tmp_path):
+    _, cookie = await chats.remember(PAYER)
+    other = Chats(tmp_path)  # the same keys
+    assert (await other.buy(other.link(PAYER), cookie))[1]["remembered"] is True
+    path = tmp_path / "keys.json"
+    write(path, rotate_keys(read_keys(path), chats.clock.time(), after_s=60))
+    chats.clock.advance(90)
+    assert (await chats.buy(chats.link(PAYER), cookie))[1]["remembered"] is True

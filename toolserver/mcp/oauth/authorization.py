@@ -11,7 +11,6 @@ other sites, which do not know the secret either.
 
 import re
 import secrets
-from urllib.parse import urlsplit
 
 import anyio.to_thread
 
@@ -20,6 +19,7 @@ from toolserver.calls.response import Disconnected, run_unless_disconnected
 from toolserver.clock import Clock, milliseconds
 from toolserver.core.caller import Caller, crowd_of
 from toolserver.core.consent_page import ConsentView, DrawConsent
+from toolserver.core.cookies import Cookie, header_of, is_foreign
 from toolserver.errors import ToolserverError
 from toolserver.mcp.asgi import Header, Receive, Scope, Send
 from toolserver.mcp.oauth.clients import READING_LIMITS, ClientDirectory, ClientDocumentRefused, ClientDocumentsBusy
@@ -29,8 +29,6 @@ from toolserver.mcp.oauth.http import (
     OAuthParameters,
     OAuthReplies,
     Visitors,
-    cookies_of,
-    header_of,
     read_form,
     read_parameters,
 )
@@ -145,10 +143,7 @@ class ConsentEndpoint:
     ) -> None:
         self._requests, self._steps, self._store, self._draw = requests, steps, store, draw
         self._facts, self._visitors, self._replies = facts, visitors, replies
-        parts = urlsplit(facts.base_url)
-        self._origin = f"{parts.scheme}://{parts.netloc}".lower()
-        self._cookie = "__Host-toolserver-consent" if replies.secure else "toolserver-consent"
-        self._cookie_end = f"; Path=/; HttpOnly; SameSite=Lax{'; Secure' if replies.secure else ''}"
+        self._cookie = Cookie("toolserver-consent", "Lax", replies.secure)
         self._authorizations = visitors.open_buckets(AUTHORIZATIONS)
         self._visits = visitors.open_buckets(VISITS)
 
@@ -183,8 +178,7 @@ class ConsentEndpoint:
         except Disconnected:
             return
         await self._store.add_request(request)
-        cookie = (b"set-cookie", f"{self._cookie}={browser}{self._cookie_end}".encode())
-        await self._replies.redirect(scope, send, page_url(self._facts, secret), cookie)
+        await self._replies.redirect(scope, send, page_url(self._facts, secret), self._cookie.write(browser))
 
     async def consent(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Handle the page and its forms."""
@@ -199,7 +193,7 @@ class ConsentEndpoint:
         except BadParameters as bad:
             await self._close(scope, send, 400, str(bad))
             return
-        if method == "POST" and self._is_foreign(scope):
+        if method == "POST" and is_foreign(scope, self._facts.base_url):
             await self._close(scope, send, 403, "The form was sent by another site.")
             return
         visit = await self._steps.open(form.get("request", ""), self._browser(scope), self._caller(scope))
@@ -255,17 +249,9 @@ class ConsentEndpoint:
         await self._close(scope, send, 429, text, (b"retry-after", b"%d" % wait))
         return False
 
-    def _is_foreign(self, scope: Scope) -> bool:
-        """Return True if a form comes from a page of another site. Some browsers hide where a form comes from."""
-        origin = header_of(scope, b"origin").lower()
-        return origin not in ("", "null", self._origin) or header_of(scope, b"sec-fetch-site") in (
-            "cross-site",
-            "same-site",
-        )
-
     def _browser(self, scope: Scope) -> str:
         """Return the secret of the browser's cookie; empty without a cookie."""
-        value = cookies_of(scope).get(self._cookie, "")
+        value = self._cookie.read(scope)
         return value if _COOKIE_VALUE.fullmatch(value) else ""
 
     def _caller(self, scope: Scope) -> Caller:

@@ -15,6 +15,7 @@ import msgspec
 from toolserver.calls.rate_limit import ClientBuckets, Quota
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses
+from toolserver.core.cookies import header_of
 from toolserver.core.http import BodyTooLarge, read_body, request_pieces
 from toolserver.errors import ToolserverError
 from toolserver.mcp.asgi import Header, Receive, Scope, Send
@@ -88,17 +89,6 @@ def add_basic_credentials(parameters: OAuthParameters, headers: Mapping[bytes, b
     parameters["client_id"] = id
     if secret:
         parameters["client_secret"] = secret
-
-
-def header_of(scope: Scope, name: bytes) -> str:
-    """Return a request header as text; empty if it is absent."""
-    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), "")
-
-
-def cookies_of(scope: Scope) -> dict[str, str]:
-    """Return the cookies of a request."""
-    pairs: list[Any] = [part.partition("=") for part in header_of(scope, b"cookie").split(";")]
-    return {name.strip(): value.strip() for name, equals, value in pairs if equals}
 
 
 class ExceededQuota(NamedTuple):

@@ -50,10 +50,10 @@ class ClosedPurchases(NoCreditSales):
             return False
         return await self._open_reissues().cancel_own(account.payer)
 
-    async def _find_valid(self, token: str | None) -> AccountStanding:
-        if token is None:
+    async def _find_valid(self, who: Who | None) -> AccountStanding:
+        if who is None:
             raise MissingToken("A transfer tops up the token that is sent along; payment_buy_credits sells a new one.")
-        account = await self._ledger.standing(token)
+        account = await self._ledger.standing(who)
         if account.revoked is not None:
             raise RevokedToken(f"The {'token' if account.allowance is None else 'allowance'} was revoked or expired.")
         return account

@@ -5,6 +5,7 @@ from decimal import Decimal
 from typing import NamedTuple, Protocol
 
 from toolserver.errors import NotFound
+from toolserver.money.ledger.state import Who
 
 
 class PurchaseQuote(NamedTuple):
@@ -33,7 +34,9 @@ class Claim(NamedTuple):
 
 
 class CreditedPurchase(NamedTuple):
-    """A credited purchase. `late` says that it was paid after the quote had ended."""
+    """A credited purchase. `late` says that it was paid after the quote had ended. The token is empty if an account was
+    topped up whose token was not sent.
+    """
 
     token: str
     credits: int
@@ -85,11 +88,11 @@ class CreditSales(Protocol):
         """
         ...
 
-    async def quote_topup(self, token: str | None, amount_usd: Decimal) -> PurchaseQuote:
+    async def quote_topup(self, who: Who | None, amount_usd: Decimal) -> PurchaseQuote:
         """Offer credits for an amount, on a token that there is. Raise as `quote`, and PaymentRequired."""
         ...
 
-    async def confirm_topup(self, token: str | None, claim: Claim) -> CreditedPurchase:
+    async def confirm_topup(self, who: Who | None, claim: Claim) -> CreditedPurchase:
         """Credit a paid top-up of this token. Raise as `confirm`, and PaymentRequired."""
         ...
 
@@ -125,10 +128,10 @@ class NoCreditSales:
     async def confirm(self, claim: Claim) -> CreditedPurchase:
         raise _unsold()
 
-    async def quote_topup(self, token: str | None, amount_usd: Decimal) -> PurchaseQuote:
+    async def quote_topup(self, who: Who | None, amount_usd: Decimal) -> PurchaseQuote:
         raise _unsold()
 
-    async def confirm_topup(self, token: str | None, claim: Claim) -> CreditedPurchase:
+    async def confirm_topup(self, who: Who | None, claim: Claim) -> CreditedPurchase:
         raise _unsold()
 
     async def find_payment(self, memo: str) -> str | None:

@@ -196,10 +196,10 @@ class RemotePurchases:
         confirmed = await self._post("/api/payment/confirm", body, _Confirmed, within_s=CONFIRM_S)
         return CreditedPurchase(confirmed.token, confirmed.credits, confirmed.late)
 
-    async def quote_topup(self, token: str | None, amount_usd: Decimal) -> PurchaseQuote:
+    async def quote_topup(self, who: Who | None, amount_usd: Decimal) -> PurchaseQuote:
         raise self._refuse_topup()
 
-    async def confirm_topup(self, token: str | None, claim: Claim) -> CreditedPurchase:
+    async def confirm_topup(self, who: Who | None, claim: Claim) -> CreditedPurchase:
         raise self._refuse_topup()
 
     def _refuse_topup(self) -> NotFound:

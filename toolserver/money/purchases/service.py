@@ -35,6 +35,7 @@ from toolserver.errors import (
     PayerProofRequired,
     PaymentPending,
 )
+from toolserver.money.ledger.state import Who, key_of
 from toolserver.money.purchases.chain.ethereum import message_digest, message_signer, tx_hash_of
 from toolserver.money.purchases.chain.reorg_watch import AgreementWatch, ReorgWatch, judge_sightings
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool, make_rpc_pool
@@ -130,12 +131,15 @@ class Rules:
 
 
 class _Case(NamedTuple):
-    """A well-formed claim, with the purchase that its memo names, and the token that it tops up, if it does."""
+    """A well-formed claim, with the purchase that its memo names. `account` is the key of the account that it tops up,
+    if it does, and `token` the token of that account, if it was sent.
+    """
 
     claim: Claim
     tx_hash: bytes
     purchase: Purchase
-    token: str | None = None
+    account: str | None = None
+    token: str = ""
 
 
 class Confirmations:
@@ -148,10 +152,10 @@ class Confirmations:
         self._ceilings, self._one_at_a_time = ceilings, anyio.Lock()
         self._seconds = SecondPayments(store, chain, clock, rules.policy, ceilings)
 
-    async def confirm(self, claim: Claim, token: str | None = None) -> CreditedPurchase:
+    async def confirm(self, claim: Claim, who: Who | None = None) -> CreditedPurchase:
         """Return the token of a purchase that was paid. Token and credits are durable when this returns.
 
-        With a `token`, the purchase must be a top-up of it; without one, it must buy a new token.
+        With `who`, the purchase must be a top-up of that token; without it, it must buy a new token.
 
         Raises:
             InvalidArguments: the claim is malformed.
@@ -159,7 +163,7 @@ class Confirmations:
             PaymentRefused: the payment does not count, is not final enough yet, or was credited before.
             ChainUnavailable: too few servers of the chain answer.
         """
-        case = await self._read_claim(claim, token)
+        case = await self._read_claim(claim, who)
         if case.purchase.state == "credited":
             return await self._give_again(case)
         sighting = await self._wait_until_settled(case)
@@ -178,7 +182,7 @@ class Confirmations:
         if await self._store.is_token_waiting(hashed):
             await self._store.forget_token(hashed)
 
-    async def _read_claim(self, claim: Claim, token: str | None) -> _Case:
+    async def _read_claim(self, claim: Claim, who: Who | None) -> _Case:
         tx_hash = tx_hash_of(claim.tx_hash)
         if tx_hash is None:
             raise invalid("tx_hash", "must be 64 hexadecimal digits, with or without 0x")
@@ -192,16 +196,17 @@ class Confirmations:
         challenge = challenge_of(claim.verifier) if claim.verifier else ""
         if purchase.challenge is not None and not hmac.compare_digest(challenge, purchase.challenge):
             raise PayerProofRequired("The quote has a claim_challenge. Send the claim_verifier that matches it.")
-        if token is None and purchase.tops_up is not None:
+        account = None if who is None else key_of(who)
+        if account is None and purchase.tops_up is not None:
             raise PayerProofRequired(
                 "This purchase adds credits to a token: confirm it with payment_topup (POST /api/payment/topup), with "
                 "tx_hash, nonce and that token."
             )
-        if token is not None and token_hash(token).hex() != purchase.tops_up:
+        if account is not None and account != purchase.tops_up:
             raise NotFound(
                 "No top-up of this token has this memo. payment_confirm confirms the purchase of a new token."
             )
-        return _Case(claim, tx_hash, purchase, token)
+        return _Case(claim, tx_hash, purchase, account, who if isinstance(who, str) else "")
 
     async def _wait_until_settled(self, case: _Case) -> SightedPayment:
         """Return the payment once it may be credited; poll for `wait_s`. Raises PaymentRefused, ChainUnavailable."""
@@ -328,14 +333,15 @@ class Confirmations:
     async def _credit_purchase(self, case: _Case, sighting: SightedPayment) -> CreditedPurchase:
         """Credit it in one transaction. Raises NotCreditable if a concurrent call has credited it."""
         purchase, seen, policy = case.purchase, sighting.seen, self._rules.policy
-        token, now = case.token or f"svc_live_{secrets.token_hex(32)}", int(self._clock.time() * 1000)
+        token = f"svc_live_{secrets.token_hex(32)}" if case.account is None else case.token
+        now = int(self._clock.time() * 1000)
         public = says_memo(seen.transaction, case.claim.memo) and purchase.challenge is None
-        asked_again = case.token is None and (not public or await self._is_signed(case, sighting.paid))
+        asked_again = case.account is None and (not public or await self._is_signed(case, sighting.paid))
         key = sealing_key(case.claim.memo, case.tx_hash)
         credit = TransferCredit(
             purchase.id,
             case.tx_hash,
-            token_hash(token).hex(),
+            case.account or token_hash(token).hex(),
             seen,
             sighting.paid,
             credits_for(sighting.paid.amount),
@@ -345,7 +351,7 @@ class Confirmations:
             encrypt_token(token, key) if asked_again else None,
             now + ASK_AGAIN_S * 1000 if asked_again else None,
             now,
-            tops_up=case.token is not None,
+            tops_up=case.account is not None,
             opinion=sighting.opinion,
         )
         credits = await self._store.credit_transfer(credit)
@@ -358,7 +364,8 @@ class Confirmations:
     async def _give_again(self, case: _Case, sighting: SightedPayment | None = None) -> CreditedPurchase:
         """Return the same token again, for the same memo and transaction. Raises AlreadyCredited."""
         before = await self._store.find_credit(case.purchase.id)
-        if before is not None and before.tx_hash == case.tx_hash and (token := self._unseal_token(case, before)):
+        is_same = before is not None and before.tx_hash == case.tx_hash
+        if before is not None and is_same and (token := self._unseal_token(case, before)) is not None:
             return CreditedPurchase(token, before.credits, before.late)
         if before is not None and before.tx_hash != case.tx_hash:
             await self._credit_second(case, before)
@@ -371,7 +378,7 @@ class Confirmations:
 
     def _unseal_token(self, case: _Case, before: StoredCredit) -> str | None:
         """Return the token, or None once it has been used or its time to be given again has ended."""
-        if case.token is not None:
+        if case.account is not None:
             return case.token  # who tops it up has it
         if before.sealed is None or before.used or self._clock.time() * 1000 > (before.sealed_until or 0):
             return None
@@ -477,16 +484,16 @@ class PurchaseService(ClosedPurchases):
     async def confirm(self, claim: Claim) -> CreditedPurchase:
         return await self._confirmations.confirm(claim)
 
-    async def quote_topup(self, token: str | None, amount_usd: Decimal) -> PurchaseQuote:
-        account = await self._find_valid(token)
+    async def quote_topup(self, who: Who | None, amount_usd: Decimal) -> PurchaseQuote:
+        account = await self._find_valid(who)
         if account.allowance is not None:
             raise InvalidToken("You cannot add credits to an allowance. Top up the token whose credits it spends.")
         await self._ready()
         return await self._quotes.make(amount_usd, tops_up=account.payer)
 
-    async def confirm_topup(self, token: str | None, claim: Claim) -> CreditedPurchase:
-        await self._find_valid(token)
-        return await self._confirmations.confirm(claim, token)
+    async def confirm_topup(self, who: Who | None, claim: Claim) -> CreditedPurchase:
+        await self._find_valid(who)
+        return await self._confirmations.confirm(claim, who)
 
     async def find_payment(self, memo: str) -> str | None:
         return await self._search.find(memo)

@@ -7,6 +7,7 @@ import { formatNumber } from "./format.js";
 import { fetchJson, Problem, showProblem } from "./http.js";
 import { startLimits } from "./limits.js";
 import { checkReceipt, readReceipt, tellReceipt } from "./receipt_check.js";
+import { startRemembered } from "./remembered.js";
 import { startStatement } from "./statement.js";
 import { bindTokenInput, getToken, looksLikeToken, setToken } from "./token.js";
 import { drawChecks } from "./verdict.js";
@@ -22,7 +23,7 @@ const PAGE = 20;
 const trouble = find("#trouble");
 const allowances = startAllowances(ask);
 const overview = startStatement(ask, allowances.isAllowance);
-const parts = [allowances, overview, startLimits(ask), startWebhooks(ask, refreshMoney)];
+const parts = [allowances, overview, startLimits(ask), startRemembered(ask), startWebhooks(ask, refreshMoney)];
 let cursor = null;
 let keys = null;
 

@@ -21,7 +21,7 @@ let at = 0;
 let looking = false;
 const link = shop.pay_call ? new URLSearchParams(location.search).get(shop.link) : null; // to a call that a chat asked for
 const chat = link ? await import("./chat_call.js") : null;
-let account = null; // the token that gets the credits, once it has proved whose account a link is for
+let account = null; // how credits for the account of a link are asked for, once it is known to be the reader's
 const firstCall = shop.first ? startFirstCall(find("#spend"), find("#first-answer"), shop.first.path, () => find("#token").textContent) : null;
 
 find("#steps").hidden = find("#resume").hidden = false;
@@ -52,6 +52,7 @@ async function openLink() {
   try {
     const asked = await chat.openLink(shop.pay_call, link);
     if (asked.account) find("#amount-form").hidden = find("#resume").hidden = true;
+    if (asked.remembered) sellForAccount(chat.byCookie(shop.pay_call, link));
   } catch (error) {
     showProblem(trouble, error);
   }
@@ -63,12 +64,16 @@ async function payCallByToken() {
 }
 
 async function proveAccount() {
-  await chat.proveAccount(shop.pay_call, link, read("#proof"));
-  account = read("#proof");
+  const proved = await chat.proveAccount(shop.pay_call, link, read("#proof"));
   find("#proof").value = "";
+  sellForAccount(proved);
+  find("#amount").focus();
+}
+
+function sellForAccount(proved) {
+  account = proved;
   find("#proof-form").hidden = find("#per-day").closest(".amount").hidden = true; // limits of a token are set on /account
   find("#amount-form").hidden = false;
-  find("#amount").focus();
 }
 
 /** Call `act` for an event with its button disabled until it ends, and show any error. */

@@ -22,15 +22,23 @@ export async function payCall(path, link, token) {
   tellPaid(`The call is paid: the chat may spend ${tellCredits(data.credits)} of this token on it, once. Go back to the chat.`);
 }
 
-/** Check that a token belongs to the account of a link. Throws a Problem if it does not. */
+/**
+ * Check that a token belongs to the account of a link. Resolves to how credits for it are asked for: {path, members, token}.
+ * Throws a Problem if it does not.
+ */
 export async function proveAccount(path, link, token) {
   await fetchJson(path, { method: "POST", body: { link }, token });
+  return { path: "/api/payment/topup", members: { by_transfer: true }, token };
 }
 
-/** Request an offer for credits on a token, in the form of an offer for a new token. */
-export async function offerTopUp(amount_usd, token) {
-  const body = { amount_usd, by_transfer: true };
-  const { data } = await fetchJson("/api/payment/topup", { method: "POST", body, token });
+/** Return how a browser that is remembered for the account of a link asks for credits: its cookie proves whose it is. */
+export function byCookie(path, link) {
+  return { path, members: { link } };
+}
+
+/** Request an offer for credits on an account, in the form of an offer for a new token. */
+export async function offerTopUp(amount_usd, { path, members, token }) {
+  const { data } = await fetchJson(path, { method: "POST", body: { ...members, amount_usd }, token });
   return { ...data.transfer, quote: { amount_usd, credits: data.credits } };
 }
 

@@ -5,15 +5,15 @@ import { fetchJson, Problem } from "./http.js";
 const PATIENT = new Set(["payment_pending", "chain_unavailable", "rate_limited", "network", "billing_unavailable"]);
 
 /**
- * Resolve to the token of a purchase: {token, credits, late}. `claim` is {tx_hash, nonce, payer_signature?}; with `account`,
- * a token, it is for credits on that token. `tell` is called with each Problem that waiting resolves. Throws any other
+ * Resolve to the token of a purchase: {token, credits, late}. `claim` is {tx_hash, nonce, payer_signature?}; with `account`
+ * (see `chat_call.js`) it is for credits on that account. `tell` is called with each Problem that waiting resolves. Throws any other
  * Problem, and AbortError when `signal` aborts.
  */
 export async function waitForToken(claim, { tell, signal, account = null }) {
-  const path = account ? "/api/payment/topup" : "/api/payment/confirm";
+  const { path, members, token } = account ?? { path: "/api/payment/confirm" };
   for (;;) {
     try {
-      return (await fetchJson(path, { method: "POST", body: claim, token: account, signal })).data;
+      return (await fetchJson(path, { method: "POST", body: { ...members, ...claim }, token, signal })).data;
     } catch (error) {
       if (!(error instanceof Problem) || !PATIENT.has(error.code)) throw error;
       tell(error);

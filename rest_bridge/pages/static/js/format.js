@@ -10,7 +10,7 @@ export function formatNumber(value, { unit = "", digits } = {}) {
   const size = Math.abs(value);
   const most = digits ?? (Number.isInteger(value) ? 0 : size >= 1000 ? 2 : size >= 1 ? 4 : 8);
   const least = digits === undefined && isMoney(unit) && size >= 1 && size < 1e6 ? 2 : 0;
-  const range = { minimumFractionDigits: least, maximumFractionDigits: Math.max(least, most) };
+  const range = { minimumFractionDigits: least, maximumFractionDigits: Math.max(least, most), signDisplay: "negative" };
   const written = new Intl.NumberFormat(language, range).format(value);
   return unit ? withUnit(written, unit) : written;
 }
@@ -18,7 +18,7 @@ export function formatNumber(value, { unit = "", digits } = {}) {
 /** Format a large number in few characters: 1.2M. */
 export function formatShort(value) {
   if (value === null || value === undefined) return "–";
-  return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1 }).format(value);
+  return new Intl.NumberFormat(language, { notation: "compact", maximumFractionDigits: 1, signDisplay: "negative" }).format(value);
 }
 
 /** Format a moment in the reader's time zone. */
