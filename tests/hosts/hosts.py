@@ -247,6 +247,9 @@ env_key = "MODEL_KEY"
 {entry}
 required = true
 default_tools_approval_mode = "approve"
+
+[projects.{json.dumps(str(self.work))}]
+trust_level = "trusted"
 """,
         )
 

@@ -1,7 +1,8 @@
 """A call without credits in real hosts: who asks the person and opens the page, and what those show who do not.
 
 Claude Code speaks the modern era and can open addresses: in a terminal it asks, and without one it cancels by itself.
-Codex says that it can open addresses, but speaks the legacy era, where a server without sessions cannot ask.
+Codex says that it can open addresses, but speaks the legacy era, where a server without sessions cannot ask: in a
+terminal, too, it opens nothing, and shows the refusal.
 """
 
 import json
@@ -26,6 +27,13 @@ QUESTION = "Give me the macro report."
 DONE = "Finished"
 KEYS = {"Decline": "\r", "again": "\r", DONE: "/exit\r"}
 """What a person types: Enter on "Open in browser", Enter on "I'm done, continue" beside "Open again", and good-bye."""
+CODEX_KEYS = {
+    "Meet": "\x1b[B\r",
+    "is not shown": f"\x1b[200~{QUESTION}\x1b[201~\r",
+    DONE: "\x1b[200~/quit\x1b[201~\r",
+}
+"""To Codex: "Use existing model" if it advertises one, the question again if its tools come later than the first turn,
+and good-bye. What is typed quickly it takes for a paste, which Enter does not send, unless it is marked as one."""
 Open = Callable[[type[Host], Door, Player], Host]
 
 
@@ -67,6 +75,24 @@ def test_claude_code_asks_opens_the_page_and_gets_the_answer_once_it_is_paid(
     assert opened.startswith(f"{service.url}/buy?p=")
     assert "code" in screen, "what a person compares is not cut off"
     assert is_right
+
+
+@proves("elicitation.hosts")
+def test_codex_in_a_terminal_opens_nothing_and_shows_the_refusal_to_model_and_person(
+    service: Program, open_host: Open, report: Report
+) -> None:
+    chat = open_host(Codex, door_to(service, "http", whole=True), call_once)
+    assert isinstance(chat, Codex)
+    before = read_credits(service)
+    screen = chat.run_in_terminal("--no-alt-screen", QUESTION, answers=CODEX_KEYS)
+
+    problem = find_problem(read_result(chat)) or {}
+    is_right = problem.get("error") == "missing_token" and problem.get("signup") == f"{service.url}/docs/payments"
+    report(Row(chat.name, "http, terminal", "a call without credits is refused", is_right, json.dumps(problem)[:200]))
+    assert is_right
+    assert "missing_token" in screen
+    assert chat.read_opened() == []
+    assert read_credits(service) == before
 
 
 @proves("elicitation.hosts")
