@@ -19,27 +19,27 @@ log = logging.getLogger(__name__)
 MOST_BYTES = 1000
 
 
-class Reply(NamedTuple):
+class JsonReply(NamedTuple):
     """The members of an answer, with headers of its own."""
 
     members: Mapping[str, Any]
     headers: tuple[Header, ...] = ()
 
 
-Answer = Callable[[Scope, ParsedRequest, dict[str, Any]], Awaitable[Mapping[str, Any] | Reply]]
+Answer = Callable[[Scope, ParsedRequest, dict[str, Any]], Awaitable[Mapping[str, Any] | JsonReply]]
 """Answers a request from the members of its body. Raises CallRejected."""
 
 
 def json_post(answer: Answer, facts: SiteFacts, *, most_bytes: int = MOST_BYTES) -> Mounted:
     """Return an ASGI callable that answers only POST, with a body of at most `most_bytes`."""
 
-    async def read(scope: Scope, receive: Receive) -> Reply:
+    async def read(scope: Scope, receive: Receive) -> JsonReply:
         if scope["method"] != "POST":
             raise MethodNotAllowed("This address accepts only POST.", headers={"Allow": "POST"})
         request = parse_request(scope)
         members = from_body(await body_of(receive, request, most_bytes), request.content_type)
         found = await answer(scope, request, members)
-        return found if isinstance(found, Reply) else Reply(found)
+        return found if isinstance(found, JsonReply) else JsonReply(found)
 
     always = h.HeaderBook(facts).always
 

@@ -133,7 +133,7 @@ def call_payment(
 
     A link of one call lets its chat spend the price from the token: `{"paid": true, "credits"}`, the price. For a link
     of an account the token proves that the browser may buy for that account: `{"proved": true}`. A browser that is
-    remembered for that account is told so (`"remembered": true`), and buys without a token: `{"link", "amount_usd"}`
+    remembered for that account gets `"remembered": true`, and buys without a token: `{"link", "amount_usd"}`
     is answered with `{"credits", "transfer"}` as a top-up is, and `{"link", "tx_hash", "nonce"}` with `{"credits",
     "late"}`. Calls count toward the limit of the payment tools.
     """

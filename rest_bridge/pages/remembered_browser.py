@@ -13,7 +13,7 @@ import msgspec
 
 from rest_bridge import headers as h
 from rest_bridge.asgi import ParsedRequest, Scope
-from rest_bridge.json_post import Reply, json_post
+from rest_bridge.json_post import JsonReply, json_post
 from rest_bridge.routes import Mounted
 from toolserver.calls.payment_links import PaymentLinks
 from toolserver.calls.rate_limit import PersonalLimits
@@ -27,7 +27,7 @@ LIFE_S = 30 * 86_400
 MOST_COOKIE = 1000  # characters
 
 
-class _Remembered(msgspec.Struct, frozen=True, array_like=True):
+class _BrowserRecord(msgspec.Struct, frozen=True, array_like=True):
     """What the cookie says: the SHA-256 of the account's token, and when it ends, in epoch seconds."""
 
     account: bytes
@@ -50,7 +50,7 @@ class RememberedBrowsers:
 
     def remember(self, account: str) -> tuple[Header, Browser]:
         """Return the header that remembers an account (SHA-256 in hex) for `LIFE_S`, and what it says."""
-        said = _Remembered(bytes.fromhex(account), int(self._clock.time()) + LIFE_S)
+        said = _BrowserRecord(bytes.fromhex(account), int(self._clock.time()) + LIFE_S)
         value = self._seal.seal(msgspec.json.encode(said).decode())
         return self._cookie.write(value, max_age_s=LIFE_S), Browser(account, said.expires_at)
 
@@ -66,7 +66,7 @@ class RememberedBrowsers:
         content = self._seal.unseal(value)
         if content is None:
             return None
-        said = msgspec.json.decode(content, type=_Remembered)
+        said = msgspec.json.decode(content, type=_BrowserRecord)
         return Browser(said.account.hex(), said.expires_at) if said.expires_at > self._clock.time() else None
 
 
@@ -79,7 +79,7 @@ def mount_remembering(
     Requests count toward the limit of the payment tools.
     """
 
-    async def answer(scope: Scope, request: ParsedRequest, message: Mapping[str, Any]) -> Reply:
+    async def answer(scope: Scope, request: ParsedRequest, message: Mapping[str, Any]) -> JsonReply:
         peer = scope.get("client") or ("unknown", 0)
         limits.take(addresses.client(peer[0], h.text(request.forwarded)), "payment")
         wanted = message.get("remember")
@@ -101,6 +101,6 @@ def mount_remembering(
     return {REMEMBERED: json_post(answer, facts)}
 
 
-def _tell(browser: Browser | None, *headers: Header) -> Reply:
+def _tell(browser: Browser | None, *headers: Header) -> JsonReply:
     until = None if browser is None else datetime.fromtimestamp(browser.expires_at, UTC).isoformat()
-    return Reply({"remembered": browser is not None, "expires_at": until and until.replace("+00:00", "Z")}, headers)
+    return JsonReply({"remembered": browser is not None, "expires_at": until and until.replace("+00:00", "Z")}, headers)

@@ -27,8 +27,8 @@ FAULTS = (
     fault(
         "toolserver/mcp/oauth/authorization.py",
         "a form that another site sent is accepted",
-        'if method == "POST" and self._is_foreign(scope):',
-        'if method == "PUT" and self._is_foreign(scope):',
+        'if method == "POST" and is_foreign(scope, self._facts.base_url):',
+        'if method == "PUT" and is_foreign(scope, self._facts.base_url):',
         "tests/mcp/oauth/test_authorization.py",
     ),
     fault(

@@ -14,7 +14,7 @@ import logging
 import re
 import secrets
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import partial
@@ -131,9 +131,7 @@ class Rules:
 
 
 class _Case(NamedTuple):
-    """A well-formed claim, with the purchase that its memo names. `account` is the key of the account that it tops up,
-    if it does, and `token` the token of that account, if it was sent.
-    """
+    """A well-formed claim, its purchase, the key of the account that it tops up, and the token if it was sent."""
 
     claim: Claim
     tx_hash: bytes
@@ -170,10 +168,8 @@ class Confirmations:
         async with self._one_at_a_time:  # two purchases that each fit under a ceiling may not fit together
             if self._ceilings is not None:
                 await self._ceilings.hold_excess(case.tx_hash, case.purchase.id, sighting.paid.amount)
-            try:
+            with suppress(NotCreditable):  # a concurrent call was first
                 return await self._credit_purchase(case, sighting)
-            except NotCreditable:
-                pass  # a concurrent call was first
         return await self._give_again(case, sighting)
 
     async def has_token(self, token: str) -> None:
@@ -334,10 +330,9 @@ class Confirmations:
         """Credit it in one transaction. Raises NotCreditable if a concurrent call has credited it."""
         purchase, seen, policy = case.purchase, sighting.seen, self._rules.policy
         token = f"svc_live_{secrets.token_hex(32)}" if case.account is None else case.token
-        now = int(self._clock.time() * 1000)
         public = says_memo(seen.transaction, case.claim.memo) and purchase.challenge is None
         asked_again = case.account is None and (not public or await self._is_signed(case, sighting.paid))
-        key = sealing_key(case.claim.memo, case.tx_hash)
+        key, now = sealing_key(case.claim.memo, case.tx_hash), int(self._clock.time() * 1000)
         credit = TransferCredit(
             purchase.id,
             case.tx_hash,
@@ -364,13 +359,12 @@ class Confirmations:
     async def _give_again(self, case: _Case, sighting: SightedPayment | None = None) -> CreditedPurchase:
         """Return the same token again, for the same memo and transaction. Raises AlreadyCredited."""
         before = await self._store.find_credit(case.purchase.id)
-        is_same = before is not None and before.tx_hash == case.tx_hash
-        if before is not None and is_same and (token := self._unseal_token(case, before)) is not None:
-            return CreditedPurchase(token, before.credits, before.late)
-        if before is not None and before.tx_hash != case.tx_hash:
-            await self._credit_second(case, before)
-        elif before is None:
+        if before is None:
             await self._record_used(case, sighting)
+        elif before.tx_hash != case.tx_hash:
+            await self._credit_second(case, before)
+        elif (token := self._unseal_token(case, before)) is not None:
+            return CreditedPurchase(token, before.credits, before.late)
         raise AlreadyCredited(
             "This purchase or transaction was already credited, and its token was given out then. If you just paid "
             "a second time, confirm it again in some seconds."
