@@ -14,6 +14,7 @@ from rest_bridge.pages.render import render_page
 from rest_bridge.routes import Handler
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.core.caller import Addresses, Caller, bearer, well_formed
+from toolserver.core.waiting_room import waiting_client
 from toolserver.errors import InvalidArguments, InvalidToken, MissingToken, NotFound, ReceiptArchived
 from toolserver.money.receipts.log import HOUR_SHAPE, read_hour
 from toolserver.money.receipts.merkle import tile_at
@@ -104,6 +105,7 @@ class _Pages:
             peer = scope.get("client") or ("unknown", 0)
             forwarded = request.forwarded.decode("latin-1") if request.forwarded else None
             client = self._addresses.client(peer[0], forwarded)
+            waiting_client.set(client)
             if token is not None and self._identify is not None:
                 client = await self._identify(Caller(client, token))
             await self._limits.count(client, "receipt")

@@ -25,7 +25,7 @@ from rest_bridge.pages.tool_form import form_fields
 from rest_bridge.routes import Mounted
 from toolserver.calls.arguments import example_call
 from toolserver.calls.pipeline import Pipeline
-from toolserver.core.caller import Addresses, Caller, crowd_of
+from toolserver.core.caller import PAGE, Addresses, Caller, crowd_of
 from toolserver.errors import InvalidArguments, NotFound
 from toolserver.money.purchases.credit_price import CREDITS_PER_USD
 from toolserver.registry.deprecations import DEPRECATIONS, Deprecation, find_deprecations
@@ -197,7 +197,7 @@ def mount_tries(
         peer = scope.get("client") or ("unknown", 0)
         crowd = crowd_of(addresses.client(peer[0], h.text(request.forwarded)))
         await pipeline.pages.count(crowd, "page tries a day", [(limits.page_tries_per_day, DAY_S)])
-        caller = Caller(crowd, agent=h.text(request.agent) or "", transport="page", limited=False)
+        caller = Caller(crowd, agent=h.text(request.agent) or "", transport=PAGE, limited=False)
         outcome = await pipeline.call(operation, arguments, caller)
         tried: dict[str, Any] = msgspec.json.decode(outcome.rendered.payload)
         return tried

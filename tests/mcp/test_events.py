@@ -13,6 +13,9 @@ from tests.requirements import proves
 from tests.webhooks.receivers import receiving, receiving_events
 from tests.webhooks.room import EVENT_SECRET
 from tests.webhooks.served_hooks import HookedService, hooked
+from toolserver.calls.pipeline import TOKEN_TRIES
+from toolserver.calls.response_cache import ResponseCache
+from toolserver.core.waiting_room import waiting_client
 from toolserver.mcp import messages
 from toolserver.mcp.events import CODES
 
@@ -225,6 +228,45 @@ async def test_verifications_count_with_tests_of_webhooks() -> None:
         assert refused[:2] == [None, None]
         assert refused[2]["data"]["limit"] == "rate"
         assert refused[2]["data"]["retry_after_seconds"] > 0
+
+
+async def test_subscribing_and_ending_count_like_the_tools_of_webhooks_though_nothing_is_verified() -> None:
+    async with hooked(limited=True) as served, receiving_events() as receiver:
+        params = wanted(receiver.url())
+        said = [(await post(served, "events/subscribe", **params))[1].get("error") for _ in range(31)]
+        assert said[:30] == [None] * 30
+        assert (said[30]["code"], said[30]["data"]["limit"]) == (CODES["sketch"].exhausted, "rate")
+        assert len(receiver.requests) == 1
+        served.clock.advance(61)
+        ended = [(await post(served, "events/unsubscribe", **params))[1].get("error") for _ in range(61)]
+        assert ended[:60] == [None] * 60
+        assert ended[60]["data"]["limit"] == "rate"
+
+
+async def test_invented_tokens_are_refused_by_address_before_the_ledger_is_asked() -> None:
+    async with hooked(limited=True) as served:
+        for number in range(TOKEN_TRIES.quota):
+            token = f"svc_live_{number:064x}"
+            _, answer = await post(served, "events/unsubscribe", token=token, **wanted("https://example.com/a"))
+            assert answer["error"]["code"] == CODES["sketch"].forbidden
+        token = "svc_live_" + "e" * 64
+        _, answer = await post(served, "events/unsubscribe", token=token, **wanted("https://example.com/a"))
+        assert answer["error"]["code"] == CODES["sketch"].exhausted
+        assert answer["error"]["data"]["limit"] == "rate"
+
+
+async def test_what_is_composed_to_try_an_event_waits_as_its_client(served, monkeypatch) -> None:
+    waited_as = []
+    compose = ResponseCache.get
+
+    async def spy(self: ResponseCache, *args: Any, **named: Any) -> Any:
+        waited_as.append(waiting_client.get())
+        return await compose(self, *args, **named)
+
+    monkeypatch.setattr(ResponseCache, "get", spy)
+    async with receiving_events() as receiver:
+        await post(served, "events/subscribe", **wanted(receiver.url()))
+    assert waited_as == ["192.0.2.1"], "the share of one client, and not a place of our own, which never makes room"
 
 
 async def test_a_delivery_is_never_printed() -> None:

@@ -330,7 +330,7 @@ class PaidCallRunner:
             PaymentRequired: the ledger refuses the call or cannot be reached.
         """
         try:
-            async with self._room.wait(caller.client if (caller := paid.call.caller).limited else None):
+            async with self._room.wait(paid.call.caller.waits_as):
                 return await request
         except WaitRefused:
             request.close()  # it may not have been begun

@@ -47,7 +47,7 @@ answer composed, the payment settled, and one payment gets one answer
 
 import logging
 import time
-from collections.abc import Awaitable, Callable, Hashable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -491,7 +491,7 @@ class Pipeline:
         receive: Receive | None,
         has_bytes: Callable[[RenderedResponse], bool] | None,
     ) -> Outcome:
-        waiting_client.set(caller.client if caller.limited else None)
+        waiting_client.set(caller.waits_as)
         arguments = validate_arguments(operation, sent)
         # A buyer is admitted before anything else is made, because anyone can ask without a token, at any rate.
         is_sold = operation.tier is Tier.PREMIUM and not self._is_paid_by_itself(caller)
@@ -611,15 +611,22 @@ class Pipeline:
         self.tokens.check(caller)
         token = self.tokens.require(operation, caller) if operation.needs_token else None
         remaining = None if token is None else await self.ledger.balance(token)
-        if caller.limited:
-            client = await self.tokens.identify_client(caller)
-            await self.personal.count(client, operation.name, operation.quotas)
+        await self.count_personal(caller, operation.name, operation.quotas)
         act = partial(self._compose_personal, operation, call.arguments, caller)
         known = replace(call, caller=caller)
         rendered, is_repeated = await self._actions.once(known, act) if is_keyed_action(known) else (await act(), False)
         settlement = await self._x402.find_settlement(caller.payment) if self._x402 and caller.payment else None
         way: Way = "repeated" if is_repeated else "made"
         return Outcome(rendered, sale=PaidCallResult(rendered, 0, remaining), way=way, settlement=settlement)
+
+    async def count_personal(self, caller: Caller, tool: str, quotas: Iterable[tuple[int, float]] = ()) -> None:
+        """Count something that is done for this caller alone like a call of a tool, and have it wait as this caller.
+
+        Raise RateLimited over the limit, with nothing counted.
+        """
+        waiting_client.set(caller.waits_as)
+        if caller.limited:
+            await self.personal.count(await self.tokens.identify_client(caller), tool, quotas)
 
     async def _compose_personal(self, operation: Operation, arguments: BaseModel, caller: Caller) -> RenderedResponse:
         rendered = await self.answers.compose(operation, arguments, caller)

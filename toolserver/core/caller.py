@@ -18,12 +18,13 @@ VISITOR = "svc_free_"  # the beginning of a visitor token, which identifies a ca
 _SECRET = re.compile(r"(svc_[a-z]+_)([0-9a-f]{16,})")
 _MAPPED = bytes(10) + b"\xff\xff"  # the prefix of IPv4 addresses written as IPv6
 PEERS, CLIENTS, LONGEST_KEPT = 1024, 16_384, 200  # numbers of cached verdicts, and the longest header that is cached
+PAGE = "page"  # the transport of a try on a page
 REFERENCE = "reference"  # the value of `Prefer: receipt=` and MCP's `_meta.receipt` that asks only for the id
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The origin of one call. Limits count by `client`; `limited` is False for the owner's own transports.
+    """The origin of one call. Limits count by `client`; `limited` is False for the owner's own transports and pages.
 
     `short_meta` asks for a short `_meta` in the answer, `receipt_reference` for a paid answer
     that names its receipt instead of carrying it.
@@ -40,6 +41,14 @@ class Caller:
     short_meta: bool = False
     receipt_reference: bool = False
     payment: str | None = field(default=None, repr=False)  # x402: the header's value, or the JSON object of MCP
+
+    @property
+    def waits_as(self) -> str | None:
+        """Return whose share of the places to wait its calls take, or None for the owner's own, which have none.
+
+        A page tries a tool without the limits of programs, and yet for a stranger.
+        """
+        return self.client if self.limited or self.transport == PAGE else None
 
 
 def token_hash(token: str) -> bytes:

@@ -114,8 +114,7 @@ class PaymentElicitation:
             return arguments, buyer
         payer = secret if secret is not None else buyer.token
         assert payer is not None, "the state of an account opens only for a token of it"
-        client = buyer.client if buyer.limited else None
-        if not await run_unless_disconnected(receive, lambda: self._links.wait_until_paid(link, payer, client)):
+        if not await run_unless_disconnected(receive, lambda: self._links.wait_until_paid(link, payer, buyer.waits_as)):
             raise self._pend(call.operation, text, link)
         return arguments, replace(buyer, token=payer)
 

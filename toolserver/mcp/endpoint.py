@@ -26,6 +26,7 @@ from toolserver.core.caller import (
     mask_secrets,
     new_request_id,
 )
+from toolserver.core.waiting_room import waiting_client
 from toolserver.errors import CallRejected, RateLimited
 from toolserver.mcp import messages
 from toolserver.mcp.asgi import (
@@ -337,6 +338,7 @@ class McpEndpoint:
         """Return the result of a call that brings input; None if its caller hung up. Nobody is asked twice."""
         self._count_uncommon(post)
         caller = self._caller_of(post, message, short_meta=short_meta)
+        waiting_client.set(caller.waits_as)  # the ledger is asked before the pipeline knows of the call
         try:
             if self._elicitation is not None:
                 call = ElicitedCall(message, route.operation, arguments, caller)

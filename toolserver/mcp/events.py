@@ -5,8 +5,8 @@ subscription does. This module translates. A client's secret is in none of its a
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Mapping
-from functools import cached_property
+from collections.abc import Awaitable, Mapping
+from functools import cached_property, partial
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -35,7 +35,8 @@ from toolserver.webhooks.records import WebhookSubscription
 from toolserver.webhooks.subscription_operations import MOST_ACTIVE
 
 METHODS = frozenset({"events/list", "events/subscribe", "events/unsubscribe"})
-VERIFIES_LIKE = "webhook_test"  # the tool whose quotas a verification counts in
+SUBSCRIBES_LIKE, ENDS_LIKE = "webhook_subscribe", "webhook_unsubscribe"
+VERIFIES_LIKE = "webhook_test"
 Dialect = Literal["sketch", "extension"]
 log = logging.getLogger(__name__)
 
@@ -90,8 +91,7 @@ class McpEvents:
     ) -> None:
         self._subscriptions, self._pipeline, self._facts = subscriptions, pipeline, facts
         self._codes, self._is_strict = CODES[dialect], dialect == "extension"
-        tester = registry.get(VERIFIES_LIKE)
-        self._quotas = () if tester is None else tester.quotas
+        self._registry = registry
 
     async def answer(self, method: str, params: Mapping[str, Any], caller: Caller) -> bytes:
         """Return the core of a result. Raises MessageRefusal, without an id and with HTTP status 200."""
@@ -113,7 +113,7 @@ class McpEvents:
         )
         if method == "events/subscribe":
             return await self._translate(self._subscribe(caller, caller.token, request, wanted.cursor))
-        return await self._translate(self._unsubscribe(caller.token, request))
+        return await self._translate(self._unsubscribe(caller, caller.token, request))
 
     @cached_property
     def _list(self) -> bytes:
@@ -121,7 +121,8 @@ class McpEvents:
         return messages.encode({"events": self._subscriptions.catalog.describe()})[:-1]
 
     async def _subscribe(self, caller: Caller, token: str, request: EventRequest, cursor: str | None) -> bytes:
-        stored = await self._subscriptions.subscribe(token, request, self._count_verification(caller))
+        await self._count(caller, SUBSCRIBES_LIKE)
+        stored = await self._subscriptions.subscribe(token, request, partial(self._count, caller, VERIFIES_LIKE))
         subscription = stored.subscription
         assert subscription.expires_at is not None, "a subscription of MCP Events"
         result = {
@@ -133,7 +134,8 @@ class McpEvents:
         }
         return messages.encode(result)[:-1]
 
-    async def _unsubscribe(self, token: str, request: EventRequest) -> bytes:
+    async def _unsubscribe(self, caller: Caller, token: str, request: EventRequest) -> bytes:
+        await self._count(caller, ENDS_LIKE)
         try:
             await self._subscriptions.unsubscribe(token, request)
         except NotFound as missing:
@@ -141,15 +143,14 @@ class McpEvents:
                 raise _refuse(self._codes.not_found, missing.detail, {"kind": "subscription"}) from None
         return b"{"
 
-    def _count_verification(self, caller: Caller) -> Callable[[], Awaitable[None]]:
-        """Return what counts a verification in the caller's limits of webhook tests. It raises RateLimited."""
+    async def _count(self, caller: Caller, tool: str) -> None:
+        """Count in the caller's limits of the webhook tool that does the same. Raises RateLimited.
 
-        async def count() -> None:
-            if caller.limited:
-                client = await self._pipeline.tokens.identify_client(caller)
-                await self._pipeline.personal.count(client, VERIFIES_LIKE, self._quotas)
-
-        return count
+        Everything is counted, because it asks the ledger, looks up a name and may have an answer composed, for nothing.
+        """
+        self._pipeline.tokens.check(caller)
+        operation = self._registry.get(tool)
+        await self._pipeline.count_personal(caller, tool, () if operation is None else operation.quotas)
 
     async def _translate(self, working: Awaitable[bytes]) -> bytes:
         """Return a result, or raise its failure as a MessageRefusal."""

@@ -200,8 +200,7 @@ class McpResources:
             outcome = await self._pipeline.call(operation, arguments, caller)
             return outcome.rendered.payload.decode()
         if uri.startswith(RECEIPTS) and self._evidence is not None and caller.token is not None:
-            if caller.limited:
-                await self._pipeline.personal.count(await self._pipeline.tokens.identify_client(caller), "receipt")
+            await self._pipeline.count_personal(caller, "receipt")
             if well_formed(caller.token):
                 receipt = await self._evidence.receipt(uri.removeprefix(RECEIPTS), caller.token)
                 return None if receipt is None else messages.encode(receipt).decode()

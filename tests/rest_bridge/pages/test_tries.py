@@ -1,11 +1,13 @@
 """POST /t/try: a page tries a free tool, within small limits of its own that no program's calls count in."""
 
+import httpx
 import pytest
 
 from tests.arranged import client_of
 from tests.calls.parts import engine
 from tests.calls.toy import FIRST, REGISTRY
 from tests.requirements import proves
+from toolserver.core.waiting_room import waiting_client
 from toolserver.registry.site_facts import TRY
 from toolserver.settings import LimitSettings
 
@@ -44,6 +46,21 @@ async def test_the_limits_of_tries_are_their_own_for_a_minute_a_day_and_a_whole_
             limits += [(await client.post(TRY, json=body())).json().get("limit") for _ in range(2)]
     assert statuses == [200, 200, 429, 200]
     assert limits == [None, None, "page tries", None, None, "page tries a day"]
+
+
+async def test_a_try_waits_as_the_stranger_that_it_is_for():
+    async with engine(REGISTRY, limits=True) as e:
+        waited_as = []
+
+        async def answer(request):
+            waited_as.append(waiting_client.get())
+            return httpx.Response(200, json={"value": 3})
+
+        e.internet.serves(FIRST, answer)
+        async with client_of(e.service.web_app(), peer="2001:db8:0:1::1") as client:
+            answered = await client.post(TRY, json=body())
+    assert answered.status_code == 200
+    assert waited_as == ["2001:db8::/48"], "and not as work of our own, which never makes room"
 
 
 @pytest.mark.parametrize("name", ["premium_report", "nothing", "payment_buy_credits"])
