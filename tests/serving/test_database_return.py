@@ -1,5 +1,6 @@
 """A ledger goes from a server to a file: whole, sealed, once, and on after a kill."""
 
+import time
 from contextlib import closing
 
 import anyio.to_thread
@@ -16,12 +17,13 @@ from toolserver.money.purchases.quotes import ADDRESS_MARK
 from toolserver.serving.database_check import check_place
 from toolserver.serving.database_return import cancel_return, return_database
 from toolserver.serving.money import MARKER
+from toolserver.sql import postgres_move
 from toolserver.sql.errors import OtherWorld
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.ledger_place import open_place, read_place
 from toolserver.sql.move_mark import LedgerMoved, require_not_moved
 from toolserver.sql.postgres import PostgresConnection
-from toolserver.sql.postgres_move import MoveRefused, MoveUnfinished, require_whole
+from toolserver.sql.postgres_move import MOVE_LOCK, MoveRefused, MoveUnfinished, require_whole
 
 pytestmark = pytest.mark.live
 OLD = read_old("f47ee7d3")
@@ -112,7 +114,24 @@ def test_after_a_kill_at_any_statement_it_goes_on_and_neither_place_is_served_me
     assert unserved > 0
 
 
-def test_a_return_is_refused_while_a_service_is_connected_and_can_be_cancelled(tmp_path):
+def test_what_a_killed_process_held_is_waited_for_until_the_server_knows_that_it_is_gone(tmp_path, monkeypatch):
+    terms, data = make(tmp_path)
+    killed = PostgresConnection(terms)
+    killed.execute("SELECT pg_advisory_lock(?)", (MOVE_LOCK,))
+    looks, sleep = [], time.sleep
+
+    def look_again(seconds):
+        looks.append(seconds)
+        killed.close()
+        sleep(seconds)
+
+    monkeypatch.setattr(postgres_move.time, "sleep", look_again)
+    return_database(data, terms)
+    assert looks, "its lock and its connection were still there"
+
+
+def test_a_return_is_refused_while_a_service_is_connected_and_can_be_cancelled(tmp_path, monkeypatch):
+    monkeypatch.setattr(postgres_move, "GONE_S", 0.2)
     terms, data = make(tmp_path)
     with closing(PostgresConnection(terms)) as service:
         service.connect()

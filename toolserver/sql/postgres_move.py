@@ -39,6 +39,7 @@ R = TypeVar("R")
 
 LONG_SESSION = """SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;
   SET enable_seqscan = on; SET enable_hashjoin = on; SET enable_mergejoin = on"""
+GONE_S, LOOK_S = 5.0, 0.1  # within which a server notices that a process is gone, and between two looks
 MOVE_LOCK = 0x54534C4D  # advisory lock of the server: one process moves at a time
 _SAID = {"published_key": "keys of instances", "deposit_number": "numbers of deposit addresses", "mark": "marks"}
 _COUNTED = (("receipt", "seq"), ("purchase", "id"), ("tx_reversal", "id"), ("uncharged_call", "seq"))
@@ -168,6 +169,22 @@ class MoveTarget:
         self._db.execute("INSERT INTO deposit_number VALUES(1, ?) ON CONFLICT DO NOTHING", (first,))
 
 
+def take_move_lock(db: PostgresConnection) -> bool:
+    """Take the exclusive right to move. Return False if another process keeps it.
+
+    The lock of a process that was killed just now is held until the server notices.
+    """
+    return is_soon(lambda: bool(db.execute("SELECT pg_try_advisory_lock(?)", (MOVE_LOCK,)).fetchone()[0]))
+
+
+def is_soon(look: Callable[[], bool]) -> bool:
+    """Return True once `look` does, False if it does not while a server may take processes that are gone for alive."""
+    until = time.monotonic() + GONE_S
+    while not (found := look()) and time.monotonic() < until:
+        time.sleep(LOOK_S)
+    return found
+
+
 @contextmanager
 def open_target(terms: PostgresTerms) -> Iterator[MoveTarget]:
     """Connect, bring the tables up to date, and hold the exclusive right to move there.
@@ -181,7 +198,7 @@ def open_target(terms: PostgresTerms) -> Iterator[MoveTarget]:
     try:
         migrate_server(db)
         db.run_script(LONG_SESSION)
-        if not db.execute("SELECT pg_try_advisory_lock(?)", (MOVE_LOCK,)).fetchone()[0]:
+        if not take_move_lock(db):
             raise MoveRefused("another process is moving a ledger to this server now")
         yield MoveTarget(db, terms.row_key)
     except (DatabaseError, TransactionLost) as error:

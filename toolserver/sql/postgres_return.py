@@ -15,7 +15,7 @@ from toolserver.sql.migrate import migrate, write_transaction
 from toolserver.sql.move_mark import COMPLETE, COPYING, MoveMark
 from toolserver.sql.postgres import PostgresConnection, PostgresTerms
 from toolserver.sql.postgres_migrate import claim_database, migrate_server
-from toolserver.sql.postgres_move import LONG_SESSION, MOVE_LOCK, MoveRefused
+from toolserver.sql.postgres_move import LONG_SESSION, MoveRefused, is_soon, take_move_lock
 from toolserver.sql.sealed_file import SealedFile
 from toolserver.sql.sqlite import connect, private
 
@@ -50,9 +50,14 @@ class ReturnSource:
         if move is not None and move[1] in (LEAVING, LEFT):
             raise MoveRefused(f"the ledger of {mark.to} was moved to a file of another data directory")
         self._db.transact(lambda: self._mark(mark.id, LEAVING, simulated))
-        if others := self._db.execute(_OTHERS).fetchone()[0]:
+        if not is_soon(lambda: not self._count_others()):
             self.cancel(mark)
+            others = self._count_others()
             raise MoveRefused(f"{others} connections of a service to this database are open: stop every instance first")
+
+    def _count_others(self) -> int:
+        """Return how many connections of a service to this database are open."""
+        return int(self._db.execute(_OTHERS).fetchone()[0])
 
     def is_left(self, mark: MoveMark) -> bool:
         """Return True if this move is complete on the server's side."""
@@ -102,7 +107,7 @@ def open_return(terms: PostgresTerms) -> Iterator[ReturnSource]:
     db = PostgresConnection(terms)
     try:
         migrate_server(db)
-        if not db.execute("SELECT pg_try_advisory_lock(?)", (MOVE_LOCK,)).fetchone()[0]:
+        if not take_move_lock(db):
             raise MoveRefused("another process is moving a ledger from or to this server now")
         yield ReturnSource(db)
     except (DatabaseError, TransactionLost) as error:
