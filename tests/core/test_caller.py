@@ -46,6 +46,15 @@ def test_the_nearest_address_that_is_no_trusted_proxy_counts_with_or_without_a_p
     assert client(forwarded) == address
 
 
+@pytest.mark.parametrize("trusted", ["10.0.0.0/8", "10.0.0.1/32", "::ffff:10.0.0.0/104", "::ffff:10.0.0.1/128"])
+@pytest.mark.parametrize("peer", ["10.0.0.1", "::ffff:10.0.0.1"])
+def test_a_trusted_proxy_is_known_by_either_way_to_write_its_address(peer, trusted):
+    """A socket for both protocols names IPv4 peers as IPv6: all clients of the proxy would be one."""
+    assert client("198.51.100.7", peer=peer, trusted=[trusted]) == "198.51.100.7"
+    assert client(f"198.51.100.7, {peer}", peer=peer, trusted=[trusted]) == "198.51.100.7"
+    assert client("198.51.100.7", peer="::ffff:11.0.0.1", trusted=[trusted]) == "11.0.0.1"
+
+
 def test_two_clients_behind_a_proxy_that_adds_ports_are_two():
     assert client("198.51.100.7:1") != client("198.51.100.8:1")
 

@@ -42,14 +42,20 @@ def find_proxy(name: str) -> str | None:
 
 
 @contextmanager
-def proxied(name: str, behind: str, folder: Path, *, is_careless: bool = False) -> Iterator[Proxy]:
+def proxied(
+    name: str, behind: str, folder: Path, *, is_careless: bool = False, has_ipv6: bool = False
+) -> Iterator[Proxy]:
     """Run nginx or Caddy in front of the service at `behind`, a host with a port, until the block ends.
 
-    A careless one passes on bodies as they come, and does not limit clients, as other files than ours do.
+    A careless one passes on bodies as they come, and does not limit clients, as other files than ours do. Caddy listens
+    on every address, and nginx on ::1 too only with `has_ipv6`.
     """
     port, authority = reserve_port(), certify(folder)
-    write = write_nginx if name == "nginx" else write_caddy
-    with running(write(folder, port, behind, is_careless=is_careless), folder, port):
+    if name == "nginx":
+        command = write_nginx(folder, port, behind, is_careless=is_careless, has_ipv6=has_ipv6)
+    else:
+        command = write_caddy(folder, port, behind, is_careless=is_careless)
+    with running(command, folder, port):
         yield Proxy(port, authority)
 
 
@@ -85,22 +91,24 @@ def running(command: list[str], folder: Path, port: int) -> Iterator[None]:
         process.wait(10)
 
 
-def write_nginx(folder: Path, port: int, behind: str, *, is_careless: bool) -> list[str]:
+def write_nginx(folder: Path, port: int, behind: str, *, is_careless: bool, has_ipv6: bool = False) -> list[str]:
     careless = (
         ("proxy_request_buffering on;", "proxy_request_buffering off;"),
         ("    limit_conn toolserver_clients 100;", "    # no limit"),
     )
     changes = [*(careless if is_careless else ()), ("127.0.0.1:8080", behind)]
-    return write_nginx_file("nginx.conf", folder, port, changes)
+    return write_nginx_file("nginx.conf", folder, port, changes, has_ipv6=has_ipv6)
 
 
-def write_nginx_file(name: str, folder: Path, port: int, changes: Iterable[tuple[str, str]]) -> list[str]:
+def write_nginx_file(
+    name: str, folder: Path, port: int, changes: Iterable[tuple[str, str]], *, has_ipv6: bool = False
+) -> list[str]:
     """Write a file of ours for nginx with these words, names and port replaced, and return the command to run it."""
     server = (DEPLOY / name).read_text()
     for old, new in (
         *changes,
         ("listen 443 ssl http2;", f"listen 127.0.0.1:{port} ssl http2;"),
-        ("    listen [::]:443 ssl http2;\n", ""),
+        ("    listen [::]:443 ssl http2;\n", f"    listen [::1]:{port} ssl http2;\n" if has_ipv6 else ""),
         ("server_name data.example;", "server_name localhost;"),
         ("/etc/letsencrypt/live/data.example/fullchain.pem", f"{folder}/cert.pem"),
         ("/etc/letsencrypt/live/data.example/privkey.pem", f"{folder}/key.pem"),

@@ -16,6 +16,7 @@ import json
 import re
 import sys
 import tempfile
+import time
 from collections import Counter
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field
@@ -214,7 +215,7 @@ async def _sign_in_until(
 ) -> None:
     while not over.is_set():
         try:
-            await _sign_in(visitors, client, None if number % 2 else documents.url("honest"))
+            await sign_in(visitors, client, None if number % 2 else documents.url("honest"))
             figures.sign_ins["answered"] += 1
         except Wrong as wrong:
             figures.sign_ins[str(wrong)] += 1
@@ -224,8 +225,12 @@ async def _sign_in_until(
             await asyncio.wait_for(over.wait(), 1.5)
 
 
-async def _sign_in(visitors: Visitors, client: str, id: str | None) -> None:
-    """Sign in with a client that describes itself, or with one that registers now: begin, read the page, answer it."""
+async def sign_in(visitors: Visitors, client: str, id: str | None) -> float:
+    """Sign in with a client that describes itself, or with one that registers now: begin, read the page, answer it.
+
+    Return the seconds that it took, without those for thinking. Raises Wrong, OSError, TimeoutError.
+    """
+    started_at = time.monotonic()
     begun = await visitors.begin(client, id or await visitors.register(client))
     _expect("303", begun, "beginning")
     cookie = begun.headers["set-cookie"].partition(";")[0]
@@ -240,6 +245,7 @@ async def _sign_in(visitors: Visitors, client: str, id: str | None) -> None:
     _expect("303", answered, "answer")
     if not answered.headers["location"].startswith(f"{BACK}?error=access_denied"):
         raise Wrong("the answer leads elsewhere")
+    return time.monotonic() - started_at - THINKING_S
 
 
 def _expect(status: str, answer: Answer, step: str) -> None:

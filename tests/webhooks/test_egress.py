@@ -1,10 +1,12 @@
 import ipaddress
 import socket
+import sys
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from toolserver.core.visible_text import INVISIBLE
 from toolserver.webhooks.egress import EgressGuard, TargetRefused
 
 GUARD = EgressGuard()
@@ -180,3 +182,61 @@ def test_no_number_spells_an_address_that_its_usual_form_would_not(address):
     for text in (str(int(address)), hex(int(address)), f"0{int(address):o}"):
         with pytest.raises(TargetRefused):
             GUARD.check_url(f"https://{text}/")
+
+
+SCHEMES = (
+    *("ms-msdt:", "search-ms:", "shell:", "ssh:", "chrome-extension:", "javascript:", "data:", "intent:", "file:"),
+    *(
+        "vbscript:",
+        "blob:",
+        "about:",
+        "mailto:",
+        "tel:",
+        "smb:",
+        "gopher:",
+        "dict:",
+        "ldap:",
+        "ws:",
+        "wss:",
+        "http+unix:",
+    ),
+)
+
+
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_nothing_but_https_is_delivered_to_in_whatever_form_it_is_written(scheme):
+    for rest in ("x", "/x", "//x", "//example.com/hook", "///x", "?x", "", "https://example.com/"):
+        for written in (scheme, scheme.upper(), scheme.title()):
+            with pytest.raises(TargetRefused):
+                GUARD.check_url(written + rest)
+
+
+HIDDEN = [chr(point) for point in range(sys.maxunicode + 1) if INVISIBLE.match(chr(point))]
+
+
+@pytest.mark.parametrize("place", ["https://exa{}mple.com/", "https://example.com/a{}b", "https://example.com/?a={}b"])
+def test_no_character_that_nobody_sees_is_taken_at_any_place_of_a_url(place):
+    assert len(HIDDEN) > 4000
+    for hidden in HIDDEN:
+        with pytest.raises(TargetRefused):
+            GUARD.check_url(place.format(hidden))
+
+
+def test_line_ends_and_tabs_are_refused_raw_and_stay_encoded_as_they_are_written():
+    base = "https://example.com/hook?k=1"
+    for added in ("\r", "\n", "\t", "\r\nX-A: b", "\0", "\x85", "\u2028"):
+        for place in range(len(base) + 1):
+            with pytest.raises(TargetRefused):
+                GUARD.check_url(base[:place] + added + base[place:])
+    kept = GUARD.check_url("https://example.com/a%0d%0Ab?c=%0D%0a%09")
+    assert (kept.raw_path, kept.raw_query_string) == ("/a%0D%0Ab", "c=%0D%0a%09")
+
+
+@pytest.mark.parametrize("port", ["４４３", "4٤3", "44③", "443\u0660", "+443", "4_43", "0x1bb"])
+def test_a_port_has_the_digits_0_to_9_and_no_others(port):
+    with pytest.raises(TargetRefused):
+        GUARD.check_url(f"https://example.com:{port}/")
+
+
+def test_a_name_of_a_foreign_script_is_one_as_it_is_sent_to_the_resolver():
+    assert str(GUARD.check_url("https://münchen.example.org/ä")) == "https://xn--mnchen-3ya.example.org/%C3%A4"

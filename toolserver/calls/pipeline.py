@@ -494,7 +494,8 @@ class Pipeline:
         waiting_client.set(caller.waits_as)
         arguments = validate_arguments(operation, sent)
         # A buyer is admitted before anything else is made, because anyone can ask without a token, at any rate.
-        is_sold = operation.tier is Tier.PREMIUM and not self._is_paid_by_itself(caller)
+        has_payment = caller.payment is not None and self._is_paid_by_itself(caller)
+        is_sold = operation.tier is Tier.PREMIUM and not has_payment
         token = await self._admit_buyer(operation, caller) if is_sold else None
         key = build_cache_key(operation, arguments)
         return await self._answer(Call(operation, arguments, key, caller, sent, has_bytes, receive), token=token)

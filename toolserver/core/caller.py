@@ -140,8 +140,10 @@ class _Network:
     __slots__ = ("_mask", "_network", "_size")
 
     def __init__(self, network: ipaddress.IPv4Network | ipaddress.IPv6Network) -> None:
-        self._size = len(network.network_address.packed)
-        self._network, self._mask = int(network.network_address), int(network.netmask)
+        first, mask = network.network_address.packed, network.netmask.packed
+        if first.startswith(_MAPPED) and network.prefixlen >= 8 * len(_MAPPED):
+            first, mask = first[len(_MAPPED) :], mask[len(_MAPPED) :]
+        self._size, self._network, self._mask = len(first), int.from_bytes(first), int.from_bytes(mask)
 
     def holds(self, packed: bytes) -> bool:
         return len(packed) == self._size and int.from_bytes(packed) & self._mask == self._network
@@ -170,9 +172,13 @@ def _without_port(address: str) -> str:
 
 
 def _pack_address(address: str) -> bytes | None:
-    """Return the 4 or 16 bytes of an address without its zone, or None if it is not an address."""
+    """Return the 4 or 16 bytes of an address without its zone, or None if it is not an address.
+
+    An IPv4 address has 4, also if it is written as IPv6: so a socket for both protocols names its IPv4 peers.
+    """
     try:
-        return socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
+        packed = socket.inet_pton(socket.AF_INET6 if ":" in address else socket.AF_INET, address)
+        return packed[len(_MAPPED) :] if packed.startswith(_MAPPED) else packed
     except (OSError, ValueError):  # ValueError: a null byte, or a character beyond ASCII
         return None
 
@@ -183,9 +189,7 @@ def _name_client(address: str) -> str:
     if packed is None:
         return "unknown"
     if len(packed) == 16:
-        if not packed.startswith(_MAPPED):
-            return f"{socket.inet_ntop(socket.AF_INET6, packed[:8] + bytes(8))}/64"
-        packed = packed[12:]
+        return f"{socket.inet_ntop(socket.AF_INET6, packed[:8] + bytes(8))}/64"
     return socket.inet_ntop(socket.AF_INET, packed)
 
 

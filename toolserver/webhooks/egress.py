@@ -28,6 +28,7 @@ from toolserver.clock import Clock
 from toolserver.core import tracing
 from toolserver.core.outbound import make_tls_context
 from toolserver.core.public_address import is_local_host, is_loopback, is_public
+from toolserver.core.visible_text import INVISIBLE
 from toolserver.core.waiting_room import WaitingRoom, WaitLimits, WaitRefused
 from toolserver.errors import ToolserverError
 
@@ -59,6 +60,7 @@ INTERNAL_NAMES = (
 
 
 _QUERY = re.compile(r"(?:[A-Za-z0-9._~!$&'()*+,;=:@/?-]|%[0-9A-Fa-f]{2})*")
+_AUTHORITY = re.compile(r"https?://(?:\[[^\]]*\]|[^:/?#\[]*)(?::[0-9]*)?(?:[/?#]|$)", re.IGNORECASE)
 
 
 class TargetRefused(ToolserverError, OSError):
@@ -138,7 +140,7 @@ def _parsed(text: str) -> "URL":
 
     if len(text) > MOST_URL:
         raise TargetRefused("url_too_long", f"The URL has more than {MOST_URL} characters.")
-    if not text.isprintable() or any(c.isspace() or c == "\\" for c in text):
+    if not text.isprintable() or INVISIBLE.search(text) or any(c.isspace() or c == "\\" for c in text):
         raise TargetRefused("invalid_url", "The URL contains a character that is not allowed in URLs.")
     try:
         url = URL(text)
@@ -149,6 +151,8 @@ def _parsed(text: str) -> "URL":
         raise TargetRefused("invalid_url", "Give an absolute URL that begins with https://.")
     if "@" in text.partition("://")[2].partition("/")[0]:
         raise TargetRefused("invalid_url", "A URL with a user name or password is not accepted; use custom headers.")
+    if not _AUTHORITY.match(text):  # +443, 4_43 and digits of other scripts would be read as 443
+        raise TargetRefused("invalid_url", "The port is not written in the digits 0 to 9.")
     return _keep_query(url.with_fragment(None), text)
 
 
