@@ -21,6 +21,7 @@ from pathlib import Path
 from tests.hostile.instances_scene import Instance
 from tests.live.buying import bought
 from tests.live.killing import CALLERS, CREDITS, LAST_S, TOKENS, USD, Caller, Tally, selling
+from tests.live.patient import MODULE as PATIENT
 from tests.live.processes import UNLIMITED, Program, started
 from tests.live.test_shared_database import Shop
 from tests.postgres import url_of
@@ -29,6 +30,7 @@ from toolserver.money.ledger.sql_tables import LEASE_MS
 from toolserver.serving.money import RENEW_S
 
 MODES = ("worker", "instance")
+PATIENCE_S = "8"  # with PostgreSQL: what is refused is no call, and nothing is learned from it
 BACK_S = 240.0  # a machine that others use may start a worker this late: counts are judged, not seconds
 _OVERDUE = f"""SELECT call_id FROM journal
   WHERE next_at + {int(3000 * RENEW_S)} < extract(epoch FROM clock_timestamp()) * 1000"""
@@ -61,7 +63,7 @@ class Workers(Team):
 
     def __init__(self, shop: Shop, stack: ExitStack) -> None:
         super().__init__(shop)
-        begun = started("serve", "--workers", "2", folder=shop.place("a"), **shop.settings)
+        begun = started("serve", "--workers", "2", folder=shop.place("a"), module=PATIENT, **shop.settings)
         self._program = stack.enter_context(begun)
 
     @property
@@ -90,7 +92,7 @@ class Instances(Team):
         super().__init__(shop)
         self._instances: list[Instance] = []
         for name, server in (("a", "hypercorn"), ("b", "uvicorn")):  # the first makes the keys that both have
-            self._instances.append(instance := Instance(shop.place(name), shop.settings, server))
+            self._instances.append(instance := Instance(shop.place(name), shop.settings, server, PATIENT))
             stack.callback(instance.stop)
             instance.start()
 
@@ -117,6 +119,7 @@ def _opened(mode: str, folder: Path) -> Iterator[Team]:
             "TOOLSERVER_UPSTREAM__VIA": world.url,
             "TOOLSERVER_DATABASE_URL": url_of(folder),
             "TOOLSERVER_REDIS_URL": redis.url,
+            "PATIENCE_S": PATIENCE_S,
         }
         shop = Shop(folder, world, settings)
         yield Workers(shop, stack) if mode == "worker" else Instances(shop, stack)
