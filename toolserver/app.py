@@ -493,6 +493,7 @@ def make_exact_scheme(
         return None
     from toolserver.money.x402.service import exact_of
 
+    metrics.follow_waits(money.stored.x402.room.count)
     return exact_of(
         money.stored.x402,
         answers=answers,

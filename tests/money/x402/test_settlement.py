@@ -1,15 +1,18 @@
 """One payment is made at most once, whatever the facilitator says, loses or leaves open."""
 
+import anyio
 import httpx
 import pytest
 
 from tests.money.x402.parts import NOW, PAYER_TEXT, REGISTRY, TERMS, Chain, Script, desk, failed, response_of, signed
 from tests.requirements import proves
+from toolserver.core.waiting_room import waiting_client
 from toolserver.errors import ChainUnavailable, PaymentRequired, PaymentUsed, SettlementPending
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.x402 import wire
 from toolserver.money.x402.offers import offer_call
 from toolserver.money.x402.settlement import (
+    VERIFY_WAITS,
     AuthorisationState,
     leave_pending,
     refuse_payment,
@@ -86,6 +89,43 @@ async def test_when_verifying_fails_nothing_was_done(tmp_path, fault):
         assert wire.REQUIRED not in caught.value.headers
         assert d.engine.internet.asked == []
         assert await d.states() == []
+
+
+class SlowScript(Script):
+    """A facilitator that takes its time to check payments."""
+
+    is_slow = True
+
+    async def __call__(self, request: httpx.Request) -> httpx.Response:
+        if self.is_slow and request.url.path.endswith("verify"):
+            await anyio.sleep_forever()
+        return await super().__call__(request)
+
+
+async def test_a_client_whose_payments_take_long_to_check_keeps_nobody_else_from_the_facilitator(tmp_path):
+    script, refused, share_is_taken = SlowScript(), [], anyio.Event()
+
+    async def press(d):
+        waiting_client.set("192.0.2.66")
+        try:
+            await d.buy(signed())
+        except ChainUnavailable as refusal:
+            refused.append(refusal.detail)
+            if len(refused) == 20 - VERIFY_WAITS.share:
+                share_is_taken.set()
+
+    async with desk(tmp_path, script=script) as d, anyio.create_task_group() as strangers:
+        for _ in range(20):
+            strangers.start_soon(press, d)
+        with anyio.fail_after(10):
+            await share_is_taken.wait()
+        assert d.settling.room.count() == ("facilitator", 8, 64, {"share": 12})
+        assert refused == ["Too many payments are being checked. This one was not made."] * 12
+        script.is_slow = False
+        waiting_client.set("192.0.2.1")
+        assert (await d.buy(signed())).sold.charged == 2
+        strangers.cancel_scope.cancel()
+    assert len(d.settling.room) == 0
 
 
 @pytest.mark.parametrize("fault", NOT_ASKED.values(), ids=NOT_ASKED)

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol
 import anyio
 
 from toolserver.clock import Clock
+from toolserver.core.waiting_room import WaitingRoom, WaitLimits, WaitRefused
 from toolserver.errors import (
     CallRejected,
     ChainUnavailable,
@@ -54,6 +55,7 @@ log = logging.getLogger(__name__)
 
 USED = "invalid_exact_evm_nonce_already_used"
 CHECKED_FROM = ATOMIC
+VERIFY_WAITS = WaitLimits(most=64, share=8, crowd_share=16)  # of a hundred connections: the others are for settlements
 LOOKS, LOOK_S = 4, 1.0  # looks at the chain before it counts as not having a payment, because a server may lag
 LATE_S = 120  # how many seconds after its end of validity a payment may still appear on the chain as we see it
 
@@ -110,6 +112,7 @@ class SettlementService:
         self._facilitator, self._lookup = facilitator, lookup
         self._locks: dict[bytes, tuple[anyio.Lock, int]] = {}
         self.backlog = PaymentBacklog()  # as the sweep has counted it
+        self.room = WaitingRoom("facilitator", VERIFY_WAITS)
 
     def read(self, text: str) -> Payment:
         """Return the well-formed payment in a header or in `_meta`, not judged yet. Raises InvalidArguments."""
@@ -163,12 +166,22 @@ class SettlementService:
     async def verify(self, payment: Payment, offer: Offer) -> None:
         """Have the facilitator check a payment before any work is done for it. Nothing is stored.
 
+        Anyone can write a payment that is worth nothing, and each takes as long as the facilitator likes. So a client
+        has few places to wait for it.
+
         Raises:
             PaymentUsed: the chain has its nonce already, and the payment is not stored. The error carries no offer,
                 because a client that accepts one may pay twice. If the payment is stored by now, another instance has
                 begun it, and nothing is raised.
             PaymentRequired, ChainUnavailable: it cannot be made, or the facilitator cannot say.
         """
+        try:
+            async with self.room.wait():
+                await self._verify(payment, offer)
+        except WaitRefused:
+            raise _say_later("Too many payments are being checked. This one was not made.") from None
+
+    async def _verify(self, payment: Payment, offer: Offer) -> None:
         written = wire.write_payment(payment, offer.requirement, offer.resource, offer.extensions)
         try:
             reason = await self._facilitator.verify(written, offer.requirement, payment.shown_payer)
@@ -389,11 +402,11 @@ def say_chain_silent() -> ChainUnavailable:
 
 def say_unavailable(down: FacilitatorDown) -> ChainUnavailable:
     log.warning("the facilitator gives no usable answer", extra={"reason": str(down)})
-    return ChainUnavailable(
-        "Payments cannot be checked at the moment. This one was not made.",
-        headers={"Retry-After": "10"},
-        retry_after_seconds=10,
-    )
+    return _say_later("Payments cannot be checked at the moment. This one was not made.")
+
+
+def _say_later(text: str) -> ChainUnavailable:
+    return ChainUnavailable(text, headers={"Retry-After": "10"}, retry_after_seconds=10)
 
 
 def refuse_other_signature() -> PaymentUsed:
