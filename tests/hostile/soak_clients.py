@@ -133,8 +133,9 @@ async def reset(crowd: Crowd, number: int) -> None:
     with contextlib.suppress(OSError, TimeoutError):
         async with crowd.connect(number) as (_, writer):
             writer.write(b"GET /api/briefing HTTP/1.1\r\n" + HOST + b"\r\n")
-            sock: socket.socket = writer.get_extra_info("socket")
-            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            sock: socket.socket | None = writer.get_extra_info("socket")
+            if sock is not None:  # else a proxy has closed the connection already
+                sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
 
 
 async def ask_for_arguments(crowd: Crowd, number: int) -> None:
