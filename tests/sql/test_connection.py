@@ -13,6 +13,7 @@ from toolserver.sql.connection import (
     hold_alone,
     hold_together,
     in_order,
+    insert,
     is_shared,
     lock_rows,
     next_numbers,
@@ -26,10 +27,11 @@ class Server:
     shared, in_transaction = True, True
 
     def __init__(self, *rows):
-        self.rows, self.asked = rows, []
+        self.rows, self.asked, self.given = rows, [], []
 
     def execute(self, sql, parameters=()):
         self.asked.append(sql)
+        self.given.append(parameters)
         return Answer(self.rows)
 
 
@@ -66,6 +68,20 @@ def test_pairs_are_a_table_of_two_columns_on_both(file):
     assert file.execute(f"SELECT b, a FROM {asked}", parameters).fetchall() == [("b", "a"), ("d", "c")]
     asked, parameters = pairs(Server(), [("a", "b"), ("c", "d")])
     assert (asked.startswith("unnest("), parameters) == (True, (["a", "c"], ["b", "d"]))
+
+
+def test_a_server_gets_all_rows_in_one_statement_as_an_array_for_each_column(file):
+    rows, types = [(number, f"w{number}") for number in range(10, 210)], "bigint text"
+    server = Server()
+    assert insert(server, "INSERT INTO t VALUES", rows, "ON CONFLICT DO NOTHING", types=types) == 0
+    arrays = "CAST(? AS bigint[]), CAST(? AS text[])"
+    assert server.asked == [f"INSERT INTO t SELECT * FROM unnest({arrays}) ON CONFLICT DO NOTHING"]
+    assert server.given == [[[number for number, _ in rows], [word for _, word in rows]]]
+    assert insert(server, "INSERT INTO t VALUES", [], types=types) == 0
+    assert len(server.asked) == 1
+    assert insert(file, "INSERT INTO t VALUES", rows, "ON CONFLICT DO NOTHING", types=types) == 200
+    assert insert(file, "INSERT INTO t VALUES", [*rows, (1, "x")], "ON CONFLICT DO NOTHING") == 0
+    assert file.execute("SELECT * FROM t WHERE id >= 10").fetchall() == rows
 
 
 def test_rows_are_locked_in_the_order_of_their_ids_where_others_write(file):

@@ -28,6 +28,7 @@ import re
 import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from itertools import chain
 from typing import Any, Protocol, TypeAlias
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
@@ -175,14 +176,30 @@ def _number(name: str) -> tuple[int, int]:
     return _OURS, zlib.crc32(name.encode()) - 2**31
 
 
-def insert(db: SqlConnection, into: str, rows: Sequence[Sequence[Any]], more: str = "") -> None:
-    """Run `into`, such as `INSERT INTO t VALUES`, with these rows; `more` is appended, such as `ON CONFLICT …`."""
-    at = 0
+def insert(
+    db: SqlConnection, into: str, rows: Sequence[Sequence[Any]], more: str = "", *, types: str | None = None
+) -> int:
+    """Run `into`, such as `INSERT INTO t VALUES`, with these rows; `more` is appended, such as `ON CONFLICT …`.
+
+    Returns how many rows were written. With `types`, PostgreSQL's types of the columns, a server
+    gets all rows in one statement, as arrays; otherwise a statement has at most 64 of them.
+    """
+    if types is not None and rows and is_shared(db):
+        return db.execute(_unnest(into, types, more), [list(column) for column in zip(*rows, strict=True)]).rowcount
+    at = written = 0
     for size in _SIZES:
         while len(rows) - at >= size:
             part = rows[at : at + size]
-            db.execute(_statement(into, size, len(part[0]), more), [value for row in part for value in row])
+            values = list(chain.from_iterable(part))
+            written += db.execute(_statement(into, size, len(part[0]), more), values).rowcount
             at += size
+    return written
+
+
+@cache
+def _unnest(into: str, types: str, more: str) -> str:
+    arrays = ", ".join(f"CAST(? AS {each}[])" for each in types.split())
+    return f"{into.removesuffix('VALUES')}SELECT * FROM unnest({arrays}) {more}"
 
 
 @cache

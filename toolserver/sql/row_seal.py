@@ -19,7 +19,7 @@ import json
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -115,15 +115,16 @@ class RowSeal:
 
     def digest(self, table: int, contents: bytes) -> bytes:
         """Return the keyed digest of a row of the table of this number."""
-        return next(self.digest_rows(table, (contents,)))
+        return self.digest_rows(table, (contents,))[0]
 
-    def digest_rows(self, table: int, contents: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the digests of many rows of a table."""
-        new_row = self._new_rows[table].copy
+    def digest_rows(self, table: int, contents: Iterable[bytes]) -> list[bytes]:
+        """Return the digests of many rows of a table."""
+        digests, new_row = list[bytes](), self._new_rows[table].copy
         for text in contents:
             hashed = new_row()
             hashed.update(text)
-            yield hashed.digest()
+            digests.append(hashed.digest())
+        return digests
 
     def store(self, db: SqlConnection, writer: int, before: WriterSeal | None, sketch: int, commits: int) -> WriterSeal:
         """Replace a writer's seal: after so many transactions its sketch is this one. Returns the seal."""
@@ -249,7 +250,12 @@ def read_heads(db: SqlConnection) -> list[WriterSeal]:
 
 def name_row(key: Sequence[Any]) -> str:
     """Return the name of a row in words: the values of its key, bytes as hexadecimal digits."""
-    return " ".join(value.hex() if isinstance(value, bytes) else str(value) for value in key)
+    return " ".join(map(name_value, key))
+
+
+def name_value(value: Any) -> str:
+    """Return the name of a row whose key is this value alone."""
+    return value.hex() if isinstance(value, bytes) else str(value)
 
 
 def read_key(path: Path) -> bytes:

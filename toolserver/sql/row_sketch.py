@@ -50,9 +50,9 @@ class RowSketch:
         """Do this with many rows of a table. Their names are as `write_name` returns them."""
         total, cells, read = self.totals[table], self.cells, int.from_bytes
         for name, digest in zip(names, digests, strict=True):
-            whole = read(digest, "big")
+            whole = read(digest)
             total ^= whole
-            cell = _write_cell(whole & _SHORT_MASK, table, read(name, "big"))
+            cell = _write_cell(whole & _SHORT_MASK, table, read(name))
             one = digest[-2]
             cells[one >> 4] ^= cell
             cells[16 + (one & 15)] ^= cell

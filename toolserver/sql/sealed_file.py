@@ -21,7 +21,17 @@ from toolserver.sql.errors import RowsRewritten, StorageFailed, name_error
 from toolserver.sql.high_water import HighWater, MarksBroken
 from toolserver.sql.migrate import Migration, migrate, migrate_within, migrations, verify, write_transaction
 from toolserver.sql.old_row_seal import OldRowSeal, read_old_seal
-from toolserver.sql.row_seal import FILE_WRITER, KEY, TABLES, RowSeal, SealedRow, name_row, read_key, read_seal
+from toolserver.sql.row_seal import (
+    FILE_WRITER,
+    KEY,
+    TABLES,
+    RowSeal,
+    SealedRow,
+    name_row,
+    name_value,
+    read_key,
+    read_seal,
+)
 from toolserver.sql.row_sketch import RowSketch, write_name
 from toolserver.sql.seal_marks import SealMark, describe_older, find_mark, note_seals, read_mark
 
@@ -86,7 +96,7 @@ class TableKeys:
         """Return the names of many rows of a table, as their cells have them."""
         if (place := self._single[table]) is None:
             return [write_name(name_row([row[place] for place in self._places[table]])) for row in rows]
-        return [write_name(key if type(key := row[place]) is str else name_row((key,))) for row in rows]
+        return [write_name(name_value(row[place])) for row in rows]
 
 
 class SealedConnection(sqlite3.Connection):
@@ -159,10 +169,12 @@ def _read_rows(db: SqlConnection, keys: TableKeys, table: str) -> Iterator[Seale
 
 def _write_row(row: Sequence[Any]) -> bytes:
     """Return the contents of a row without empty columns at its end, so that a new empty column changes no row."""
+    if row[-1] is not None:  # most rows
+        return _encode(row)
     end = len(row)
     while end and row[end - 1] is None:
         end -= 1
-    return _encode(row if end == len(row) else row[:end])
+    return _encode(row[:end])
 
 
 def _find_key(db: SqlConnection, table: str) -> list[int]:

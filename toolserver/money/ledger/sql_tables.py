@@ -6,12 +6,11 @@ are written dozens at a time: each statement hands the GIL over once, and with o
 per row a busy event loop and the writer would starve each other.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import fields
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from functools import cache
-from itertools import chain
 from operator import attrgetter
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
 from toolserver.core.caller import find_call_time, pack_call_name
 from toolserver.money.ledger.allowance import SHOWN_ENDED, Allowance
@@ -60,7 +59,6 @@ _SAME_HOLD = "WHERE reservation.transfer=excluded.transfer"
 _RENEWS = """ON CONFLICT(call_id) DO UPDATE SET state=excluded.state, next_at=excluded.next_at
   WHERE journal.state<>'releasing'"""
 _SIZES = (64, 32, 16, 8, 4, 2, 1)
-_account_row = attrgetter("id", "credits", "debits", "pending")
 _allowance_row = attrgetter(*(field.name for field in fields(Allowance)))
 _limits_row = attrgetter(*(field.name for field in fields(OwnerLimits)))
 _REST = 4 + len(fields(OwnerLimits))  # after the columns of an account and its limits
@@ -130,7 +128,7 @@ def note_undelivered(
             begun.pop(operation.call_id, None)
             ended.append(operation.call_id)
     rows = [(call_id, state, now + LEASE_MS) for call_id, state in begun.items()]
-    insert(db, "INSERT INTO journal(call_id, state, next_at) VALUES", rows, _RENEWS)
+    insert(db, "INSERT INTO journal(call_id, state, next_at) VALUES", rows, _RENEWS, types="text text bigint")
     if ended:
         forget_undelivered(db, ended)
     return NotedCalls(list(begun), ended)
@@ -249,12 +247,11 @@ def load_state(db: SqlConnection, operations: Sequence[LedgerOperation[Any]], no
     for owner in {need.key for need in needs if need.family and need.key in books.tokens}:
         _add_allowances(books, _read_allowances(db, _LIVE, (books.tokens[owner].hash, now)))
     _load_spent_today(db, books, {need.key for need in needs if need.today and need.key in books.tokens})
-    for values in split_padded([need.call_id for need in needs if need.call_id is not None]):
-        _hold_rows(books, db.execute(_HOLDS + _among("r.call_id", len(values)), values))
-    _load_removed(db, books, [need.call_id for need in needs if need.call_id is not None])
-    for values in split_padded([need.cause for need in needs if need.cause is not None]):
-        for row in db.execute(_CAUSES + _among("cause", len(values)), values):
-            books.causes[row[6]] = LedgerTransfer(*row)
+    calls = [need.call_id for need in needs if need.call_id is not None]
+    _hold_rows(books, _select(db, _HOLDS, "r.call_id", calls))
+    _load_removed(db, books, calls)
+    for row in _select(db, _CAUSES, "cause", [need.cause for need in needs if need.cause is not None]):
+        books.causes[row[6]] = LedgerTransfer(*row)
     if locked is not None:  # a token may have been issued, with its first credits, after the tokens were loaded
         _load_tokens(
             db, books, [n.key for n in needs if n.cause in books.causes and n.key and n.key not in books.tokens]
@@ -271,11 +268,9 @@ def _load_removed(db: SqlConnection, books: LedgerState, call_ids: list[str]) ->
     old = [
         call for call in call_ids if (find_call_time(call) or 0) < books.now - ARCHIVED_MS and call not in books.holds
     ]
-    for values in split_padded(old):
-        names = [pack_call_name(call.removeprefix("call_")) for call in values]
-        rows = db.execute("SELECT name FROM removed_name WHERE " + _among("name", len(names)), names)
-        removed = {bytes(name) for (name,) in rows}
-        books.removed |= {call for call, name in zip(values, names, strict=True) if name in removed}
+    names = {pack_call_name(call.removeprefix("call_")): call for call in old}
+    for (name,) in _select(db, "SELECT name FROM removed_name WHERE ", "name", list(names)):
+        books.removed.add(names[bytes(name)])
 
 
 def _load_tokens(db: SqlConnection, books: LedgerState, keys: list[str]) -> None:
@@ -290,8 +285,7 @@ def _load_tokens(db: SqlConnection, books: LedgerState, keys: list[str]) -> None
 
 
 def _load_allowances(db: SqlConnection, books: LedgerState, column: str, keys: list[str]) -> None:
-    for values in split_padded(keys):
-        _add_allowances(books, _read_allowances(db, _among(column, len(values)), values))
+    _add_allowances(books, (Allowance(*row) for row in _select(db, _ALLOWANCES, column, keys)))
 
 
 def _read_allowances(db: SqlConnection, condition: str, values: Sequence[Any]) -> list[Allowance]:
@@ -308,10 +302,9 @@ def _add_allowances(books: LedgerState, allowances: Iterable[Allowance]) -> None
 
 def _load_owners(db: SqlConnection, books: LedgerState, keys: list[str], by_hash: str = "t.hash") -> None:
     for column, wanted in ((by_hash, [k for k in keys if len(k) == 64]), ("t.ref", [k for k in keys if len(k) != 64])):
-        for values in split_padded(wanted):
-            for row in db.execute(_TOKENS + _among(column, len(values)), values):
-                books.keep_token(Token(*row[_REST:]))
-                _add_account(books, row)
+        for row in _select(db, _TOKENS, column, wanted):
+            books.keep_token(Token(*row[_REST:]))
+            _add_account(books, row)
 
 
 def _hold_rows(books: LedgerState, rows: Iterable[Any]) -> None:
@@ -336,29 +329,87 @@ def _load_spent_today(db: SqlConnection, books: LedgerState, keys: Iterable[str]
             books.limits[account.id] = limits
 
 
+def _list_columns(row: type) -> Sequence[str]:
+    return [field.name for field in fields(row)] if is_dataclass(row) else row._fields  # type: ignore[attr-defined]
+
+
+class _Rows(NamedTuple):
+    """How the rows of a table are written: the statement up to its rows, the types of their values on a server, and
+    what follows.
+    """
+
+    into: str
+    types: str
+    more: str
+
+    @classmethod
+    def of(cls, table: str, row: type, more: str) -> "_Rows":
+        """Return this for a table whose columns are the fields of a class."""
+        hints = get_type_hints(row)
+        types = ["bigint" if int in (hints[name], *get_args(hints[name])) else "text" for name in _list_columns(row)]
+        return cls(f"INSERT INTO {table} VALUES", " ".join(types), more)
+
+    def put(self, db: SqlConnection, rows: Sequence[Sequence[Any]]) -> None:
+        """Write rows. Raises TransactionLost."""
+        if insert(db, self.into, rows, self.more, types=self.types) != len(rows):
+            raise TransactionLost("another instance wrote the same row first")
+
+
+def _replace(*columns: str) -> str:
+    return "DO UPDATE SET " + ", ".join(f"{column}=excluded.{column}" for column in columns)
+
+
+def _replace_all(row: type, *fixed: str) -> str:
+    return _replace(*(name for name in _list_columns(row) if name not in fixed))
+
+
+_ACCOUNT_ROWS = _Rows(
+    "INSERT INTO account(id, kind, credits, debits, pending) VALUES",
+    "bigint text bigint bigint bigint",
+    f"ON CONFLICT(id) {_replace('credits', 'debits', 'pending')}",
+)
+_TOKEN_ROWS = _Rows.of(
+    "token", Token, f"ON CONFLICT(hash) {_replace('revoked_at', 'revoke_reason', 'successor')} {_SAME_TOKEN}"
+)
+_ALLOWANCE_ROWS = _Rows.of(
+    "allowance",
+    Allowance,
+    f"ON CONFLICT(id) {_replace_all(Allowance, 'id', 'hash', 'ref', 'parent', 'created_at', 'service')}",
+)
+_LIMITS_ROWS = _Rows.of("owner_limits", OwnerLimits, f"ON CONFLICT(account) {_replace_all(OwnerLimits, 'account')}")
+_TRANSFER_ROWS = _Rows.of("transfer", LedgerTransfer, "ON CONFLICT DO NOTHING")
+_HOLD_ROWS = _Rows.of(
+    "reservation", Hold, f"ON CONFLICT(call_id) {_replace('state', 'reason', 'settled_at')} {_SAME_HOLD}"
+)
+_CROSSING_ROWS = _Rows.of(
+    "owner_alert",
+    AlertCrossing,
+    f"ON CONFLICT(account, alert) {_replace_all(AlertCrossing, 'account', 'alert')}",
+)
+
+
 def store_state(db: SqlConnection, books: LedgerState) -> None:
     """Write the changes; referenced rows before the rows that refer to them."""
-    _put(db, _account_sql, list(map(_account_row, books.changed_accounts.values())))
-    _put(db, _token_sql, list(books.changed_tokens.values()))
-    _put(db, _allowance_sql, list(map(_allowance_row, books.changed_allowances.values())))
-    _put(db, _limits_sql, list(map(_limits_row, books.changed_limits.values())))
-    _put(db, _transfer_sql, books.transfers)
-    _put(db, _hold_sql, list(map(_hold_row, books.changed_holds.values())))
-    _put(db, _crossing_sql, list({(each.account, each.alert): each for each in books.crossings}.values()))
+    changed = books.changed_accounts.values()
+    _ACCOUNT_ROWS.put(db, [(each.id, "token", each.credits, each.debits, each.pending) for each in changed])
+    _TOKEN_ROWS.put(db, list(books.changed_tokens.values()))
+    _ALLOWANCE_ROWS.put(db, list(map(_allowance_row, books.changed_allowances.values())))
+    _LIMITS_ROWS.put(db, list(map(_limits_row, books.changed_limits.values())))
+    _TRANSFER_ROWS.put(db, books.transfers)
+    _HOLD_ROWS.put(db, list(map(_hold_row, books.changed_holds.values())))
+    _CROSSING_ROWS.put(db, list({(each.account, each.alert): each for each in books.crossings}.values()))
 
 
-def _put(db: SqlConnection, sql: Callable[[int], str], rows: Sequence[Sequence[Any]]) -> None:
-    """Write rows, dozens per statement. Few sizes are used, so that each statement is prepared only once."""
-    at = 0
-    for size in _SIZES:
-        while len(rows) - at >= size:
-            written = db.execute(sql(size), list(chain.from_iterable(rows[at : at + size]))).rowcount
-            if written != size:
-                raise TransactionLost("another instance wrote the same row first")
-            at += size
+def _select(db: SqlConnection, query: str, column: str, values: list[Any]) -> Iterator[Any]:
+    """Yield the rows of a query, which ends with WHERE, that have one of these values in a column."""
+    if is_shared(db):
+        yield from db.execute(f"{query}{column} = ANY(?)", (values,)) if values else ()
+    else:
+        for part in split_padded(values):
+            yield from db.execute(query + _among(column, len(part)), part)
 
 
-def split_padded(values: list[str]) -> Iterator[list[str]]:
+def split_padded(values: list[Any]) -> Iterator[list[Any]]:
     """Yield the values in lists of a few fixed lengths. The last list is padded with its last value."""
     for at in range(0, len(values), _SIZES[0]):
         part = values[at : at + _SIZES[0]]
@@ -368,66 +419,7 @@ def split_padded(values: list[str]) -> Iterator[list[str]]:
 
 @cache
 def _among(column: str, count: int) -> str:
-    return f"{column} IN ({_marks(count)})"
-
-
-def _marks(count: int) -> str:
-    return ",".join("?" * count)
-
-
-def _rows(count: int, columns: int) -> str:
-    return ",".join([f"({_marks(columns)})"] * count)
-
-
-@cache
-def _account_sql(count: int) -> str:
-    columns = ", ".join(f"{c}=excluded.{c}" for c in ("credits", "debits", "pending"))
-    rows = ",".join(["(?,'token',?,?,?)"] * count)
-    return (
-        f"INSERT INTO account(id, kind, credits, debits, pending) VALUES {rows} ON CONFLICT(id) DO UPDATE SET {columns}"
-    )
-
-
-@cache
-def _token_sql(count: int) -> str:
-    columns = ", ".join(f"{c}=excluded.{c}" for c in ("revoked_at", "revoke_reason", "successor"))
-    return f"INSERT INTO token VALUES {_rows(count, 7)} ON CONFLICT(hash) DO UPDATE SET {columns} {_SAME_TOKEN}"
-
-
-@cache
-def _transfer_sql(count: int) -> str:
-    return f"INSERT INTO transfer VALUES {_rows(count, 8)} ON CONFLICT DO NOTHING"
-
-
-@cache
-def _allowance_sql(count: int) -> str:
-    fixed = ("id", "hash", "ref", "parent", "created_at", "service")
-    names = [field.name for field in fields(Allowance)]
-    columns = ", ".join(f"{name}=excluded.{name}" for name in names if name not in fixed)
-    return f"INSERT INTO allowance VALUES {_rows(count, len(names))} ON CONFLICT(id) DO UPDATE SET {columns}"
-
-
-@cache
-def _limits_sql(count: int) -> str:
-    names = [field.name for field in fields(OwnerLimits)]
-    columns = ", ".join(f"{name}=excluded.{name}" for name in names if name != "account")
-    return f"INSERT INTO owner_limits VALUES {_rows(count, len(names))} ON CONFLICT(account) DO UPDATE SET {columns}"
-
-
-@cache
-def _hold_sql(count: int) -> str:
-    columns = ", ".join(f"{c}=excluded.{c}" for c in ("state", "reason", "settled_at"))
-    conflict = f"ON CONFLICT(call_id) DO UPDATE SET {columns} {_SAME_HOLD}"
-    return f"INSERT INTO reservation VALUES {_rows(count, 12)} {conflict}"
-
-
-@cache
-def _crossing_sql(count: int) -> str:
-    names = AlertCrossing._fields
-    columns = ", ".join(f"{name}=excluded.{name}" for name in names[2:])
-    return (
-        f"INSERT INTO owner_alert VALUES {_rows(count, len(names))} ON CONFLICT(account, alert) DO UPDATE SET {columns}"
-    )
+    return f"{column} IN ({','.join('?' * count)})"
 
 
 def take_crossings(db: SqlConnection, limit: int) -> list[tuple[str, AlertCrossing]]:

@@ -233,7 +233,8 @@ def _store_new(db: SqlConnection, new_receipts: Sequence[NewReceipt]) -> None:
     stored = {number for (number,) in db.execute(f"SELECT number FROM receipt_form WHERE {wanted}", (numbers,))}
     new = [(number, text) for number, text in sorted(terms.items()) if number not in stored]
     insert(db, "INSERT INTO receipt_form VALUES", new, "ON CONFLICT DO NOTHING")  # another instance may have met it
-    insert(db, "INSERT INTO packed_receipt VALUES", [new.row for new in new_receipts])
+    rows = [new.row for new in new_receipts]
+    insert(db, "INSERT INTO packed_receipt VALUES", rows, types="bigint bigint bytea bytea bytea bytea")
 
 
 def _read_head(db: SqlConnection) -> LogHead:
