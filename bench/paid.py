@@ -11,6 +11,7 @@ from contextlib import ExitStack
 from pathlib import Path
 from urllib.request import Request, urlopen
 
+from bench.hot_path import reply_of
 from bench.judge import Bar, Effort, Table, Verdict
 from bench.load import FRESH
 from bench.pairs import PIECE, Pair, Samples, Side, measure_pairs, ratio_of, reference_of
@@ -25,7 +26,7 @@ WAYS = {
     "the same, aiosqlite": "usual",
 }
 MCP_CALL = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "premium_briefing", "arguments": {}}}
-UNBOOKED, USUAL = "the same, no books", "the same, aiosqlite"
+UNBOOKED, USUAL, BARE = "the same, no books", "the same, aiosqlite", "bare app, the same bytes"
 PAID, FREE = "/api/pro/briefing", "/api/briefing"
 
 
@@ -52,7 +53,10 @@ def sides_of(kind: str, stack: ExitStack, requests: int) -> dict[str, Side]:
         sides[name] = call_side(name, found, paid(PAID, found.ready["token"]), few)
     ours, unbooked = servers["paid call"], servers[UNBOOKED]
     urlopen(f"{ours.url}{FREE}").read()
-    token = ours.ready["token"]
+    token, reply = ours.ready["token"], folder / "reply.json"
+    reply_of(Request(f"{ours.url}{PAID}", headers={"Authorization": f"Bearer {token}"}), reply)
+    command = python("-m", "bench.stacks.serve", "bare", kind)
+    bare = stack.enter_context(started(command, core=core, REPLY=str(reply)))
     bearer, other = ({"authorization": f"Bearer {server.ready['token']}"} for server in (ours, unbooked))
     more = (
         (f"{UNBOOKED}, over MCP", unbooked, post("/api/mcp", MCP_CALL, **other)),
@@ -60,6 +64,7 @@ def sides_of(kind: str, stack: ExitStack, requests: int) -> dict[str, Side]:
         ("the same, by reference", ours, paid(PAID, token, prefer="receipt=reference")),
         ("paid call over MCP", ours, post("/api/mcp", MCP_CALL, **bearer)),
         ("free call", ours, get(FREE)),
+        (BARE, bare, paid(PAID, token)),
     )
     return sides | {name: call_side(name, server, request, requests) for name, server, request in more}
 
@@ -80,6 +85,10 @@ def compare_paid_calls(kind: str, *, requests: int, count: int) -> tuple[list[Ba
         if kind == "uvicorn":
             alone = Pair("a paid call over REST, CPU", (PIECE, sides["paid call"]), reference_of("cpu_us"))
             judged.append((20, alone, MOST_US, "µs", False))
+            many = Pair(
+                "a paid call over REST: CPU of a bare app", (sides["paid call"], sides[BARE]), ratio_of("cpu_us")
+            )
+            judged.append((20, many, MOST_OF_BARE, "x", False))
         names = ("the same, unsigned", "the same, no fsync", "the same, by reference", "free call")
         pairs = [Pair(name, (sides["paid call"], sides[name]), ratio_of("cpu_us"), is_judged=False) for name in names]
         samples = asyncio.run(measure_pairs([pair for _, pair, *_ in judged] + pairs, count))
@@ -106,9 +115,10 @@ MOST: tuple[tuple[int, str, str, float], ...] = (  # row, ours, the other, the m
     (18, "paid call over MCP", "paid call", 1.15),
     (19, "the same, with a key", "paid call", 1.25),
 )
-OTHERS = (UNBOOKED, f"{UNBOOKED}, over MCP", "the same, aiosqlite", "free call")
+OTHERS = (UNBOOKED, f"{UNBOOKED}, over MCP", "the same, aiosqlite", "free call", BARE)
 TIMES_USUAL = {"hypercorn": 3.0, "uvicorn": 6.0}
 MOST_US = 110.0
+MOST_OF_BARE = 3.93  # 110 µs where a bare app takes 28
 
 
 def judge(effort: Effort) -> Verdict:
