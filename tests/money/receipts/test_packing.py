@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import closing
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.quick_files import migrate_copied
@@ -77,6 +77,7 @@ def test_whatever_a_receipt_says_comes_back(sale, now, log, is_remade):
 
 
 @given(sales, st.floats(0, 4e9), st.none() | st.just(BUCKET), texts)
+@example(Sale("%b", "ab" * 32, '/"100%b"', "%s", 2, 2, None, reason="%%"), 1.0, BUCKET, "%d")
 def test_a_template_writes_the_bytes_of_canonical_json_and_the_same_row(sale, now, bucket, service):
     id, place = receipt_id(new_call_id()), bucket and bucket.place("data.example/log")
     whole = stored(sale, now=now, log=place, id=id, service=service)
