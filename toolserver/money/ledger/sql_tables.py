@@ -333,7 +333,7 @@ def _list_columns(row: type) -> Sequence[str]:
     return [field.name for field in fields(row)] if is_dataclass(row) else row._fields  # type: ignore[attr-defined]
 
 
-class _Rows(NamedTuple):
+class _RowWriter(NamedTuple):
     """How the rows of a table are written: the statement up to its rows, the types of their values on a server, and
     what follows.
     """
@@ -343,7 +343,7 @@ class _Rows(NamedTuple):
     more: str
 
     @classmethod
-    def of(cls, table: str, row: type, more: str) -> "_Rows":
+    def of(cls, table: str, row: type, more: str) -> "_RowWriter":
         """Return this for a table whose columns are the fields of a class."""
         hints = get_type_hints(row)
         types = ["bigint" if int in (hints[name], *get_args(hints[name])) else "text" for name in _list_columns(row)]
@@ -363,25 +363,27 @@ def _replace_all(row: type, *fixed: str) -> str:
     return _replace(*(name for name in _list_columns(row) if name not in fixed))
 
 
-_ACCOUNT_ROWS = _Rows(
+_ACCOUNT_ROWS = _RowWriter(
     "INSERT INTO account(id, kind, credits, debits, pending) VALUES",
     "bigint text bigint bigint bigint",
     f"ON CONFLICT(id) {_replace('credits', 'debits', 'pending')}",
 )
-_TOKEN_ROWS = _Rows.of(
+_TOKEN_ROWS = _RowWriter.of(
     "token", Token, f"ON CONFLICT(hash) {_replace('revoked_at', 'revoke_reason', 'successor')} {_SAME_TOKEN}"
 )
-_ALLOWANCE_ROWS = _Rows.of(
+_ALLOWANCE_ROWS = _RowWriter.of(
     "allowance",
     Allowance,
     f"ON CONFLICT(id) {_replace_all(Allowance, 'id', 'hash', 'ref', 'parent', 'created_at', 'service')}",
 )
-_LIMITS_ROWS = _Rows.of("owner_limits", OwnerLimits, f"ON CONFLICT(account) {_replace_all(OwnerLimits, 'account')}")
-_TRANSFER_ROWS = _Rows.of("transfer", LedgerTransfer, "ON CONFLICT DO NOTHING")
-_HOLD_ROWS = _Rows.of(
+_LIMITS_ROWS = _RowWriter.of(
+    "owner_limits", OwnerLimits, f"ON CONFLICT(account) {_replace_all(OwnerLimits, 'account')}"
+)
+_TRANSFER_ROWS = _RowWriter.of("transfer", LedgerTransfer, "ON CONFLICT DO NOTHING")
+_HOLD_ROWS = _RowWriter.of(
     "reservation", Hold, f"ON CONFLICT(call_id) {_replace('state', 'reason', 'settled_at')} {_SAME_HOLD}"
 )
-_CROSSING_ROWS = _Rows.of(
+_CROSSING_ROWS = _RowWriter.of(
     "owner_alert",
     AlertCrossing,
     f"ON CONFLICT(account, alert) {_replace_all(AlertCrossing, 'account', 'alert')}",
