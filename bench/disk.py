@@ -87,8 +87,8 @@ def judge(effort: Effort) -> Verdict:
 NOW = datetime(2027, 1, 15, tzinfo=UTC)
 LATER = int(datetime(2027, 6, 2, tzinfo=UTC).timestamp() * 1000)
 TOKENS, GROUP = 1_000, 256
-_SERVER = """SELECT c.relname::text, pg_relation_size(c.oid) FROM pg_class c
-  WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'i', 't')"""
+_SERVER = """SELECT c.relname::text, CASE c.relkind WHEN 'r' THEN pg_table_size(c.oid) ELSE pg_relation_size(c.oid) END
+  FROM pg_class c WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'i')"""
 
 
 def read_bytes(place: LedgerPlace) -> dict[str, int]:

@@ -30,6 +30,7 @@ def test_named_parameters_are_bound_in_the_order_of_their_numbers():
     [
         (" SELECT 1", True),
         ("WITH a AS (SELECT 1) SELECT * FROM a", True),
+        ("EXPLAIN UPDATE t SET a=1", True),
         ("UPDATE t SET a=1 RETURNING a", True),
         ("UPDATE t SET a=1", False),
         ("INSERT INTO t SELECT 1", False),

@@ -55,7 +55,7 @@ _TOKEN = re.compile(
     |(?<![\w:]):(?P<name>[a-z_]\w*)""",
     re.VERBOSE,
 )
-_GIVES_ROWS = re.compile(r"\s*(SELECT|WITH|VALUES|SHOW|FETCH)\b", re.IGNORECASE)
+_GIVES_ROWS = re.compile(r"\s*(SELECT|WITH|VALUES|SHOW|FETCH|EXPLAIN)\b", re.IGNORECASE)
 _RETURNING = re.compile(r"\bRETURNING\b")
 
 

@@ -40,6 +40,7 @@ TABLES = (
     "quote_topup",
     *("receipt_form", "packed_receipt", "removed_name"),
     *("chain_transfer", "chain_change", "chain_dust", "chain_opening"),
+    "removed_block",
 )
 """In the order of their sums. A migration that adds a table of money appends it; a file is then sealed again."""
 NOT_SEALED = {

@@ -2,8 +2,9 @@
 
 The rows of `version_21.json` and `version_28.json` were written by the software of commits d5b8471 and f47ee7d3: its
 demo sold to two buyers, one of whom paid on the simulated chain, gave an allowance, signed in to a host, and subscribed
-to two webhooks, of which one refuses what it is sent; then the log took the hour. Their tables are made by the
-migrations of their time. The first version has the rows of those tables that it knew.
+to two webhooks, of which one refuses what it is sent; then the log took the hour. The software of 709ce2e3 upgraded
+the later ledger and noted the names of 42 removed calls: `version_31.json`. Their tables are made by the migrations of
+their time. The first version has the rows of those tables that it knew.
 
 An upgrade runs in a process of its own, which dies before one of its statements, or after a time. Some upgrades die
 again. Then a new process opens the ledger as a start does, checks every rule and each row's seal, and sells a call.

@@ -36,6 +36,7 @@ from toolserver.money.books.sql_months import (
     columns_of,
     find_different_tables,
     list_closed,
+    move_old_names,
     read_figures,
     read_first_month,
     read_log_root,
@@ -178,6 +179,8 @@ class MonthPruner:
                 log.warning("removing the rows of a month, which its archive contains", extra={"month": closed.month})
             horizon = transact(read_horizon)
             rest = REST if isinstance(self.place, Path) else REST_OF_SERVER
+            for _ in _walk(transact, move_old_names, horizon, rest):
+                pass
             removed = {
                 name: sum(sum(_walk(transact, step, horizon, rest)) for step in steps) for name, steps in _STEPS.items()
             }

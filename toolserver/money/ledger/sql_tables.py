@@ -12,7 +12,7 @@ from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
-from toolserver.core.caller import find_call_time, pack_call_name
+from toolserver.core.caller import find_call_time
 from toolserver.money.ledger.allowance import SHOWN_ENDED, Allowance
 from toolserver.money.ledger.operations import (
     Charge,
@@ -25,6 +25,7 @@ from toolserver.money.ledger.operations import (
     release_expired,
 )
 from toolserver.money.ledger.owner_limits import AlertCrossing, OwnerLimits
+from toolserver.money.ledger.sql_removed_names import find_removed
 from toolserver.money.ledger.state import (
     DIED,
     Account,
@@ -268,9 +269,9 @@ def _load_removed(db: SqlConnection, books: LedgerState, call_ids: list[str]) ->
     old = [
         call for call in call_ids if (find_call_time(call) or 0) < books.now - ARCHIVED_MS and call not in books.holds
     ]
-    names = {pack_call_name(call.removeprefix("call_")): call for call in old}
-    for (name,) in _select(db, "SELECT name FROM removed_name WHERE ", "name", list(names)):
-        books.removed.add(names[bytes(name)])
+    if old:
+        removed = find_removed(db, [call.removeprefix("call_") for call in old])
+        books.removed |= {call for call in old if call.removeprefix("call_") in removed}
 
 
 def _load_tokens(db: SqlConnection, books: LedgerState, keys: list[str]) -> None:

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from toolserver.money.ledger.sql_removed import read_horizon
+from toolserver.money.ledger.sql_removed_names import find_months
 from toolserver.money.receipts import merkle
 from toolserver.money.receipts.issue import IssueReceipt, ReceiptState, RecordUncharged
 from toolserver.money.receipts.log import (
@@ -291,8 +292,8 @@ def delete_receipts(db: SqlConnection, ids: Sequence[str]) -> None:
 
 def find_month(db: SqlConnection, id: str) -> str | None:
     """Return the month (such as 2027-01) whose archive has a receipt that was removed; None if none has it."""
-    row = db.execute("SELECT month FROM removed_name WHERE name=?", (pack_id(id),)).fetchone()
-    return None if row is None else f"{row[0] // 100:04d}-{row[0] % 100:02d}"
+    month = find_months(db, [name := pack_id(id)]).get(name)
+    return None if month is None else f"{month // 100:04d}-{month % 100:02d}"
 
 
 HOUR_MS = 3_600_000
