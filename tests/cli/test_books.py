@@ -129,15 +129,16 @@ async def test_one_command_checks_everything_and_says_what_it_did_not(tmp_path):
     done = await run(books, "check", "--json", "--data-dir", tmp_path)
     found = json.loads(done.stdout)
     assert (done.exit_code, found["ok"]) == (0, True)
-    names = ["ledger", "statements", "receipts", "books", "log", "months", "chain"]
+    names = ["ledger", "statements", "receipts", "books", "log", "months", "chain_book", "chain", "balances"]
     assert [one["name"] for one in found["checks"]] == names
-    assert "no RPC server is configured" in found["checks"][-1]["note"]
+    assert "no RPC server is configured" in found["checks"][-2]["note"]
+    assert "no service has read the chain" in found["checks"][-1]["note"]
     async with open_ledger(tmp_path / FILE) as ledger:
         await ledger.charge("call_1", token(1), 2, endpoint="/x")
     done = await run(books, "check", "--no-chain", "--data-dir", tmp_path)
     assert done.exit_code == 1
     assert "call_1 was charged 2 credits and has no receipt that says so" in done.stdout
-    assert "chain" not in done.stdout
+    assert "balances" not in done.stdout
 
 
 async def test_the_receipts_of_a_follower_are_compared_with_the_ledger_that_it_follows(tmp_path):

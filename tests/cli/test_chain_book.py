@@ -21,7 +21,8 @@ async def run(folder, url, *words):
         "TOOLSERVER_PAYMENTS__RPC_URLS": json.dumps([url] if url else []),
         "TOOLSERVER_X402__PAY_TO": f"0x{WALLET.hex()}",
     }
-    arguments = ["chain", "--json", "--data-dir", str(folder), *words]
+    command, *more = words if words[:1] == ("check",) else ("chain", *words)
+    arguments = [command, "--json", "--data-dir", str(folder), *more]
     done = await anyio.to_thread.run_sync(partial(CliRunner().invoke, books, arguments, env=named))
     return done, json.loads(done.stdout) if done.stdout.startswith("{") else None
 
@@ -71,6 +72,20 @@ async def test_an_address_that_holds_something_else_is_named_with_both_sums(mont
     (differing,) = found["differing"]
     assert differing["address"].lower() == address
     assert (differing["booked_usd"], differing["held_usd"]) == ("12.001000", "11.001000")
+
+
+async def test_the_check_of_everything_compares_documents_transfers_and_balances(month):
+    folder, url, node, m = month
+    done, found = await run(folder, url, "check")
+    checks = {one["name"]: one for one in found["checks"]}
+    assert (checks["chain_book"]["compared"], checks["chain_book"]["differences"]) == (3, [])
+    assert (checks["balances"]["compared"], checks["balances"]["differences"]) == (3, [])
+    address = next(iter(m.wallets))
+    node.incoming[address][0] = node.incoming[address][0]._replace(amount=4_000_000)
+    done, found = await run(folder, url, "check")
+    (difference,) = {one["name"]: one for one in found["checks"]}["balances"]["differences"]
+    assert difference.lower().startswith(f"{address}: booked are 12.001000 usdc, held 11.001000")
+    assert done.exit_code == 1
 
 
 async def test_without_a_server_the_last_comparison_of_the_service_is_shown_and_why(month):

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 import anyio
 import click
 
-from toolserver.cli.chain_book import chain
+from toolserver.cli.chain_book import chain, check_balances
 from toolserver.cli.command_clock import find_clock
 from toolserver.cli.error_lines import explain_errors
 from toolserver.cli.find_ledger import find_data_dir, find_ledger, find_ledger_file
@@ -184,7 +184,7 @@ async def _check(settings: Settings, path: LedgerPlace, with_chain: bool, owner:
     proxies = read_proxies(settings.upstream.proxy_address)
     chain = make_rpc_pool(settings.payments, clock, proxies) if settings.payments.rpc_urls else None
     try:
-        return [*checks, await check_chain(path, chain)]
+        return [*checks, await check_chain(path, chain), await check_balances(settings, path)]
     finally:
         if chain is not None:
             await chain.aclose()

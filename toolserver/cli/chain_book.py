@@ -16,13 +16,14 @@ from toolserver.cli.options import output_options
 from toolserver.cli.plain_lines import write_lines
 from toolserver.core.models import iso_of_ms
 from toolserver.core.outbound import read_proxies
+from toolserver.money.books.sql_reconciliation import BooksCheck
 from toolserver.money.chain.balances import BalanceComparison, compare_balances
 from toolserver.money.chain.service import book_rules_of
 from toolserver.money.chain.sql_chain_book import SqlChainBook
-from toolserver.money.chain.sql_chain_sums import ChainSums, StateSums, read_chain_sums
+from toolserver.money.chain.sql_chain_sums import ChainSums, read_chain_sums, show_state
 from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, make_rpc_pool
-from toolserver.money.purchases.listing import show_usd
+from toolserver.money.purchases.listing import show_signed_usd
 from toolserver.settings import Settings
 from toolserver.sql.ledger_place import LedgerPlace, open_place
 
@@ -42,16 +43,19 @@ def chain(balances: bool, data_dir: Path | None, as_json: bool) -> None:
         sums = read_chain_sums(place)
         if sums is None:
             raise click.ClickException("the chain was not read yet; a service that sells credits reads it")
-        compared, note = anyio.run(_compare, settings, place, sums) if balances else (None, "not compared")
+        compared, note = anyio.run(compare_all, settings, place, sums) if balances else (None, "not compared")
     document = _show_sums(sums) | _show_comparison(sums, compared, note)
     click.echo(json.dumps(document, indent=2) if as_json else "\n".join(write_lines(document)))
     sys.exit(0 if document["agrees"] else 1)
 
 
-async def _compare(
+async def compare_all(
     settings: Settings, place: LedgerPlace, sums: ChainSums
 ) -> tuple[BalanceComparison | None, str | None]:
-    """Return the comparison of every address after the last final block that was read, or why there is none."""
+    """Return the comparison of every address after the last final block that was read, or why there is none.
+
+    Raises StorageFailed.
+    """
     if not settings.payments.rpc_urls:
         return None, "not compared: no RPC server is configured (payments.rpc_urls)"
     proxies = read_proxies(settings.upstream.proxy_address)
@@ -66,25 +70,39 @@ async def _compare(
         await servers.aclose()
 
 
+async def check_balances(settings: Settings, place: LedgerPlace) -> BooksCheck:
+    """Compare what the addresses hold with the sum of their transfers, or say why not. Raises StorageFailed."""
+    sums = read_chain_sums(place)
+    if sums is None:
+        return BooksCheck("balances", 0, [], "not compared: no service has read the chain yet")
+    compared, note = await compare_all(settings, place, sums)
+    if compared is None:
+        return BooksCheck("balances", 0, [], note)
+    differing = [
+        f"{checksum_address(address)}: booked are {show_signed_usd(booked)} USDC, held {show_signed_usd(held)}"
+        for address, booked, held in compared.differences
+    ]
+    if compared.booked != sums.booked:
+        states, addresses = show_signed_usd(sums.booked), show_signed_usd(compared.booked)
+        differing.append(f"the states add up to {states} USDC, and the addresses to {addresses}")
+    return BooksCheck("balances", compared.addresses, differing[:SHOWN], f"after block {sums.final.block}")
+
+
 def _show_sums(sums: ChainSums) -> dict[str, Any]:
     return {
         "block": sums.final.block,
         "read_at": iso_of_ms(sums.final.at),
-        "states": {state: _show_state(of_state) for state, of_state in sums.states.items()},
-        "newer_blocks": {state: _show_state(of_state) for state, of_state in sums.newer.items()},
+        "states": {state: show_state(of_state) for state, of_state in sums.states.items()},
+        "newer_blocks": {state: show_state(of_state) for state, of_state in sums.newer.items()},
         "dust": {
             "transfers": sums.dust.received + sums.dust.sent,
-            "received_usd": _usd(sums.dust.received_amount),
-            "sent_usd": _usd(sums.dust.sent_amount),
+            "received_usd": show_signed_usd(sums.dust.received_amount),
+            "sent_usd": show_signed_usd(sums.dust.sent_amount),
             "of_nothing": sums.dust.zeros,
         },
-        "held_before_usd": _usd(sums.opening),
-        "booked_usd": _usd(sums.booked),
+        "held_before_usd": show_signed_usd(sums.opening),
+        "booked_usd": show_signed_usd(sums.booked),
     }
-
-
-def _show_state(sums: StateSums) -> dict[str, Any]:
-    return {"transfers": sums.transfers, "received_usd": _usd(sums.received), "sent_usd": _usd(sums.sent)}
 
 
 def _show_comparison(sums: ChainSums, compared: BalanceComparison | None, note: str | None) -> dict[str, Any]:
@@ -96,17 +114,12 @@ def _show_comparison(sums: ChainSums, compared: BalanceComparison | None, note: 
         agrees = not differences
     else:
         differences = [(each.address, each.booked, each.held) for each in compared.differences]
-        found = {"addresses": compared.addresses, "held_usd": _usd(compared.held)}
+        found = {"addresses": compared.addresses, "held_usd": show_signed_usd(compared.held)}
         agrees = not differences and compared.held == sums.booked
         if compared.booked != sums.booked:
-            found["unassigned_usd"] = _usd(sums.booked - compared.booked)
+            found["unassigned_usd"] = show_signed_usd(sums.booked - compared.booked)
     listed = [
-        {"address": checksum_address(address), "booked_usd": _usd(booked), "held_usd": _usd(held)}
+        {"address": checksum_address(address), "booked_usd": show_signed_usd(booked), "held_usd": show_signed_usd(held)}
         for address, booked, held in differences[:SHOWN]
     ]
     return {**found, "differences": len(differences), "differing": listed, "agrees": agrees}
-
-
-def _usd(amount: int) -> str:
-    """Return an amount in 0.000001 USDC, which may be negative, as dollars."""
-    return f"{'-' if amount < 0 else ''}{show_usd(abs(amount))}"

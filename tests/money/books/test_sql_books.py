@@ -15,6 +15,8 @@ from toolserver.money.books.sql_books import (
     read_tokens,
     read_tools,
     read_transfer_books,
+    read_usdc,
+    show_usdc,
 )
 from toolserver.money.ledger.store import FILE, open_ledger
 from toolserver.sql.errors import StorageFailed
@@ -99,5 +101,26 @@ def test_each_payment_is_a_topup_a_call_or_a_case():
                 row,
             )
 
-        assert tuple(read_signed_payment_books(db, 100, 101)) == (1, 5_000_000, 250, 1, 40_000, 1, 1_000_000)
-        assert tuple(read_signed_payment_books(db, 0, 100)) == (0,) * 7
+        counted = (1, 5_000_000, 250, 1, 40_000, 1, 1_000_000)
+        assert tuple(read_signed_payment_books(db, 100, 101)) == (*counted, 0, 0, 0, 0)
+        assert tuple(read_signed_payment_books(db, 0, 100)) == (0,) * 11
+
+
+def usdc_of(db, since):
+    return show_usdc(read_transfer_books(db, since, EVER), read_signed_payment_books(db, since, EVER))
+
+
+def test_a_topup_by_signature_that_the_chain_undid_is_not_received(db):
+    key = bytes([7]) * 32
+    row = (key, key[:20], key, 2_000_000, "topup new", key, "a" * 64, 100)
+    sql = """INSERT INTO x402_payment(payload, authorizer, nonce, amount, request, state, tx_hash, token, credits,
+      valid_before, begun_at, settled_at) VALUES (?,?,?,?,?,'settled',?,?,?,9,90,100)"""
+    db.execute(sql, row)
+    received = usdc_of(db, 0)["received_usd"]
+    db.execute("INSERT INTO x402_confirmation(payload, undone_at, taken_back, lost) VALUES (?, 230, 70, 30)", (key,))
+    usdc = usdc_of(db, 0)
+    assert (received, usdc["received_usd"]) == ("10.000000", "8.000000")  # 10 by transfer, 3 unapplied, 5 undone
+    undone = {"payments": 2, "usd": "7.000000", "credits_taken_back": 270, "credits_lost": 80}
+    assert usdc["undone_on_chain"] == undone
+    assert read_usdc(db, 0, EVER)["undone_on_chain"] == 7_000_000
+    assert usdc_of(db, 225)["received_usd"] == "-2.000000"  # it had come in an earlier span

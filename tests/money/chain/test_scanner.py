@@ -12,6 +12,7 @@ from tests.money.chain.parts import WALLET
 from tests.money.purchases.parts import Server, desk
 from tests.month.balances import read_balance
 from tests.postgres import POSTGRES
+from toolserver.money.books.sql_chain_differences import find_chain_differences
 from toolserver.money.chain.scanner import COLD_S, FINAL_S, ScanTerms
 from toolserver.money.purchases.chain.rpc_pool import ChainDown
 
@@ -40,6 +41,7 @@ async def find_differences(m, url):
     block = (await m.scanner._book.find_mark("final")).block
     addresses = [*m.wallets, f"0x{WALLET.hex()}"]
     booked = await m.scanner._book.sum_booked([bytes.fromhex(one[2:]) for one in addresses], block)
+    assert await m.desk.ledger.file.read(lambda db: list(find_chain_differences(db))) == []
     held = [await anyio.to_thread.run_sync(read_balance, url, one, block) for one in addresses]
     return [(one, here, there) for one, here, there in zip(addresses, booked, held, strict=True) if here != there]
 

@@ -5,6 +5,8 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from toolserver.money.books.sql_months import find_closed
+from toolserver.money.chain.sql_chain_sums import show_state
+from toolserver.money.chain.sql_chain_ways import ChainWays, sum_ways
 from toolserver.money.ledger.sql_books import (
     EVER,
     BookedTransfer,
@@ -18,7 +20,7 @@ from toolserver.money.ledger.sql_books import (
     read_transfers,
 )
 from toolserver.money.ledger.sql_removed import read_horizon
-from toolserver.money.purchases.listing import show_usd
+from toolserver.money.purchases.listing import show_signed_usd, show_usd
 from toolserver.money.receipts.month_statement import MonthSpan, parse_month
 from toolserver.sql.connection import SqlConnection, hex_of
 from toolserver.sql.ledger_place import LedgerPlace, iterate_place, read_place
@@ -98,11 +100,16 @@ _SETTLED = """
     count(CASE WHEN token IS NULL AND request LIKE 'topup %' THEN 1 END),
     coalesce(sum(CASE WHEN token IS NULL AND request LIKE 'topup %' THEN amount END), 0)
   FROM x402_payment WHERE state = 'settled' AND settled_at >= :since AND settled_at < :until"""
+_SIGNED_UNDONE = """
+  SELECT count(*), coalesce(sum(p.amount), 0), coalesce(sum(c.taken_back), 0), coalesce(sum(c.lost), 0)
+  FROM x402_confirmation c JOIN x402_payment p ON p.payload = c.payload
+  WHERE c.undone_at >= :since AND c.undone_at < :until"""
 
 
 class SignedPaymentBooks(NamedTuple):
-    """The signed payments of a span of time, in 0.000001 USDC: top-ups with their credits, single calls, and top-ups
-    that were paid and not credited, which wait for a person.
+    """The signed payments of a span of time, in 0.000001 USDC: top-ups with their credits, single calls, top-ups that
+    were paid and not credited, which wait for a person, and those that are no longer on the chain, as `TransferBooks`
+    has them.
     """
 
     topups: int
@@ -112,11 +119,16 @@ class SignedPaymentBooks(NamedTuple):
     call_amount: int
     uncredited: int
     uncredited_amount: int
+    undone: int
+    undone_amount: int
+    credits_taken_back: int
+    credits_lost: int
 
 
 def read_signed_payment_books(db: SqlConnection, since: int, until: int) -> SignedPaymentBooks:
     """Return what came by signed payments from `since` to before `until`."""
-    return SignedPaymentBooks(*db.execute(_SETTLED, {"since": since, "until": until}).fetchone())
+    span = {"since": since, "until": until}
+    return SignedPaymentBooks(*db.execute(_SETTLED, span).fetchone(), *db.execute(_SIGNED_UNDONE, span).fetchone())
 
 
 def read_books(place: LedgerPlace, since: int, until: int) -> dict[str, Any]:
@@ -149,7 +161,8 @@ def _read_books(db: SqlConnection, since: int, until: int) -> dict[str, Any]:
     problems = [*_compare_ways(credits, transfers, signed, refunds), *_compare_balances(credits.owed_now, db)]
     return {
         "credits": credits._asdict(),
-        "usdc": _show_usdc(transfers, signed) | _show_refunds(refunds),
+        "usdc": show_usdc(transfers, signed) | _show_refunds(refunds),
+        "on_chain": _show_ways(sum_ways(db, since, until)),
         "agrees": not problems,
         "problems": problems,
     }
@@ -176,7 +189,7 @@ def read_usdc(db: SqlConnection, since: int, until: int) -> dict[str, int]:
         "by_x402_call": int(signed.call_amount),
         "uncredited_x402": int(signed.uncredited_amount),
         "unapplied": int(transfers.unapplied_amount),
-        "undone_on_chain": int(transfers.undone_amount),
+        "undone_on_chain": int(transfers.undone_amount + signed.undone_amount),
         "paid_back": int(refunds.amount),
         "to_pay_back": int(refunds.open_amount),
     }
@@ -187,22 +200,29 @@ def compare_books(db: SqlConnection, since: int, until: int) -> Iterator[str]:
     yield from _read_books(db, since, until)["problems"]
 
 
-def _show_usdc(transfers: TransferBooks, signed: SignedPaymentBooks) -> dict[str, Any]:
+def show_usdc(transfers: TransferBooks, signed: SignedPaymentBooks) -> dict[str, Any]:
+    """Show what came, by way. What the chain took back in the span is no longer received, whenever it had come."""
     received = transfers.amount + signed.topup_amount + signed.call_amount + signed.uncredited_amount
+    undone = transfers.undone_amount + signed.undone_amount
     return {
-        "received_usd": show_usd(received + transfers.unapplied_amount),
+        "received_usd": show_signed_usd(received + transfers.unapplied_amount - undone),
         "by_transfer": {"payments": transfers.payments, "usd": show_usd(transfers.amount)},
         "by_x402_topup": {"payments": signed.topups, "usd": show_usd(signed.topup_amount)},
         "by_x402_call": {"payments": signed.calls, "usd": show_usd(signed.call_amount)},
         "uncredited_x402": {"payments": signed.uncredited, "usd": show_usd(signed.uncredited_amount)},
         "unapplied": {"payments": transfers.unapplied, "usd": show_usd(transfers.unapplied_amount)},
         "undone_on_chain": {
-            "payments": transfers.undone,
-            "usd": show_usd(transfers.undone_amount),
-            "credits_taken_back": transfers.credits_taken_back,
-            "credits_lost": transfers.credits_lost,
+            "payments": transfers.undone + signed.undone,
+            "usd": show_usd(undone),
+            "credits_taken_back": transfers.credits_taken_back + signed.credits_taken_back,
+            "credits_lost": transfers.credits_lost + signed.credits_lost,
         },
     }
+
+
+def _show_ways(ways: ChainWays | None) -> dict[str, Any]:
+    """Show the transfers on the chain by way and state, with what came to our addresses and what left them."""
+    return {way: {state: show_state(sums) for state, sums in states.items()} for way, states in (ways or {}).items()}
 
 
 def _show_refunds(refunds: RefundBooks) -> dict[str, Any]:

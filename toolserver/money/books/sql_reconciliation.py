@@ -23,6 +23,7 @@ import msgspec
 
 from toolserver.money.books.month_proof import FindKey
 from toolserver.money.books.sql_books import compare_books
+from toolserver.money.books.sql_chain_differences import count_booked, find_chain_differences
 from toolserver.money.books.sql_months import find_month_differences, list_closed
 from toolserver.money.ledger.sql_books import EVER
 from toolserver.money.ledger.sql_invariants import find_breaches, read_totals
@@ -142,6 +143,7 @@ def _check(
         check("books", _count_payments(db), compare_books(db, 0, EVER)),
         check("log", count_logged(db), find_log_differences(db, mark), find_unlogged(db)),
         check("months", len(list_closed(db)), find_month_differences(db, find_key)),
+        check("chain_book", count_booked(db), find_chain_differences(db)),
     ]
 
 

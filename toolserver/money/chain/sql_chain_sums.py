@@ -1,10 +1,11 @@
 """Reads the sums of the book of the chain, whether or not a service runs. Amounts are in 0.000001 USDC."""
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from toolserver.money.chain.scanner import COLD, FINAL
 from toolserver.money.chain.sql_chain_book import ScanMark, find_mark
 from toolserver.money.chain.transfer_states import STATES, Dust
+from toolserver.money.purchases.listing import show_usd
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.ledger_place import LedgerPlace, read_place
 
@@ -46,6 +47,11 @@ class ChainSums(NamedTuple):
         """What all addresses hold after the last final block by the book."""
         moved = sum(sums.received - sums.sent for state, sums in self.states.items() if state != "undone")
         return moved + self.dust.received_amount - self.dust.sent_amount + self.opening
+
+
+def show_state(sums: StateSums) -> dict[str, Any]:
+    """Return the sums of a state as JSON, with amounts in USD."""
+    return {"transfers": sums.transfers, "received_usd": show_usd(sums.received), "sent_usd": show_usd(sums.sent)}
 
 
 def read_chain_sums(place: LedgerPlace) -> ChainSums | None:

@@ -43,6 +43,11 @@ def show_usd(amount: int) -> str:
     return f"{amount // ATOMIC}.{amount % ATOMIC:06}"
 
 
+def show_signed_usd(amount: int) -> str:
+    """Return an amount in 0.000001 USDC that may be negative as dollars with six decimals."""
+    return f"{'-' if amount < 0 else ''}{show_usd(abs(amount))}"
+
+
 def show_time(milliseconds: int) -> str:
     """Return epoch milliseconds as ISO 8601, in whole seconds."""
     return iso(datetime.fromtimestamp(milliseconds // 1000, UTC))

@@ -128,18 +128,21 @@ async def open_remote_sales(
     if settings.public_url is None:
         yield RemoteBalances(ledger)
         return
-    async with open_remote_purchases(settings.public_url, transport=transport) as desk:
+    async with open_remote_purchases(settings.public_url, ledger, transport=transport) as desk:
         yield desk
 
 
 @asynccontextmanager
 async def open_remote_purchases(
-    public_url: str, *, transport: Transport | None = None
+    public_url: str, ledger: Accounts | None = None, *, transport: Transport | None = None
 ) -> AsyncIterator["RemotePurchases"]:
-    """Yield a client for the purchases of the service at that address, and close it afterwards."""
+    """Yield a client for the purchases of the service at that address, and close it afterwards.
+
+    Only the `ledger` of that service says which tokens are allowances.
+    """
     remote = HttpClient(public_url, transport=transport)
     try:
-        yield RemotePurchases(remote)
+        yield RemotePurchases(remote, ledger)
     finally:
         await remote.aclose()
 
@@ -154,14 +157,15 @@ class RemoteBalances(NoCreditSales):
 
     async def balance(self, token: str) -> Balance:
         account = await self._ledger.account(token)
-        return Balance(account.credits, datetime.fromtimestamp(int(account.issued_at), UTC))
+        issued_at, is_allowance = datetime.fromtimestamp(int(account.issued_at), UTC), account.allowance is not None
+        return Balance(account.credits, issued_at, is_allowance=is_allowance)
 
 
 class RemotePurchases:
     """Sells what the owner of the ledger sells, as `Payments` does."""
 
-    def __init__(self, remote: HttpClient) -> None:
-        self._remote = remote
+    def __init__(self, remote: HttpClient, ledger: Accounts | None = None) -> None:
+        self._remote, self._ledger = remote, ledger
         self.statements: Statements = RemoteStatements(self)
 
     def count_servers(self) -> None:
@@ -212,7 +216,15 @@ class RemotePurchases:
     async def balance(self, token: str) -> Balance:
         headers = {"authorization": f"Bearer {token}"}
         purchase = read_answer(await self.pass_on("GET", "/api/payment/balance", None, headers, ASK_S), _HeldPurchase)
-        return Balance(purchase.credits, purchase.issued_at, purchase.reissue_at)
+        is_allowance = await self._is_allowance(token)
+        return Balance(purchase.credits, purchase.issued_at, purchase.reissue_at, is_allowance=is_allowance)
+
+    async def _is_allowance(self, token: str) -> bool:
+        """Return whether a token is an allowance. False while the ledger cannot be asked: a balance is told anyway."""
+        try:
+            return self._ledger is not None and (await self._ledger.account(token)).allowance is not None
+        except BillingUnavailable:
+            return False
 
     async def cancel_reissue(self, token: str) -> bool:
         headers = {"authorization": f"Bearer {token}"}

@@ -1,5 +1,6 @@
 """Two services and one ledger in this process: bought at A, spent at B; B while A is away; nobody is charged twice."""
 
+import json
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -24,8 +25,10 @@ from tools.payment.confirm import payment_confirm
 from toolserver.calls.idempotency import Idempotency
 from toolserver.calls.idempotency_store import SqlIdempotencyStore
 from toolserver.clock import ManualClock
+from toolserver.core.caller import token_hash
 from toolserver.core.metrics import Metrics
 from toolserver.errors import NotFound, PaymentRequired
+from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.ledger.client.ledger import HttpLedger, open_ledger_client
 from toolserver.money.ledger.client.messages import COMMIT
 from toolserver.money.ledger.server.api import internal_app
@@ -201,6 +204,21 @@ async def test_a_revoked_token_is_refused_by_both(tmp_path):
         await s.a.desk.ledger.revoke((await s.a.desk.ledger.standing(token)).fingerprint, "leaked")
         answer = await s.buy(token)
         assert (answer.status_code, answer.json()["error"]) == (402, "expired")
+
+
+async def test_the_warning_of_a_low_balance_knows_the_allowances_of_the_owner(tmp_path):
+    async with two(tmp_path) as s, open_remote_sales(FOLLOWS, s.ledger) as unsold:
+        parent, child = await s.token(s.a.rest), token(9)
+        await s.a.desk.ledger.create_allowance(parent, token_hash(child).hex(), AllowanceTerms("helper", 5))
+        bearer = {"authorization": f"Bearer {child}"}
+        for door in (s.a.rest, s.rest):
+            told = (await door.get("/api/payment/balance", headers=bearer)).json()
+            assert told["credits"] == 5
+            assert "this is an allowance: the owner of its token can top that up" in json.dumps(told)
+        assert (await unsold.balance(child)).is_allowance
+        s.line.down = DOWN  # the ledger's own line, not the public address
+        told = (await s.rest.get("/api/payment/balance", headers=bearer)).json()
+        assert told["credits"] == 5
 
 
 async def test_where_nothing_is_sold_balances_are_told_all_the_same(tmp_path):
