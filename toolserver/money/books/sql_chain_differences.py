@@ -123,7 +123,7 @@ _DOCUMENTS = {
 
 _STATED = "SELECT m.tx_hash, m.amount FROM chain_transfer m WHERE m.block_number <= :final AND m.state = "
 _OF_PURCHASE = """EXISTS (SELECT 1 FROM tx_credit c JOIN purchase p ON p.id = c.purchase
-  WHERE c.tx_hash = m.tx_hash AND p.address = m.payee)"""
+  WHERE c.chain_id = 8453 AND c.tx_hash = m.tx_hash AND p.address = m.payee)"""
 _OF_SIGNATURE = """EXISTS (SELECT 1 FROM x402_payment p JOIN x402_confirmation c ON c.payload = p.payload
   WHERE (p.tx_hash = m.tx_hash OR c.tx_hash = m.tx_hash) AND p.authorizer = m.payer
     AND p.state = 'settled' AND (c.undone_at IS NULL OR c.undone_at > :stated))"""

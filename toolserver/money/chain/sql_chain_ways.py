@@ -23,20 +23,19 @@ WAYS: tuple[PaymentWay, ...] = get_args(PaymentWay)
 
 # A payment that moved to another transaction is known by both. Two of one payer and amount in one transaction are
 # interchangeable, so they count as top-ups if one of them is.
-_SIGNED = """SELECT tx_hash, authorizer, amount, min(way) AS way FROM (
-    SELECT tx_hash, authorizer, amount, {way} AS way FROM x402_payment WHERE tx_hash IS NOT NULL
-    UNION ALL SELECT c.tx_hash, p.authorizer, p.amount, {way}
-      FROM x402_confirmation c JOIN x402_payment p ON p.payload = c.payload WHERE c.tx_hash IS NOT NULL) AS named
-  GROUP BY tx_hash, authorizer, amount""".format(way="CASE WHEN request LIKE 'topup %' THEN 1 ELSE 2 END")
-_SUMS = f"""SELECT CASE WHEN m.outward = 1 THEN 'sent' WHEN s.way = 1 THEN 'x402_topup' WHEN s.way = 2 THEN 'x402_call'
-    WHEN EXISTS (SELECT 1 FROM tx_credit c WHERE c.tx_hash = m.tx_hash)
+_SIGNED = """(EXISTS (SELECT 1 FROM x402_payment p WHERE p.tx_hash = m.tx_hash AND {terms})
+  OR EXISTS (SELECT 1 FROM x402_confirmation c JOIN x402_payment p ON p.payload = c.payload
+    WHERE c.tx_hash = m.tx_hash AND {terms}))"""
+_TERMS = "p.authorizer = m.payer AND p.amount = m.amount"
+_SUMS = f"""SELECT CASE WHEN m.outward = 1 THEN 'sent'
+    WHEN {_SIGNED.format(terms=f"{_TERMS} AND p.request LIKE 'topup %'")} THEN 'x402_topup'
+    WHEN {_SIGNED.format(terms=_TERMS)} THEN 'x402_call'
+    WHEN EXISTS (SELECT 1 FROM tx_credit c WHERE c.chain_id = 8453 AND c.tx_hash = m.tx_hash)
       OR EXISTS (SELECT 1 FROM purchase p WHERE p.address = m.payee AND p.hd_index IS NOT NULL)
       OR EXISTS (SELECT 1 FROM old_quote o WHERE o.address = m.payee AND o.hd_index IS NOT NULL)
     THEN 'transfer' ELSE 'other' END AS way, m.state, count(*),
     sum(CASE WHEN m.inward = 1 THEN m.amount ELSE 0 END), sum(CASE WHEN m.outward = 1 THEN m.amount ELSE 0 END)
-  FROM chain_transfer m LEFT JOIN ({_SIGNED}) AS s
-    ON s.tx_hash = m.tx_hash AND s.authorizer = m.payer AND s.amount = m.amount
-  WHERE m.block_time >= :since AND m.block_time < :until GROUP BY 1, 2"""
+  FROM chain_transfer m WHERE m.block_time >= :since AND m.block_time < :until GROUP BY 1, 2"""
 
 ChainWays = dict[PaymentWay, dict[str, StateSums]]
 
