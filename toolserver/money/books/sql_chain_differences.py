@@ -56,7 +56,8 @@ def find_chain_differences(db: SqlConnection) -> Iterator[str]:
             document = BookedDocument(bytes(tx_hash), bytes(side), int(amount), logs, *map(int, rest))
             difference = _find_difference(document, begun, decided.at)
             if difference is not None:
-                yield f"0x{document.tx_hash.hex()}: {show_usd(document.amount)} USDC were {what}, {difference}"
+                whose = f"0x{document.tx_hash.hex()}, {checksum_address(document.address)}"
+                yield f"{whose}: {show_usd(document.amount)} USDC were {what}, {difference}"
     for state, sql in _UNDOCUMENTED.items():
         for tx_hash, amount in db.execute(sql, {"final": final.block, "stated": final.at - STATED_MS}):
             yield f"0x{bytes(tx_hash).hex()}: {show_usd(amount)} USDC are {state} on the chain, and no document says so"
