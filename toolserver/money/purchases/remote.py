@@ -216,15 +216,9 @@ class RemotePurchases:
     async def balance(self, token: str) -> Balance:
         headers = {"authorization": f"Bearer {token}"}
         purchase = read_answer(await self.pass_on("GET", "/api/payment/balance", None, headers, ASK_S), _HeldPurchase)
-        is_allowance = await self._is_allowance(token)
+        account = None if self._ledger is None else await self._ledger.account(token)
+        is_allowance = account is not None and account.allowance is not None
         return Balance(purchase.credits, purchase.issued_at, purchase.reissue_at, is_allowance=is_allowance)
-
-    async def _is_allowance(self, token: str) -> bool:
-        """Return whether a token is an allowance. False while the ledger cannot be asked: a balance is told anyway."""
-        try:
-            return self._ledger is not None and (await self._ledger.account(token)).allowance is not None
-        except BillingUnavailable:
-            return False
 
     async def cancel_reissue(self, token: str) -> bool:
         headers = {"authorization": f"Bearer {token}"}

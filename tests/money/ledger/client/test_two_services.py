@@ -216,9 +216,6 @@ async def test_the_warning_of_a_low_balance_knows_the_allowances_of_the_owner(tm
             assert told["credits"] == 5
             assert "this is an allowance: the owner of its token can top that up" in json.dumps(told)
         assert (await unsold.balance(child)).is_allowance
-        s.line.down = DOWN  # the ledger's own line, not the public address
-        told = (await s.rest.get("/api/payment/balance", headers=bearer)).json()
-        assert told["credits"] == 5
 
 
 async def test_where_nothing_is_sold_balances_are_told_all_the_same(tmp_path):
