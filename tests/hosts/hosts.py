@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.hosts.model_server import ModelServer
-from tests.hosts.terminal import run_in_terminal
+from tests.hosts.terminal import end_daemons, run_in_terminal
 from tests.live.processes import ROOT
 from tests.live.programs import NODE
 
@@ -137,7 +137,8 @@ class CommandLineHost(Host):
         return answer
 
     def close(self) -> None:
-        """No process is left between two sentences."""
+        """No process is left between two sentences, but what a host in a terminal keeps running for the next one."""
+        end_daemons(self.home)
 
     def run(self, *words: str, within_s: float = LONGEST_S, **more: str) -> str:
         """Run the program of the host until it ends, and return what it wrote to stdout. Raises HostFailed."""

@@ -3,10 +3,12 @@
 import os
 import pty
 import select
+import signal
 import subprocess
 import termios
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 READS_S = 1.0  # programs drop what is typed before they have drawn a question
@@ -37,6 +39,22 @@ def run_in_terminal(
     finally:
         os.close(ours)
     return process.wait(), output
+
+
+def end_daemons(home: Path) -> None:
+    """End every process whose home this is: what a program started for itself and left running."""
+    for process in list_processes_of(home):
+        with suppress(ProcessLookupError):
+            os.kill(process, signal.SIGKILL)
+
+
+def list_processes_of(home: Path) -> Iterator[int]:
+    """The numbers of the processes of ours whose home this is."""
+    wanted = f"HOME={home}".encode()
+    for folder in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):  # it ended meanwhile, or is somebody else's
+            if wanted in (folder / "environ").read_bytes().split(b"\0"):
+                yield int(folder.name)
 
 
 def _read(terminal: int) -> str:
