@@ -225,7 +225,7 @@ async def test_a_plan_is_printed_as_json_and_nothing_else(tmp_path, caplog):
         (TREASURY, {"rpc_urls": "[]"}, "no server is configured"),
         (TREASURY, {"rpc_urls": '["http://127.0.0.1:9/KEY"]'}, "rpc 1: ClientConnectorError"),
         (TREASURY, {"rpc_urls": '["nonsense/KEY"]'}, "payments.rpc_urls"),
-        (TREASURY, {"rpc_urls": '["https://KEY'}, 'field "payments"'),
+        (TREASURY, {"rpc_urls": '["https://KEY'}, "payments.rpc_urls: is not JSON"),
     ],
     ids=["no address", "mistyped", "no key", "no server", "a server that is down", "a wrong setting", "half a setting"],
 )
