@@ -8,6 +8,8 @@ import json
 import os
 import signal
 import socket
+import socketserver
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
@@ -215,10 +217,20 @@ def wanting_a_password(place: Place) -> Iterator[Start]:
         yield Start({"TOOLSERVER_REDIS_URL": redis.url})
 
 
+class NotRedis(socketserver.StreamRequestHandler):
+    """Answers whatever comes as a web server would."""
+
+    def handle(self) -> None:
+        self.rfile.readline()
+        self.wfile.write(b"HTTP/1.1 400 Bad Request\r\nConnection: close\r\n\r\n")
+
+
 @contextmanager
 def at_a_web_server(place: Place) -> Iterator[Start]:
-    with started("world", folder=place.folder) as world:
-        yield Start({"TOOLSERVER_REDIS_URL": f"redis://127.0.0.1:{world.address[1]}"})
+    with socketserver.ThreadingTCPServer(("127.0.0.1", 0), NotRedis) as server:
+        threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
+        yield Start({"TOOLSERVER_REDIS_URL": f"redis://127.0.0.1:{server.server_address[1]}"})
+        server.shutdown()
 
 
 @contextmanager
@@ -229,9 +241,10 @@ def at_a_taken_port(place: Place) -> Iterator[Start]:
 
 @contextmanager
 def beside_another(place: Place) -> Iterator[Start]:
-    ledger = {"TOOLSERVER_LEDGER__PORT": "0", "TOOLSERVER_LEDGER__SECRET": "s" * 32}  # a service that keeps books
-    with started("serve", folder=place.folder, **ledger):
-        yield Start(ledger)
+    with started("serve", folder=place.folder):
+        pass  # now there is a ledger
+    with started("serve", folder=place.folder):
+        yield Start()
 
 
 OLDER = "DELETE FROM migration WHERE number = (SELECT max(number) FROM migration)"
@@ -257,7 +270,7 @@ KINDS: dict[str, Kind] = {
         migrated("older", OLDER, TOOLSERVER_STORAGE__MIGRATE="manual"),
         "this software needs", "run `toolserver migrate`", "",
     ),
-    "newer tables": Kind(migrated("newer", NEWER), "newer", "upgrade", ""),
+    "newer tables": Kind(migrated("newer", NEWER), "this software knows", "run the newer version", ""),
     "a standby": Kind(at_postgres("poor@127.0.0.1:{standby}/postgres"), "read-only", "name the primary", DATABASE),
     "a read-only user": Kind(
         at_postgres("reader@127.0.0.1:{port}/postgres"), "read-only transaction", "name the primary", DATABASE

@@ -130,7 +130,10 @@ def check_applied(steps: Sequence[Migration], applied: Sequence[tuple[int, str, 
         NewerDatabase, MigrationChanged: the applied steps are not the first of our steps.
     """
     if len(applied) > len(steps):
-        raise NewerDatabase(f"the database has version {len(applied)}; this software knows {len(steps)}")
+        raise NewerDatabase(
+            f"the database has version {len(applied)}; this software knows {len(steps)}: run the newer version that"
+            " wrote it, or restore a backup of before"
+        )
     for step, (number, name, checksum) in zip(steps, applied, strict=False):
         if not step.was_applied_as(number, checksum):
             raise MigrationChanged(f"migration {number} ({name}) differs from the one applied to this database")
