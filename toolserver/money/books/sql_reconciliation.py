@@ -68,7 +68,7 @@ _REFUNDS = "SELECT tx_hash, payer, payee, amount, id FROM refund WHERE state = '
 
 
 class BooksCheck(NamedTuple):
-    """One comparison: how much was compared and what differs. `note` says what was not compared, and why."""
+    """One comparison: how much was compared and what differs. `note` says what was not compared and why, or how far."""
 
     name: str
     compared: int
