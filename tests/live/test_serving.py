@@ -171,7 +171,7 @@ def test_what_cannot_be_done_is_refused_in_a_sentence(tmp_path: Path, words: lis
         ("TOOLSERVER_NOPE", "1", "TOOLSERVER_NOPE is not a setting"),
         ("TOOLSERVER_LIMITS__NOPE", "1", "limits.nope"),
         ("TOOLSERVER_LIMITS__DAILY", "0", "limits.daily"),
-        ("TOOLSERVER_BASE_URL", "data.example", "base_url: Value error, must be an absolute http or https URL"),
+        ("TOOLSERVER_BASE_URL", "data.example", "base_url: must be an absolute http or https URL"),
         ("TOOLSERVER_UPSTREAM__VIA", "file:///etc", "upstream.via"),
     ],
 )

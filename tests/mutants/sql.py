@@ -107,14 +107,14 @@ SQL: tuple[Mutant, ...] = (
     fault(
         "toolserver/money/ledger/sql_tables.py",
         "a group is stored without its reservations",
-        "    _put(db, _hold_sql, list(map(_hold_row, books.changed_holds.values())))\n",
+        "    _HOLD_ROWS.put(db, list(map(_hold_row, books.changed_holds.values())))\n",
         "",
     ),
     fault(
         "toolserver/money/ledger/sql_tables.py",
         "a row that another instance wrote first counts as written",
-        "if written != size:",
-        "if written > size:",
+        "types=self.types) != len(rows):",
+        "types=self.types) > len(rows):",
     ),
     fault(
         "toolserver/money/ledger/sql_tables.py",

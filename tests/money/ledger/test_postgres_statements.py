@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from itertools import count
 
 import pytest
 
@@ -16,6 +17,7 @@ from toolserver.sql.postgres import PostgresConnection
 from toolserver.sql.postgres_group_commit import open_postgres
 
 pytestmark = pytest.mark.live
+NOW_MS = int(START.timestamp() * 1000)
 TOKENS = [token(number) for number in range(20)]
 WRITES = re.compile(r"(?:INSERT INTO|(?<!DO )UPDATE|DELETE FROM) (\w+)")
 
@@ -36,21 +38,22 @@ def asked(monkeypatch):
 async def test_a_group_writes_each_table_once_however_many_calls_it_has(tmp_path, asked):
     async with open_postgres(terms_of(tmp_path, row_key=b"k" * 32)) as store:
         ledger = SqlLedger(store, ManualClock(START))
+        names = (f"call_{NOW_MS:012x}{n:020x}" for n in count())  # of today: no archive can have them
         for each in TOKENS:
             await ledger.mint(each, 1000, cause=each[-9:])
 
-        async def charge(count, name):
+        async def charge(number):
             asked.clear()
             calls = [
-                ledger.charge(f"{name}{n}", TOKENS[n % len(TOKENS)], 1, endpoint="/api/pro/x", undelivered=True)
-                for n in range(count)
+                ledger.charge(next(names), TOKENS[n % len(TOKENS)], 1, endpoint="/api/pro/x", undelivered=True)
+                for n in range(number)
             ]
             outcomes = await all_at_once(*calls)
             assert {outcome.charged for outcome in outcomes} == {1}
             return list(asked)
 
-        await charge(1, "first")
-        alone, together = await charge(1, "one"), await charge(GROUP, "many")
+        await charge(1)
+        alone, together = await charge(1), await charge(GROUP)
         assert len(together) == len(alone)
         written = Counter(table for sql in together for table in WRITES.findall(sql))
         assert written == {"account": 1, "transfer": 1, "reservation": 1, "journal": 1}
