@@ -399,7 +399,7 @@ class Month:
             min(each[5] for each in moved) - 2,
             int(self.read("books", "chain", "--no-balances", "--json", may_fail=True)["block"]),
         )
-        blocks = sorted({last, *(self.rng.randint(first, last) for _ in range(samples - 1))})
+        blocks = sorted([*self.rng.sample(range(first, last), min(samples - 1, last - first)), last])
         lines = run_alone(
             "tests.month.balances",
             self.demo.ready["chain_url"],

@@ -36,14 +36,12 @@ SELLING = {
 }
 
 
-def write_site(folder: Path) -> str:
-    """Write what the agent's site has, and return the server of nginx for it."""
-    site = folder / "site"
-    site.mkdir()
-    document = {"client_id": PROGRAM, "client_name": NAME, "redirect_uris": [BACK]}
-    (site / "program.json").write_text(json.dumps(document))
+def describe_site(folder: Path) -> str:
+    """Return the server of nginx for the agent's site. Its workers may not read the folders of tests, so it says all."""
+    document = json.dumps({"client_id": PROGRAM, "client_name": NAME, "redirect_uris": [BACK]})
     certificates = f"ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;"
-    return f"server {{ listen 443 ssl http2; server_name {AGENT}; {certificates} root {site}; }}\n"
+    program = f"location = /program.json {{ default_type application/json; return 200 '{document}'; }}"
+    return f"server {{ listen 443 ssl http2; server_name {AGENT}; {certificates} {program} }}\n"
 
 
 def sign_in(service: Program) -> dict[str, Any]:

@@ -57,7 +57,7 @@ def seen_in(folder: Path) -> dict[str, Any]:
     """Serve and call in this network, and return the answers of each round and the protocols spoken by host."""
     hosts = list_hosts()
     lead_here([*hosts, OWN_NAME], folder, {agents.AGENT: agents.PUBLIC})
-    with started("world", folder=folder) as world, fronted(world, hosts, folder, agents.write_site(folder)):
+    with started("world", folder=folder) as world, fronted(world, hosts, folder, agents.describe_site(folder)):
         with started("serve", folder=folder, forked=False, **settings_in(folder), **agents.SELLING) as service:
             calls = call_and_buy(service, world) | call_by_name(service, folder)
             calls |= {"signing_in": agents.sign_in(service), "paying": agents.pay_for_one_call(service)}

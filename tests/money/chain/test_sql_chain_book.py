@@ -65,6 +65,24 @@ async def test_a_dispute_that_begins_and_ends_hours_after_the_credit_changes_the
     assert found == ["held", "credited"]
 
 
+async def test_a_dispute_that_left_no_document_is_over_once_held_transfers_are_decided_too(d, server):
+    book, quote, hour = book_of(d), await d.quote(), 3_600_000
+    server.sees(paid(address_of(quote), 5))
+    await d.confirm(TX, quote.memo)
+    await book.record(name_transfers([logged(TX, address_of(quote), 5)]), HEADS, MS)
+
+    async def dispute(since):
+        await d.ledger.file.alone(lambda db: db.execute("UPDATE tx_credit SET disputed_since=?", (since,)))
+
+    await dispute(MS + 5 * hour)
+    await book.decide_recent(HEADS, MS + 5 * hour)
+    await dispute(None)
+    assert await book.decide_recent(HEADS, MS + 10 * hour) == 0
+    assert await read_states(d) == [(1, 5, "held")]
+    assert await book.decide_recent(HEADS, MS + 10 * hour, with_held=True) == 1
+    assert await read_states(d) == [(1, 5, "credited")]
+
+
 async def test_what_the_chain_undoes_and_mines_again_keeps_its_row_and_its_whole_history(d):
     book, quote = book_of(d), await d.quote()
     (first,) = name_transfers([logged(TX, address_of(quote), 5)])

@@ -124,7 +124,7 @@ class ChainScanner:
         if is_final_due:
             final = await self._read_final(final, heads, days=self._terms.hot_days if cold.at else EVER_DAYS)
         await self._read_newest(final.block + 1, heads)
-        await self._book.decide_recent(heads, self._now(), before)
+        await self._book.decide_recent(heads, self._now(), before, with_held=is_final_due)
         self.health = self.health._replace(block=final.block, read_at=final.at / 1000)
         if is_final_due and now - cold.at >= COLD_S * 1000:
             await self._compare_balances(cold, final, heads)

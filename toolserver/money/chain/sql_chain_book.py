@@ -168,11 +168,17 @@ class SqlChainBook:
         """Delete the sums of these addresses, whose blocks are read again from the first one on."""
         await self._write(partial(forget_dust, addresses))
 
-    async def decide_recent(self, heads: ChainHeads, now: int, last: int | None = None) -> int:
+    async def decide_recent(
+        self, heads: ChainHeads, now: int, last: int | None = None, *, with_held: bool = False
+    ) -> int:
         """Decide anew the pending transfers, and those whose documents changed in the hour before the `last` time that
         this was done (epoch ms), or since. Return the changes.
+
+        `with_held`: the held ones too, which takes a look at every transfer. A dispute about a payment by x402 leaves
+        no document when it ends.
         """
-        ids = await self._file.read(partial(list_undecided, (now if last is None else min(last, now)) - RECENT_MS))
+        since = (now if last is None else min(last, now)) - RECENT_MS
+        ids = await self._file.read(partial(list_undecided, since, with_held))
         changed = 0
         for at in range(0, len(ids), PAGE):
             changed += await self._write(partial(decide_again, ids[at : at + PAGE], heads, self._rules, now))
@@ -282,11 +288,13 @@ def list_ids(after: bytes, db: SqlConnection) -> list[bytes]:
     return [bytes(id) for (id,) in db.execute(sql, (after,))]
 
 
-def list_undecided(since: int, db: SqlConnection) -> list[bytes]:
+def list_undecided(since: int, with_held: bool, db: SqlConnection) -> list[bytes]:
     """Return the ids of transfers that are pending, or to which a document belongs that is newer than a time."""
     hashes = {bytes(tx) for sql in _RECENT_DOCUMENTS for (tx,) in db.execute(sql, (since,)) if tx is not None}
     addresses = {bytes(row[0]) for sql in (_PAID, _REVERSED) for row in db.execute(sql, (since, HOT.paid))}
     ids = {bytes(id) for (id,) in db.execute("SELECT id FROM chain_transfer WHERE state='pending'")}
+    if with_held:
+        ids |= {bytes(id) for (id,) in db.execute("SELECT id FROM chain_transfer WHERE state='held'")}
     for column, values in (("tx_hash", hashes), ("payee", addresses)):
         for condition, parameters in _conditions(db, column, values):
             inward = "" if column == "tx_hash" else " AND inward=1"
