@@ -37,7 +37,7 @@ SELLING = {
 
 
 def describe_site(folder: Path) -> str:
-    """Return the server of nginx for the agent's site. Its workers may not read the folders of tests, so it says all."""
+    """Return the server of nginx for the agent's site. Its workers cannot read folders of tests."""
     document = json.dumps({"client_id": PROGRAM, "client_name": NAME, "redirect_uris": [BACK]})
     certificates = f"ssl_certificate {folder}/cert.pem; ssl_certificate_key {folder}/key.pem;"
     program = f"location = /program.json {{ default_type application/json; return 200 '{document}'; }}"
