@@ -36,6 +36,7 @@ _CLUSTER = RedisFault(
     lasts=True,
 )
 _NO_RIGHTS = RedisFault("its user may not run scripts on our keys", "allow it `+@all ~prefix*` there", lasts=True)
+_NOT_REDIS = RedisFault("the server is not a Redis", "correct the host and the port in it", lasts=True)
 _READ_ONLY = RedisFault("the server is a read-only replica", "name its master, or its Sentinels (redis+sentinel://)")
 _FULL = RedisFault("the memory of the server is full", "raise its maxmemory, or set maxmemory-policy to allkeys-lru")
 _OF_SERVER = (  # words of a refusal: an old server puts words of its own before the code
@@ -76,7 +77,8 @@ _OF_SERVER = (  # words of a refusal: an old server puts words of its own before
             lasts=True,
         ),
     ),
-    ("Protocol Error", RedisFault("the server is not a Redis", "correct the host and the port in it", lasts=True)),
+    ("Protocol Error", _NOT_REDIS),
+    ("Protocol error", _NOT_REDIS),  # so says hiredis, which redis-py takes where it is installed
 )
 _OF_SYSTEM: tuple[tuple[type[BaseException], RedisFault], ...] = (
     (ssl.SSLError, SPEAKS_NO_TLS),
