@@ -58,6 +58,8 @@ class Sandbox:
         self.kills += 1
 
     def stop(self) -> None:
+        """End the demo for good, and the connections to it."""
+        self.api.close()
         if self.process.poll() is None:
             self.process.send_signal(signal.SIGTERM)
             try:
