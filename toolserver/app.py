@@ -411,8 +411,16 @@ class Service:
         async def read_report() -> dict[str, Any]:
             from toolserver.serving.operator_report import OperatorReport  # with the books: loaded by the first reader
 
-            parts = self.settings, self.money, self.status, self.readiness, self.fetcher, store, self.clock
-            return await OperatorReport(*parts).read()
+            report = OperatorReport(
+                settings=self.settings,
+                money=self.money,
+                status=self.status,
+                readiness=self.readiness,
+                fetcher=self.fetcher,
+                webhooks=store,
+                clock=self.clock,
+            )
+            return await report.read()
 
         return OperatorsFace(self.facts, read_report, self.clock, bound_to=host, is_private=is_loopback(host))
 

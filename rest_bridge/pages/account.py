@@ -14,6 +14,7 @@ from rest_bridge.routes import Mounted
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.calls.visitor_tokens import VisitorIssuer
 from toolserver.core.caller import Addresses
+from toolserver.core.models import iso
 from toolserver.errors import InvalidArguments
 from toolserver.registry.registry import Registry, Tier
 from toolserver.registry.site_facts import ACCOUNT, BUY, PAYMENTS, REMEMBERED, VISITOR_TOKENS, Document, SiteFacts
@@ -61,6 +62,6 @@ def mount_visitor_tokens(
             errors = [{"loc": name[:80], "msg": "is no text, or unknown", "type": "value_error"} for name in message]
             raise InvalidArguments("Send nothing, or `challenge` and `solution` as texts.", errors=errors)
         issued = await issuer.issue(client, message.get("challenge"), message.get("solution"))
-        return {"token": issued.token, "expires_at": issued.expires_at.isoformat().replace("+00:00", "Z")}
+        return {"token": issued.token, "expires_at": iso(issued.expires_at)}
 
     return {VISITOR_TOKENS: json_post(answer, facts)}

@@ -17,6 +17,7 @@ from toolserver.calls.payment_links import MOST_TEXT, PaymentLinks, describe, re
 from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import Clock, SystemClock
 from toolserver.core.caller import Addresses, bearer
+from toolserver.core.models import iso
 from toolserver.errors import InvalidArguments
 from toolserver.money.ledger.state import AccountRef
 from toolserver.money.purchases.credit_price import CREDITS_PER_USD
@@ -180,7 +181,7 @@ async def _buy_for(account: AccountRef, payments: CreditSales, message: Mapping[
         "memo": quote.memo,
         "amount_atomic": quote.amount,
         "payment_uri": quote.uri,
-        "expires_at": quote.expires_at.isoformat().replace("+00:00", "Z"),
+        "expires_at": iso(quote.expires_at),
         "review": quote.review,
     }
     return {"credits": quote.credits, "transfer": transfer}

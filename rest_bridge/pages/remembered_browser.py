@@ -6,7 +6,6 @@ the page of a link that a chat of the account has made.
 """
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 import msgspec
@@ -20,6 +19,7 @@ from toolserver.calls.rate_limit import PersonalLimits
 from toolserver.clock import Clock
 from toolserver.core.caller import Addresses, bearer
 from toolserver.core.cookies import Cookie, Header, is_foreign
+from toolserver.core.models import iso, moment
 from toolserver.errors import InvalidArguments, InvalidToken, MissingToken
 from toolserver.registry.site_facts import REMEMBERED, SiteFacts
 
@@ -102,5 +102,5 @@ def mount_remembering(
 
 
 def _tell(browser: Browser | None, *headers: Header) -> JsonReply:
-    until = None if browser is None else datetime.fromtimestamp(browser.expires_at, UTC).isoformat()
-    return JsonReply({"remembered": browser is not None, "expires_at": until and until.replace("+00:00", "Z")}, headers)
+    until = None if browser is None else iso(moment(browser.expires_at))
+    return JsonReply({"remembered": browser is not None, "expires_at": until}, headers)

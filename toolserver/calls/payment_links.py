@@ -14,13 +14,13 @@ instance derives from the key that signs receipts, and so it changes when that k
 
 import hmac
 import secrets
-from datetime import UTC, datetime
 from typing import NamedTuple, Protocol
 
 import msgspec
 
 from toolserver.clock import Clock
 from toolserver.core.caller import token_hash
+from toolserver.core.models import iso, moment
 from toolserver.core.waiting_room import WaitingRoom, WaitLimits, WaitRefused
 from toolserver.errors import AllowanceConflict, InsufficientCredits, NotFound, PayerProofRequired
 from toolserver.money.ledger.allowance import AllowanceTerms
@@ -226,11 +226,7 @@ def describe(link: PaymentLink, title: str) -> dict[str, object]:
         "title": title,
         "credits": link.credits,
         "code": link.code,
-        "asked_at": _show(link.asked_at),
-        "expires_at": _show(link.expires_at),
+        "asked_at": iso(moment(link.asked_at)),
+        "expires_at": iso(moment(link.expires_at)),
         "account": link.account is not None,
     }
-
-
-def _show(at: int) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat().replace("+00:00", "Z")

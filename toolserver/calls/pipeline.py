@@ -84,6 +84,7 @@ from toolserver.calls.visitor_tokens import VISITOR_CLIENT, VisitorTokens
 from toolserver.core import tracing
 from toolserver.core.caller import Caller, is_visitor_token, token_hash, well_formed
 from toolserver.core.metrics import Metrics, Usage
+from toolserver.core.models import iso
 from toolserver.core.waiting_room import waiting_client
 from toolserver.errors import (
     BillingUnavailable,
@@ -595,7 +596,7 @@ class Pipeline:
             if left > rejected.extra["retry_after_seconds"]:
                 until = (now + timedelta(seconds=left)).replace(microsecond=0)
                 rejected.detail += f" Waiting brings the same data until {until:%H:%M:%S} UTC, in {left} s."
-                rejected.extra["same_data_until"] = until.isoformat().replace("+00:00", "Z")
+                rejected.extra["same_data_until"] = iso(until)
             else:
                 rejected.detail += " By then there may be newer data."
         if not client.startswith((TOKEN_CLIENT, VISITOR_CLIENT)):

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from toolserver.calls.rate_limit import KEYS, Quota, name_quota
 from toolserver.clock import Clock
 from toolserver.core.caller import VISITOR, wider_network
+from toolserver.core.models import iso, moment
 from toolserver.core.private_file import ensure_random_file
 from toolserver.errors import InvalidArguments, NotSupported, RateLimited
 from toolserver.money.receipts.keys import KeyFileBroken, find_key_file
@@ -258,7 +259,7 @@ class VisitorIssuer:
             "algorithm": "SHA-256",
             "challenge": f"{begin}-{self._authenticate(client, begin)}",
             "bits": bits,
-            "expires_at": datetime.fromtimestamp(ends_at, UTC).isoformat().replace("+00:00", "Z"),
+            "expires_at": iso(moment(ends_at)),
         }
 
     def _read_challenge(self, client: str, challenge: str) -> _Challenge | None:

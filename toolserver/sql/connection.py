@@ -72,8 +72,10 @@ def among(db: SqlConnection, column: str, values: Sequence[str] | Sequence[int])
     return f"{column} IN (SELECT value FROM json_each(?))", json.dumps(list(values))
 
 
-def among_bytes(db: SqlConnection, column: str, values: Sequence[bytes]) -> tuple[str, Sequence[Any]]:
-    """Return the condition that a column has one of these values, and its parameters. JSON has no bytes."""
+def among_values(db: SqlConnection, column: str, values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
+    """Return the condition that a column has one of these values, and its parameters: in a file a placeholder each, for
+    bytes, which JSON has not, and for statements that a group of calls runs.
+    """
     if is_shared(db):
         return f"{column} = ANY(?)", (list(values),)
     size = 1 << max(0, len(values) - 1).bit_length()  # few sizes, so that every statement is prepared once

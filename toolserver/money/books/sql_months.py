@@ -43,7 +43,7 @@ from toolserver.money.receipts.sql_store import log_state_of
 from toolserver.sql.connection import (
     SqlConnection,
     among,
-    among_bytes,
+    among_values,
     hold_alone,
     in_order,
     insert,
@@ -300,7 +300,7 @@ def remove_receipts(db: SqlConnection, after: Any, horizon: int, limit: int) -> 
     gone = [(id, at) for id, at in rows if at < horizon]
     if gone:
         _keep_names(db, gone)
-        wanted, ids = among_bytes(db, "id", [id for id, _ in gone])
+        wanted, ids = among_values(db, "id", [id for id, _ in gone])
         db.execute(f"DELETE FROM packed_receipt WHERE {wanted}", ids)
     last = rows[-1][0]
     is_past = last < _AFTER_TIMES and min(at for _, at in rows) >= horizon + DAY_MS

@@ -24,7 +24,7 @@ from toolserver.money.chain.transfer_states import (
 )
 from toolserver.money.purchases.matching import ChainHeads, Policy
 from toolserver.money.purchases.sql_doubts import weigh_credit
-from toolserver.sql.connection import SqlConnection, among_bytes, insert
+from toolserver.sql.connection import SqlConnection, among_values, insert
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.leases import LeasedTask
 
@@ -368,7 +368,7 @@ def _conditions(db: SqlConnection, column: str, values: Iterable[bytes]) -> Iter
     """Yield the condition that a column has one of these values, in pages that a statement can hold."""
     ordered = sorted(set(values))
     for at in range(0, len(ordered), PAGE):
-        yield among_bytes(db, column, ordered[at : at + PAGE])
+        yield among_values(db, column, ordered[at : at + PAGE])
 
 
 def _find_rows(db: SqlConnection, ids: Iterable[bytes]) -> list[ChainTransfer]:

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from toolserver.core.caller import pack_call_name
-from toolserver.sql.connection import SqlConnection, among_bytes, hold_alone, insert
+from toolserver.sql.connection import SqlConnection, among_values, hold_alone, insert
 
 SIZE = 256  # names in a block
 _NAME, _ENTRY = 16, 18  # bytes
@@ -44,7 +44,7 @@ def find_months(db: SqlConnection, names: Sequence[bytes]) -> Months:
     found: Months = {}
     for at in range(0, len(names), _AT_ONCE):
         part = names[at : at + _AT_ONCE]
-        wanted, values = among_bytes(db, "name", part)
+        wanted, values = among_values(db, "name", part)
         found |= {
             bytes(name): int(month)
             for name, month in db.execute(f"SELECT name, month FROM removed_name WHERE {wanted}", values)
@@ -72,7 +72,7 @@ def move_names(db: SqlConnection, after: Any, limit: int) -> bytes | None:
     if not rows:
         return None
     keep_names(db, rows, are_receipts=True)
-    wanted, values = among_bytes(db, "name", list(rows))
+    wanted, values = among_values(db, "name", list(rows))
     db.execute(f"DELETE FROM removed_name WHERE {wanted}", values)
     return max(rows)
 

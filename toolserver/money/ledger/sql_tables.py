@@ -8,7 +8,6 @@ per row a busy event loop and the writer would starve each other.
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields, is_dataclass
-from functools import cache
 from operator import attrgetter
 from typing import Any, NamedTuple, TypeVar, get_args, get_type_hints
 
@@ -37,7 +36,7 @@ from toolserver.money.ledger.state import (
     invalid_token,
     standing,
 )
-from toolserver.sql.connection import SqlConnection, among, insert, is_shared, lock_rows, next_numbers
+from toolserver.sql.connection import SqlConnection, among, among_values, insert, is_shared, lock_rows, next_numbers
 from toolserver.sql.errors import TransactionLost
 
 _TOKEN = "t.hash, t.account, t.ref, t.issued_at, t.revoked_at, t.revoke_reason, t.successor"
@@ -59,7 +58,6 @@ _SAME_TOKEN = "WHERE token.account=excluded.account"
 _SAME_HOLD = "WHERE reservation.transfer=excluded.transfer"
 _RENEWS = """ON CONFLICT(call_id) DO UPDATE SET state=excluded.state, next_at=excluded.next_at
   WHERE journal.state<>'releasing'"""
-_SIZES = (64, 32, 16, 8, 4, 2, 1)
 _allowance_row = attrgetter(*(field.name for field in fields(Allowance)))
 _limits_row = attrgetter(*(field.name for field in fields(OwnerLimits)))
 _REST = 4 + len(fields(OwnerLimits))  # after the columns of an account and its limits
@@ -403,26 +401,11 @@ def store_state(db: SqlConnection, books: LedgerState) -> None:
     _CROSSING_ROWS.put(db, list({(each.account, each.alert): each for each in books.crossings}.values()))
 
 
-def _select(db: SqlConnection, query: str, column: str, values: list[Any]) -> Iterator[Any]:
+def _select(db: SqlConnection, query: str, column: str, values: Sequence[Any]) -> Iterator[Any]:
     """Yield the rows of a query, which ends with WHERE, that have one of these values in a column."""
-    if is_shared(db):
-        yield from db.execute(f"{query}{column} = ANY(?)", (values,)) if values else ()
-    else:
-        for part in split_padded(values):
-            yield from db.execute(query + _among(column, len(part)), part)
-
-
-def split_padded(values: list[Any]) -> Iterator[list[Any]]:
-    """Yield the values in lists of a few fixed lengths. The last list is padded with its last value."""
-    for at in range(0, len(values), _SIZES[0]):
-        part = values[at : at + _SIZES[0]]
-        size = min(size for size in _SIZES if size >= len(part))
-        yield part + part[-1:] * (size - len(part))
-
-
-@cache
-def _among(column: str, count: int) -> str:
-    return f"{column} IN ({','.join('?' * count)})"
+    if values:
+        wanted, parameters = among_values(db, column, values)
+        yield from db.execute(query + wanted, parameters)
 
 
 def take_crossings(db: SqlConnection, limit: int) -> list[tuple[str, AlertCrossing]]:

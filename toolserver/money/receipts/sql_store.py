@@ -37,7 +37,7 @@ from toolserver.money.receipts.packing import (
     unpack_receipt,
 )
 from toolserver.money.receipts.stored_receipt import StoredReceipt
-from toolserver.sql.connection import SqlConnection, among, among_bytes, hold_alone, hold_together, insert
+from toolserver.sql.connection import SqlConnection, among, among_values, hold_alone, hold_together, insert
 from toolserver.sql.errors import RowsRewritten
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.leases import take_lease
@@ -244,7 +244,7 @@ def _read_head(db: SqlConnection) -> LogHead:
 
 def find_receipts(db: SqlConnection, ids: Sequence[str]) -> dict[str, StoredReceipt]:
     """Return the stored receipts with these ids, by id. Raises RowsRewritten."""
-    wanted, keys = among_bytes(db, "p.id", [pack_id(id) for id in ids])
+    wanted, keys = among_values(db, "p.id", [pack_id(id) for id in ids])
     found = [_unpack(*row) for row in db.execute(f"{_PACKED} WHERE {wanted}", keys)]
     wanted, texts = among(db, "id", ids)
     found += [StoredReceipt(*row) for row in db.execute(f"{_WHOLE} WHERE {wanted}", (texts,))]
@@ -276,7 +276,7 @@ def _unpack(terms: str | None, *row: Any) -> StoredReceipt:
 
 
 def _list_known(db: SqlConnection, ids: Sequence[str]) -> set[str]:
-    wanted, keys = among_bytes(db, "id", [pack_id(id) for id in ids])
+    wanted, keys = among_values(db, "id", [pack_id(id) for id in ids])
     known = {unpack_id(bytes(id)) for (id,) in db.execute(f"SELECT id FROM packed_receipt WHERE {wanted}", keys)}
     wanted, texts = among(db, "id", ids)
     return known | {id for (id,) in db.execute(f"SELECT id FROM receipt WHERE {wanted}", (texts,))}
@@ -284,7 +284,7 @@ def _list_known(db: SqlConnection, ids: Sequence[str]) -> set[str]:
 
 def delete_receipts(db: SqlConnection, ids: Sequence[str]) -> None:
     """Delete receipts that nobody was given, because their calls were reversed."""
-    wanted, keys = among_bytes(db, "id", [pack_id(id) for id in ids])
+    wanted, keys = among_values(db, "id", [pack_id(id) for id in ids])
     db.execute(f"DELETE FROM packed_receipt WHERE {wanted}", keys)
     wanted, texts = among(db, "id", ids)
     db.execute(f"DELETE FROM receipt WHERE {wanted}", (texts,))
