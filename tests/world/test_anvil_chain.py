@@ -10,8 +10,9 @@ import tools.simulated.x402_facilitator
 from tests.money.purchases.anvil import binary
 from tests.money.x402.chain import program
 from tests.month.sandbox import sign_authorization
+from tests.ports import reserve_port
 from toolserver.world.anvil_chain import LEAP, anvil_chain
-from toolserver.world.anvil_node import PLACE_FILE, AnvilMissing, find_anvil
+from toolserver.world.anvil_node import PLACE_FILE, AnvilMissing, find_anvil, start_anvil
 from toolserver.world.chain import TransferOrder
 from toolserver.world.model import ROUTES, Ask
 from toolserver.world.rich_accounts import RICH
@@ -131,10 +132,12 @@ async def test_the_next_chain_of_a_folder_goes_on_where_the_last_one_ended(state
 
 
 async def test_an_anvil_whose_demo_was_killed_is_found_again(state, tmp_path):
-    async with anvil_chain(program(), state, tmp_path):
-        place = json.loads((tmp_path / PLACE_FILE).read_text())
+    left = start_anvil(program(), reserve_port(), state.world().now, tmp_path)  # as a demo does that is killed then
+    try:
         async with anvil_chain("/nowhere/anvil", state, tmp_path):
-            assert state.chain.node.url == place["url"]
+            assert state.chain.node.url == left.url == json.loads((tmp_path / PLACE_FILE).read_text())["url"]
+    finally:
+        left.stop()
 
 
 def test_a_machine_without_anvil_is_told_how_to_get_it(monkeypatch):
