@@ -86,23 +86,23 @@ def dying(proxy: str, folder: Path, *, well: int) -> Iterator[tuple[httpx.Client
         yield stack.enter_context(httpx.Client(**about)), came
 
 
-def require(proxy: str, *, repeats: bool = False) -> None:
+def require(proxy: str) -> None:
     if find_proxy(proxy) is None:
         pytest.skip(f"{proxy} is not here")
-    if repeats and proxy == "caddy" and caddy_version() < REPEATS:
-        pytest.skip("Caddy repeats bodies since 2.8")
 
 
 @pytest.mark.parametrize("proxy", PROXIES)
 def test_what_does_no_harm_twice_is_answered_by_an_instance_that_lives(proxy, tmp_path):
-    require(proxy, repeats=True)
+    require(proxy)
+    repeats_bodies = proxy != "caddy" or caddy_version() >= REPEATS  # an older Caddy has lost the body: 502
     with dying(proxy, tmp_path, well=1) as (client, came):
         for kind, (method, path, headers) in AGAIN.items():
             answers = [
                 client.request(method, path, headers=headers, content=BODY if method == "POST" else None)
                 for _ in range(3)
             ]
-            assert [answer.status_code for answer in answers] == [200] * 3, kind
+            may_end_with = {200} if repeats_bodies or method == "GET" else {200, 502}
+            assert {answer.status_code for answer in answers} <= may_end_with, kind
     assert len(came) > 3 * len(AGAIN)  # some came to an instance that died
 
 
