@@ -10,6 +10,7 @@ import pytest
 from tests.money.ledger.ledgers import opened_file
 from toolserver.sql.connection import (
     among,
+    among_values,
     hold_alone,
     hold_together,
     in_order,
@@ -134,3 +135,14 @@ async def test_who_holds_a_name_alone_has_it_until_the_transaction_ends(tmp_path
             await anyio.to_thread.run_sync(entered.wait, 20.0 if order[0] == "second" else 0.3)
             go_on.set()
     assert seen == order
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 5, 9, 31, 33, 64, 65, 150])
+def test_values_are_asked_for_in_statements_of_a_few_sizes(file, count):
+    values = [bytes([number]) for number in range(count)]
+    file.execute("CREATE TABLE named(name BLOB) STRICT")
+    insert(file, "INSERT INTO named VALUES", [(bytes([number]),) for number in range(200)])
+    wanted, parameters = among_values(file, "name", values)
+    assert sorted(name for (name,) in file.execute(f"SELECT name FROM named WHERE {wanted}", parameters)) == values
+    assert wanted.count("?") == len(parameters) in (1, 2, 4, 8, 16, 32, 64, 128, 256)
+    assert among_values(Server(), "name", values) == ("name = ANY(?)", (values,))

@@ -2,7 +2,6 @@
 
 import sqlite3
 from contextlib import closing
-from itertools import chain
 
 import pytest
 
@@ -267,12 +266,3 @@ def test_an_allowance_is_loaded_by_its_hash_and_its_reference_with_the_token_tha
         assert books.allowances[key] == made
         assert books.payer(key).hash == RICH
     assert read_account(db, POOR, NOW).tokens == {}
-
-
-def test_values_are_asked_for_in_lists_of_a_few_lengths():
-    for count in (0, 1, 2, 3, 5, 9, 31, 33, 64, 65, 150):
-        values = [str(number) for number in range(count)]
-        parts = list(sql_tables.split_padded(values))
-        assert list(dict.fromkeys(chain(*parts))) == values
-        assert {len(part) for part in parts} <= {1, 2, 4, 8, 16, 32, 64}
-        assert [len(part) for part in parts[:-1]] == [64] * (len(parts) - 1)

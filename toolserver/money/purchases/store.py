@@ -355,18 +355,8 @@ def credit_second(second: SecondPayment, credit: TransferCredit, db: SqlConnecti
     hashed, now = memo_hash(second_memo(second.memo_hash, second.tx_hash)), credit.credited_at
     purchase = find_purchase(hashed, db)
     if purchase is None:
-        draft = PurchaseDraft(
-            memo_hash=hashed,
-            address=second.purchase.address,
-            hd_index=None,
-            amount=credit.paid.amount,
-            credits=credit.credits,
-            challenge=None,
-            created_at=now,
-            expires_at=now,
-            tops_up=credit.token,
-        )
-        add_quote(draft, db)
+        terms = (hashed, second.purchase.address, None, credit.paid.amount, credit.credits, None, now, now)
+        add_quote(PurchaseDraft(*terms, tops_up=credit.token), db)
         purchase = find_purchase(hashed, db)
     assert purchase is not None
     live = "SELECT coalesce(successor, hash) FROM token WHERE hash=?"
