@@ -106,7 +106,7 @@ async def charge_calls(place: LedgerPlace, folder: Path, calls: int, since: date
         ledger = SqlLedger(store, clock)
         issuer = Issuer("https://data.example", "data.example")
         evidence = ReceiptService(SqlReceiptStore(store), folder, clock=clock, issuer=issuer)
-        charges = ReceiptedCharges(SqlChargeStore(ledger, evidence.log.buckets), evidence, clock)
+        charges = ReceiptedCharges(SqlChargeStore(ledger, evidence.log.buckets), evidence.issuer, clock)
         for token in tokens:
             await ledger.mint(token, 10**9, cause=token)
 

@@ -24,9 +24,8 @@ from typing import Any
 from bench.month import Books, _hash, make_month, write_month
 from toolserver.money.receipts.keys import RECEIPT_KEYS, Key, ensure_keys
 from toolserver.money.receipts.log import AppendHour, BookedCall, LogLease, hour_at
-from toolserver.money.receipts.sign import Body, Sale, core_of, encode, receipt_id, signing_input
+from toolserver.money.receipts.sign import Body, Sale, StoredReceipt, core_of, encode, receipt_id, signing_input
 from toolserver.money.receipts.sql_store import append_hour, book_calls, store_receipts
-from toolserver.money.receipts.stored_receipt import StoredReceipt
 from toolserver.sql.move_mark import MARK_FILE
 from toolserver.sql.row_seal import KEY, RowSeal, read_key
 from toolserver.sql.sealed_file import seal_all

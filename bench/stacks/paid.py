@@ -22,8 +22,15 @@ from toolserver.app import App, Service, ServiceParts
 from toolserver.money.ledger.state import Settlement
 from toolserver.money.receipts import keys
 from toolserver.money.receipts.service import ReceiptService
-from toolserver.money.receipts.sign import Sale, SignedReceipt, core_of, encode, receipt_id, signing_input
-from toolserver.money.receipts.stored_receipt import StoredReceipt
+from toolserver.money.receipts.sign import (
+    Sale,
+    SignedReceipt,
+    StoredReceipt,
+    core_of,
+    encode,
+    receipt_id,
+    signing_input,
+)
 from toolserver.serving.listen import announce, bind_socket, freeze_startup, run_async, serve
 from toolserver.settings import Settings
 from toolserver.sql import sealed_file, sqlite

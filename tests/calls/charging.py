@@ -24,7 +24,7 @@ class Stand:
 
     def __init__(self, ledger, evidence, store, stored, clock, keys):
         self.ledger, self.evidence, self._stored, self.clock, self.keys = ledger, evidence, stored, clock, keys
-        self.store, self.charges = store, ReceiptedCharges(store, evidence, clock)
+        self.store, self.charges = store, ReceiptedCharges(store, evidence.issuer, clock)
 
     async def buy(self, call_id=None, *, who=RICH, sale=None, keyed=None):
         call_id = call_id or new_call_id()

@@ -16,7 +16,7 @@ from tests.calls.shop import Shop, shop
 from tests.requirements import proves
 from tests.size import a_share
 from tests.test_hot_path import JSON, request
-from toolserver.serving.request_gate import RequestGate
+from toolserver.serving.connections import RequestGate
 
 PRICE, FUNDS, MOST = 2, 100, 200
 WAYS = ("task", "scope", "client")

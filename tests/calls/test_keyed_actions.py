@@ -7,9 +7,8 @@ from tests.calls.parts import POOR, RICH, START
 from tests.served import all_tools
 from tests.webhooks.served_hooks import hooked
 from toolserver.calls.arguments import Call
-from toolserver.calls.idempotency import Idempotency, fingerprint
+from toolserver.calls.idempotency import Idempotency, KeyedActions, fingerprint
 from toolserver.calls.idempotency_store import MemoryIdempotencyStore
-from toolserver.calls.keyed_actions import KeyedActions
 from toolserver.calls.response import RenderedResponse
 from toolserver.clock import ManualClock
 from toolserver.core.caller import Caller

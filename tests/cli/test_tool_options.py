@@ -3,7 +3,7 @@
 import click
 import pytest
 
-from toolserver.cli.tool_options import complete_flags, describe_unknown_tool, read_flags, tool_command, write_flag
+from toolserver.cli.call import complete_flags, describe_unknown_tool, read_flags, tool_command, write_flag
 from toolserver.registry.registry import Registry
 from toolserver.registry.tool_packages import tool_packages
 

@@ -26,8 +26,8 @@ from toolserver.core.caller import token_hash
 from toolserver.money.ledger.allowance import AllowanceTerms
 from toolserver.money.receipts.log import closes_at, hour_at
 from toolserver.registry.registry import Operation, Tier
+from toolserver.serving.connections import RequestGate
 from toolserver.serving.money import MoneyParts, open_money
-from toolserver.serving.request_gate import RequestGate
 from toolserver.settings import Settings, UpstreamSettings, WebhookSettings, X402Settings
 
 CHILD, GONE = "svc_live_" + "c" * 64, "svc_live_" + "d" * 64

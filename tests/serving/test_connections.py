@@ -10,8 +10,7 @@ import pytest
 from toolserver.core.caller import Addresses
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.admission import STALLED_S, Connection, ConnectionLimits, Connections
-from toolserver.serving.connections import Listener, StopTimes, stop_accepting
-from toolserver.serving.request_gate import RequestGate
+from toolserver.serving.connections import Listener, RequestGate, StopTimes, stop_accepting
 
 
 class Wire:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.money.ledger.ledgers import opened_file
 from toolserver.clock import ClockSkew, ManualClock, SteeredClock
-from toolserver.serving.database_clock import UNSURE_S, compare_clocks
+from toolserver.serving.money import UNSURE_S, compare_clocks
 from toolserver.sql.errors import StorageFailed
 
 

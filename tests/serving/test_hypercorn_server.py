@@ -17,10 +17,9 @@ from hypercorn.typing import ConnectionState
 
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.admission import ConnectionLimits, Connections
-from toolserver.serving.connections import StopTimes
+from toolserver.serving.connections import RequestGate, StopTimes
 from toolserver.serving.hypercorn_server import HEAD_BYTES, StrictH11Protocol, StrictTcpServer, serve_hypercorn
 from toolserver.serving.listen import bind_socket
-from toolserver.serving.request_gate import RequestGate
 
 
 def test_the_seam_fits_this_version():

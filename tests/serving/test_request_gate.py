@@ -10,7 +10,7 @@ import pytest
 from toolserver.calls.response import when_sent
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.admission import Connection, ConnectionLimits, Connections
-from toolserver.serving.request_gate import CONNECTION, RequestGate
+from toolserver.serving.connections import CONNECTION, RequestGate
 
 FACTS = SiteFacts(base_url="https://data.example", source="data.example")
 

@@ -4,7 +4,7 @@ import hashlib
 
 import msgspec
 
-from toolserver.sql.old_row_seal import OLD_TABLES
+from toolserver.sql.sealed_file import OLD_TABLES
 
 MODULUS = 1 << 256
 

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolserver.sql.row_sketch import DIGEST, RowSketch, SketchedRow, short_digest, size_of, write_name
+from toolserver.sql.row_seal import DIGEST, RowSketch, SketchedRow, short_digest, size_of, write_name
 
 TABLES = 5
 rows = st.tuples(st.integers(0, TABLES - 1), st.text(max_size=30))

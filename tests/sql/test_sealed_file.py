@@ -15,10 +15,9 @@ from toolserver.sql import migrate as migrations_module
 from toolserver.sql.errors import RowsRewritten, StorageFailed
 from toolserver.sql.high_water import HighWater
 from toolserver.sql.migrate import migrate, migrations
-from toolserver.sql.old_row_seal import read_old_seal
 from toolserver.sql.row_seal import KEY, TABLES, read_key
 from toolserver.sql.seal_marks import MARK, note_seals, read_mark
-from toolserver.sql.sealed_file import find_schema_changes, is_small, note_restored
+from toolserver.sql.sealed_file import find_schema_changes, is_small, note_restored, read_old_seal
 from toolserver.sql.sqlite import connect, durable
 
 BEFORE_SEAL = 11  # migrations

@@ -35,6 +35,12 @@ class Call:
     has_bytes: Callable[[RenderedResponse], bool] | None = None
     receive: Receive | None = None
 
+    @property
+    def is_keyed_action(self) -> bool:
+        """True for an action that its caller may repeat under a key."""
+        caller = self.caller
+        return self.operation.method == "POST" and caller.idempotency_key is not None and caller.payment is None
+
     def is_unchanged(self, rendered: RenderedResponse) -> bool:
         """Return True if the client already has this answer, so that a 304 is enough."""
         return self.has_bytes is not None and not rendered.nothing and self.has_bytes(rendered)

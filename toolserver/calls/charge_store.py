@@ -20,12 +20,10 @@ from toolserver.money.ledger.protocol import Settlement
 from toolserver.money.ledger.sql_tables import release_undelivered
 from toolserver.money.ledger.state import DIED, key_of
 from toolserver.money.ledger.store import SqlLedger, unavailable
-from toolserver.money.receipts.issue import IssueReceipt, RecordUncharged
+from toolserver.money.receipts.issue import IssueReceipt, ReceiptIssuer, RecordUncharged
 from toolserver.money.receipts.log import BucketNamer, UnchargedCall
-from toolserver.money.receipts.service import ReceiptService
-from toolserver.money.receipts.sign import Sale, SignedReceipt, receipt_id
+from toolserver.money.receipts.sign import Sale, SignedReceipt, StoredReceipt, receipt_id
 from toolserver.money.receipts.sql_store import delete_receipts, find_receipts, issue_receipts, record_uncharged
-from toolserver.money.receipts.stored_receipt import StoredReceipt
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.errors import OutcomeUnknown, StorageFailed
 from toolserver.sql.group_commit import GroupCommit
@@ -70,8 +68,8 @@ class ChargeStore(Protocol):
 class ReceiptedCharges:
     """Charges tokens and signs receipts over one store."""
 
-    def __init__(self, store: ChargeStore, receipts: ReceiptService, clock: Clock) -> None:
-        self._store, self._receipts, self._clock = store, receipts, clock
+    def __init__(self, store: ChargeStore, issuer: ReceiptIssuer, clock: Clock) -> None:
+        self._store, self._issuer, self._clock = store, issuer, clock
 
     async def charge(
         self,
@@ -96,7 +94,7 @@ class ReceiptedCharges:
         now = self._clock.time()
         operation = ChargeWithReceipt(
             Charge(call_id, key_of(token), credits, endpoint, "", undelivered=True),
-            lambda settled: self._receipts.issue(sale(settled), now),
+            lambda settled: IssueReceipt(self._issuer, sale(settled), now),
             keyed,
         )
         try:

@@ -60,7 +60,7 @@ from toolserver.sql.errors import StorageFailed
 
 if TYPE_CHECKING:
     from toolserver.calls.charge_store import ReceiptedCharges
-    from toolserver.money.receipts.stored_receipt import StoredReceipt
+    from toolserver.money.receipts.sign import StoredReceipt
 
 log = logging.getLogger(__name__)
 

@@ -59,7 +59,7 @@ from cachetools import LRUCache
 from pydantic import BaseModel
 
 from toolserver.calls.arguments import Call, build_cache_key, validate_arguments
-from toolserver.calls.keyed_actions import KeyedActions, is_keyed_action
+from toolserver.calls.idempotency import KeyedActions
 from toolserver.calls.paid_call import (
     OUR_FAULT,
     CallMoney,
@@ -616,7 +616,7 @@ class Pipeline:
         await self.count_personal(caller, operation.name, operation.quotas)
         act = partial(self._compose_personal, operation, call.arguments, caller)
         known = replace(call, caller=caller)
-        rendered, is_repeated = await self._actions.once(known, act) if is_keyed_action(known) else (await act(), False)
+        rendered, is_repeated = await self._actions.once(known, act) if known.is_keyed_action else (await act(), False)
         settlement = await self._x402.find_settlement(caller.payment) if self._x402 and caller.payment else None
         way: Way = "repeated" if is_repeated else "made"
         return Outcome(rendered, sale=PaidCallResult(rendered, 0, remaining), way=way, settlement=settlement)

@@ -10,8 +10,8 @@ import click
 from toolserver.core.logging import set_up
 from toolserver.money.purchases.offline_key import KeyRefused
 from toolserver.money.x402 import local_facilitator
+from toolserver.serving.connections import Asgi
 from toolserver.serving.listen import address_of, announce, bind_socket, serve, stop_signal
-from toolserver.serving.request_gate import Asgi
 from toolserver.settings import ServingSettings, Settings
 
 

@@ -13,6 +13,7 @@ from toolserver.cli.serving_rules import check_before_serving
 from toolserver.clock import Clock
 from toolserver.core import tracing
 from toolserver.mcp.sdk import McpExtension
+from toolserver.serving.connections import Asgi, never
 from toolserver.serving.data_directory import hold_directory, note_running
 from toolserver.serving.listen import (
     freeze_startup,
@@ -23,7 +24,6 @@ from toolserver.serving.listen import (
     stop_signal,
 )
 from toolserver.serving.listeners import Listeners
-from toolserver.serving.request_gate import Asgi, never
 from toolserver.settings import Settings
 
 

@@ -18,8 +18,7 @@ import h11
 
 from toolserver.core.import_guard import left_out
 from toolserver.serving.admission import HEAD_BYTES, Connection, Connections
-from toolserver.serving.connections import Listener, StopTimes, stop_accepting
-from toolserver.serving.request_gate import CONNECTION, RequestGate
+from toolserver.serving.connections import CONNECTION, Listener, RequestGate, StopTimes, stop_accepting
 
 UNUSED = (
     *("h2", "h2.events", "hypercorn.protocol.h2", "hypercorn.protocol.ws_stream"),

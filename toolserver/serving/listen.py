@@ -22,10 +22,8 @@ from toolserver.core.metrics import Metrics
 from toolserver.core.public_address import is_local_host
 from toolserver.registry.site_facts import SiteFacts
 from toolserver.serving.admission import ConnectionLimits, Connections
-from toolserver.serving.connections import StopTimes
+from toolserver.serving.connections import Asgi, Refusals, RequestGate, StopTimes, never
 from toolserver.serving.public_facts import read_public_facts
-from toolserver.serving.refusals import Refusals
-from toolserver.serving.request_gate import Asgi, RequestGate, never
 from toolserver.settings import PREFIX, Settings, is_loopback
 from toolserver.sql.failures import find_exit
 

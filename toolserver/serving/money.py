@@ -24,19 +24,19 @@ from toolserver.money.ledger.client.ledger import HttpLedger, open_ledger_client
 from toolserver.money.ledger.memory import MemoryLedger
 from toolserver.money.ledger.statements import Statements
 from toolserver.money.ledger.store import FILE, SqlLedger, open_ledger
-from toolserver.money.purchases.closed_purchases import ClosedPurchases, OwnReissues
+from toolserver.money.purchases.closed_purchases import ClosedPurchases
 from toolserver.money.purchases.credit_sales import CreditSales, NoCreditSales
 from toolserver.money.purchases.remote import open_remote_sales
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS
 from toolserver.money.receipts.service import AccountStatements, ReceiptService
 from toolserver.money.receipts.transparency_log import CLOSE_EVERY_S
 from toolserver.serving.background_tasks import open_tasks, repeat
-from toolserver.serving.database_clock import COMPARE_EVERY_S, compare_clocks
 from toolserver.serving.receipts import open_receipts
 from toolserver.serving.shared_database import find_marks, locate_ledger, open_shared_ledger
 from toolserver.serving.shared_keys import AGREE_EVERY_S
 from toolserver.settings import Settings
-from toolserver.sql.errors import OtherWorld
+from toolserver.sql.connection import read_server_clock
+from toolserver.sql.errors import OtherWorld, StorageFailed
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.high_water import FILE as MARKS
 from toolserver.sql.move_mark import require_not_moved
@@ -46,12 +46,15 @@ from toolserver.webhooks.signing import KEY_FILE as WEBHOOK_KEY
 
 if TYPE_CHECKING:  # loaded where something is sold
     from toolserver.money.chain.scanner import ChainScanner
+    from toolserver.money.purchases.sql_refunds import SqlReissues
     from toolserver.money.x402.settlement import SettlementService
 
 log = logging.getLogger(__name__)
 
 SWEEP_S, CHECK_S, FORGET_S = 30.0, 60.0, 600.0
 RENEW_S = 5.0  # a lease lasts four times as long
+COMPARE_EVERY_S = 10.0  # the machine's clock with the database's, which all instances share
+UNSURE_S = 1.0  # an answer of the database's clock that took longer says too little
 MARKER = "simulated-world"
 KEY_FILES = (RECEIPT_KEYS, LOG_KEYS, MARKS, ROW_KEY, VISITOR_KEY, WEBHOOK_KEY)  # below the data directory
 
@@ -207,7 +210,9 @@ async def open_own_money(
                 statements=AccountStatements(ledger, evidence),
                 evidence=evidence,
                 stored=StoredSales(
-                    receipted_charges=ReceiptedCharges(charges, evidence, clock), x402=x402, chain_scanner=chain_scanner
+                    receipted_charges=ReceiptedCharges(charges, evidence.issuer, clock),
+                    x402=x402,
+                    chain_scanner=chain_scanner,
                 ),
             )
 
@@ -226,7 +231,7 @@ def _open_purchases(
     )
 
 
-def _open_reissues(file: GroupCommit, clock: Clock) -> OwnReissues:
+def _open_reissues(file: GroupCommit, clock: Clock) -> "SqlReissues":
     """Open the reissues of tokens, whose modules are loaded with the first balance."""
     from toolserver.money.purchases.sql_refunds import SqlReissues
 
@@ -354,3 +359,20 @@ def claim_directory(data_dir: Path, *, simulated: bool) -> None:
     if marker.exists() != simulated:
         held, wanted = ("real", "simulated") if simulated else ("simulated", "real")
         raise OtherWorld(f"{data_dir} holds {held} credits: give the {wanted} service its own data directory")
+
+
+async def compare_clocks(file: GroupCommit, machine: Clock, skew: ClockSkew) -> None:
+    """Measure how far the machine's clock is off, by half the time that the answer took. A file has no clock.
+
+    While the database is away, or slow, the last measurement counts.
+    """
+    if not file.shared:
+        return
+    asked, started = machine.time(), machine.monotonic()
+    try:
+        theirs = await file.read(read_server_clock)
+    except StorageFailed:
+        return
+    took_s = machine.monotonic() - started
+    if took_s <= UNSURE_S:
+        skew.seconds = theirs / 1000 - (asked + took_s / 2)

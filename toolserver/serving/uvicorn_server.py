@@ -16,8 +16,7 @@ import uvicorn
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from toolserver.serving.admission import HEAD_BYTES, Connection, Connections
-from toolserver.serving.connections import Listener, StopTimes, stop_accepting
-from toolserver.serving.request_gate import CONNECTION, RequestGate
+from toolserver.serving.connections import CONNECTION, Listener, RequestGate, StopTimes, stop_accepting
 
 _REFUSED = b"HTTP/1.1 %s\r\ncontent-length: 0\r\nconnection: close\r\n\r\n"
 

@@ -21,8 +21,18 @@ import msgspec
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.kept_tables import list_kept_tables
 from toolserver.sql.migrate import FOLDER, migrations
-from toolserver.sql.row_seal import TABLES, RowSeal, SealBroken, SealedRow, WriterSeal, name_row, read_seal, read_seals
-from toolserver.sql.row_sketch import RowSketch, write_name
+from toolserver.sql.row_seal import (
+    TABLES,
+    RowSeal,
+    RowSketch,
+    SealBroken,
+    SealedRow,
+    WriterSeal,
+    name_row,
+    read_seal,
+    read_seals,
+    write_name,
+)
 
 BASE = 0  # the writer of the rows that were there when sealing began
 NOTED = ","  # what `toolserver.rows` has at the beginning of a transaction

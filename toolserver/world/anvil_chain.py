@@ -13,7 +13,7 @@ import anyio
 from anyio import to_thread
 
 from toolserver.world.anvil_node import USDC, AnvilNode, RpcError, start_anvil, swallow, word
-from toolserver.world.chain import EditedWorld, Reorganisation, TransferOrder
+from toolserver.world.chain import Reorganisation, TransferOrder
 from toolserver.world.model import PAID, Ask, Reply, Routes, World
 from toolserver.world.request_checks import ControlRefused
 from toolserver.world.rich_accounts import WEALTH
@@ -58,7 +58,7 @@ def _find_free_port() -> int:
 class AnvilChain:
     """The chain of a world on a running anvil. Blocks come with the clock of the world, and never go back with it."""
 
-    def __init__(self, node: AnvilNode, state: EditedWorld) -> None:
+    def __init__(self, node: AnvilNode, state: WorldState) -> None:
         self.node, self._state = node, state
         self._invented: dict[str, tuple[str, dict[str, Any]]] = {}  # by hash: the server that tells it, and the receipt
 

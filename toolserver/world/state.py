@@ -6,9 +6,10 @@ The clock can be set, moved, sped up, stopped, and shared with a service.
 import json
 import logging
 import math
+import secrets
 import time
 from collections import Counter, deque
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -17,9 +18,9 @@ from typing import Any, NamedTuple
 import anyio
 
 from toolserver.core.private_file import write_private
-from toolserver.world.chain import EventChain, WorldChain
+from toolserver.world.chain import Reorganisation, TransferOrder, WorldChain, block_at, head_at
 from toolserver.world.faults import Faults
-from toolserver.world.model import PAID, Edits, World
+from toolserver.world.model import PAID, Edits, Routes, World
 from toolserver.world.replay import Replay
 from toolserver.world.request_checks import LATEST
 
@@ -462,3 +463,53 @@ def next_weekend(now: float) -> float:
     if day == 6 or (day == 5 and now % 86_400 >= 15 * 3600):
         return now
     return now - now % 86_400 + (5 - day) * 86_400 + 15 * 3600
+
+
+class EventChain:
+    """The chain of a world without a node: each payment is an event, and a block is what its two seconds contain."""
+
+    def __init__(self, state: "WorldState") -> None:
+        self._state = state
+
+    async def transfer(self, order: TransferOrder) -> str:
+        event: dict[str, Any] = {
+            "kind": PAID,
+            "at": self._state.world().now,
+            "hash": f"0x{secrets.token_hex(32)}",
+            "from": order.sender,
+            "to": order.to,
+            "amount": order.amount,
+        }
+        named = {"via": order.via, "token": order.token, "known_to": order.known_to}
+        self._state.inject(event | {name: value for name, value in named.items() if value is not None})
+        return str(event["hash"])
+
+    async def undo(self, hash: str) -> bool:
+        return bool(self._remove({hash}))
+
+    async def reorganise(self, depth: int, again: Collection[str]) -> Reorganisation:
+        now = self._state.world().now
+        first = head_at(now) - depth + 1
+        found = [event for event in await self.list_transfers() if block_at(event["at"]) >= first]
+        self._remove({event["hash"] for event in found})
+        kept = [event for event in found if event["hash"] in again]
+        for event in kept:
+            self._state.inject(event | {"at": now})
+        back = [str(event["hash"]) for event in kept]
+        return Reorganisation([str(event["hash"]) for event in found if event["hash"] not in again], back)
+
+    async def list_transfers(self) -> list[dict[str, Any]]:
+        return [event for event in self._state.edits.events if event["kind"] == PAID]
+
+    async def follow(self) -> None:
+        """Do nothing: the blocks of this chain are counted by the clock."""
+
+    def serve(self, routes: Routes) -> Routes:
+        return routes
+
+    def _remove(self, hashes: set[str]) -> int:
+        """Return how many transfers were removed."""
+        edits = self._state.edits
+        remaining = [event for event in edits.events if event.get("hash") not in hashes]
+        self._state.edits = Edits(edits.pins, remaining)
+        return len(edits.events) - len(remaining)

@@ -15,8 +15,8 @@ from toolserver.money.books.sql_months import (
 )
 from toolserver.money.ledger.operations import CallReused, Charge, Reserve
 from toolserver.money.ledger.sql_tables import apply_operation
+from toolserver.money.receipts.sign import StoredReceipt
 from toolserver.money.receipts.sql_store import find_month, read_receipts, store_receipts
-from toolserver.money.receipts.stored_receipt import StoredReceipt
 
 END = 100 * DAY_MS
 

@@ -38,8 +38,8 @@ from toolserver.money.ledger.store import SqlLedger, open_ledger
 from toolserver.money.purchases.closed_purchases import ClosedPurchases
 from toolserver.money.purchases.credit_sales import Claim, CreditSales, NoCreditSales
 from toolserver.money.purchases.deposit import NotAnAccountKey
-from toolserver.money.purchases.deposit_search import DepositSearch
 from toolserver.money.purchases.matching import Policy
+from toolserver.money.purchases.quotes import DepositSearch
 from toolserver.money.purchases.service import Rules, open_purchases, rules_of, terms_of
 from toolserver.serving.money import open_money
 from toolserver.settings import PaymentSettings as Settings

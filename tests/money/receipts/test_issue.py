@@ -12,8 +12,7 @@ from toolserver.clock import ManualClock
 from toolserver.money.receipts.issue import IssueReceipt, ReceiptIssuer, ReceiptState, RecordUncharged
 from toolserver.money.receipts.keys import KeyRing, b64, make_key
 from toolserver.money.receipts.log import BucketNamer, UnchargedCall, hour_at
-from toolserver.money.receipts.sign import Body, Sale, receipt_id
-from toolserver.money.receipts.stored_receipt import StoredReceipt
+from toolserver.money.receipts.sign import Body, Sale, StoredReceipt, receipt_id
 
 NOW = START.timestamp()
 SALE = Sale("call_1", "f" * 64, "/x", "GET /x", 2, 2, 98, body=Body("a" * 64, 10))

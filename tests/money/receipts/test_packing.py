@@ -10,21 +10,30 @@ from hypothesis import strategies as st
 
 from tests.quick_files import migrate_copied
 from toolserver.core.caller import find_call_time, new_call_id, pack_call_name, unpack_call_name
-from toolserver.money.receipts.log import LogBucket
-from toolserver.money.receipts.packing import (
+from toolserver.money.receipts.issue import (
     NewReceipt,
     PackedReceipt,
     ReceiptForm,
+    make_template,
     number_form,
     pack_id,
     pack_receipt,
     unpack_id,
     unpack_receipt,
 )
-from toolserver.money.receipts.sign import SAFE, Body, Sale, core_of, encode, list_own, list_shared, receipt_id
+from toolserver.money.receipts.log import LogBucket
+from toolserver.money.receipts.sign import (
+    SAFE,
+    Body,
+    Sale,
+    StoredReceipt,
+    core_of,
+    encode,
+    list_own,
+    list_shared,
+    receipt_id,
+)
 from toolserver.money.receipts.sql_store import find_receipts, store_receipts
-from toolserver.money.receipts.stored_receipt import StoredReceipt
-from toolserver.money.receipts.template import make_template
 from toolserver.sql.errors import RowsRewritten
 
 KID = "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"

@@ -562,7 +562,7 @@ async def test_without_a_receipt_there_is_no_charge(tmp_path, monkeypatch):
             raise OSError("the key file is gone")
 
         monkeypatch.setattr(s.evidence, "sign", broken)
-        monkeypatch.setattr(s.evidence._issuer, "sign", unwritable)
+        monkeypatch.setattr(s.evidence.issuer, "sign", unwritable)
         composed, from_memory = [(await s.buy()).status_code for _ in range(2)]
         assert (composed, from_memory) == (503, 500), "the store is away; the key is gone"
         assert (await s.buy("/api/pro/broken")).status_code == 500

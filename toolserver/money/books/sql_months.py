@@ -23,6 +23,7 @@ from toolserver.money.books.month_archive import encode_row
 from toolserver.money.ledger.sql_books import read_credit_books
 from toolserver.money.ledger.sql_removed_names import keep_names, move_names
 from toolserver.money.receipts import sql_store
+from toolserver.money.receipts.issue import pack_id
 from toolserver.money.receipts.keys import Key
 from toolserver.money.receipts.month_statement import (
     CLOSING,
@@ -37,7 +38,6 @@ from toolserver.money.receipts.month_statement import (
     find_gap,
     parse_month,
 )
-from toolserver.money.receipts.packing import pack_id
 from toolserver.money.receipts.sign import receipt_id
 from toolserver.money.receipts.sql_store import log_state_of
 from toolserver.sql.connection import (

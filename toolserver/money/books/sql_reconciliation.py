@@ -38,7 +38,7 @@ from toolserver.money.purchases.sql_sweeps import sum_swept
 from toolserver.money.receipts import merkle
 from toolserver.money.receipts.keys import Key
 from toolserver.money.receipts.log import BucketTotal, LogMark, add_up, read_hour, show_hour, sum_by_day
-from toolserver.money.receipts.sign import receipt_id
+from toolserver.money.receipts.sign import StoredReceipt, receipt_id
 from toolserver.money.receipts.sql_store import (
     find_receipts,
     first_hour,
@@ -48,7 +48,6 @@ from toolserver.money.receipts.sql_store import (
     log_size,
     read_receipts,
 )
-from toolserver.money.receipts.stored_receipt import StoredReceipt
 from toolserver.sql.connection import SqlConnection, among, json_number, json_text
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.ledger_place import LedgerPlace, read_place

@@ -2,11 +2,14 @@
 
 from collections.abc import Callable
 from datetime import UTC, datetime
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from toolserver.errors import MissingToken, RevokedToken
 from toolserver.money.ledger.operations import AccountStanding, Who
 from toolserver.money.purchases.credit_sales import Balance, NoCreditSales
+
+if TYPE_CHECKING:  # loaded with the first balance
+    from toolserver.money.purchases.sql_refunds import SqlReissues
 
 
 class AccountReader(Protocol):
@@ -17,22 +20,10 @@ class AccountReader(Protocol):
         ...
 
 
-class OwnReissues(Protocol):
-    """What the holder of a token may know and do about a reissue of it. `token` is the token's SHA-256 (hex)."""
-
-    async def find_due(self, token: str) -> int | None:
-        """Return the time at which the token will be replaced, in epoch milliseconds, or None if no reissue waits."""
-        ...
-
-    async def cancel_own(self, token: str) -> bool:
-        """Cancel the reissue. Return False if none waits."""
-        ...
-
-
 class ClosedPurchases(NoCreditSales):
     """Sells nothing, and only returns the balance of a token. `open_reissues` is called with the first balance."""
 
-    def __init__(self, ledger: AccountReader, open_reissues: Callable[[], OwnReissues] | None = None) -> None:
+    def __init__(self, ledger: AccountReader, open_reissues: "Callable[[], SqlReissues] | None" = None) -> None:
         self._ledger, self._open_reissues = ledger, open_reissues
 
     async def balance(self, token: str) -> Balance:

@@ -21,8 +21,16 @@ import anyio
 import anyio.to_thread
 
 from toolserver.clock import Clock
-from toolserver.errors import ChainUnavailable, InvalidArguments, PaymentPending, RateLimited, SalesCeilingReached
+from toolserver.errors import (
+    ChainUnavailable,
+    InvalidArguments,
+    NotFound,
+    PaymentPending,
+    RateLimited,
+    SalesCeilingReached,
+)
 from toolserver.money.purchases.chain.ethereum import checksum_address, keccak
+from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool
 from toolserver.money.purchases.credit_price import ATOMIC, atomic, credits_for
 from toolserver.money.purchases.credit_sales import PurchaseQuote
 from toolserver.money.purchases.matching import Progress
@@ -346,3 +354,33 @@ class AddressNumbers:
 def _set_aside(start: int, before: int | None) -> int:
     """Return the mark after one more block, which begins at `start` or after all numbers that are reserved already."""
     return max(start, before or 0) + BLOCK
+
+
+class DepositSearch:
+    """Looks for transfers to the addresses of purchases."""
+
+    def __init__(self, store: SqlPurchaseStore, chain: RpcPool) -> None:
+        self._store, self._chain = store, chain
+
+    async def find(self, memo: str) -> str | None:
+        """Return the hash of the first transaction that paid a purchase, or None while there is none. Return None also
+        where all purchases share one address: only the buyer can say which payment is for which purchase.
+
+        Raises:
+            InvalidArguments, NotFound: there is no purchase with this memo.
+            ChainUnavailable: no server of the chain answers.
+        """
+        if not MEMO.fullmatch(memo):
+            raise invalid("nonce", "must be the memo of a quote: svc_buy_ and 32 hexadecimal digits")
+        purchase = await self._store.find_purchase(memo_hash(memo))
+        if purchase is None:
+            raise NotFound("There is no purchase with this memo.")
+        if purchase.hd_index is None:
+            return None
+        if (credit := await self._store.find_credit(purchase.id)) is not None:
+            return f"0x{credit.tx_hash.hex()}"
+        try:
+            tx_hash = await self._chain.find_transfer(purchase.address, purchase.created_at // 1000)
+        except ChainDown:
+            raise unavailable() from None
+        return None if tx_hash is None else f"0x{tx_hash.hex()}"

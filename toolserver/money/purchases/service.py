@@ -39,7 +39,7 @@ from toolserver.money.ledger.state import Who, key_of
 from toolserver.money.purchases.chain.ethereum import message_digest, message_signer, tx_hash_of
 from toolserver.money.purchases.chain.reorg_watch import AgreementWatch, ReorgWatch, judge_sightings
 from toolserver.money.purchases.chain.rpc_pool import ChainDown, RpcPool, make_rpc_pool
-from toolserver.money.purchases.closed_purchases import AccountReader, ClosedPurchases, OwnReissues
+from toolserver.money.purchases.closed_purchases import AccountReader, ClosedPurchases
 from toolserver.money.purchases.credit_price import ATOMIC, credits_for
 from toolserver.money.purchases.credit_sales import (
     Balance,
@@ -50,7 +50,6 @@ from toolserver.money.purchases.credit_sales import (
     PurchaseQuote,
 )
 from toolserver.money.purchases.deposit import DepositKey
-from toolserver.money.purchases.deposit_search import DepositSearch
 from toolserver.money.purchases.matching import (
     MatchedPayment,
     ObservedTransaction,
@@ -66,6 +65,7 @@ from toolserver.money.purchases.matching import (
 )
 from toolserver.money.purchases.quotes import (
     MEMO,
+    DepositSearch,
     Quotes,
     QuoteTerms,
     SalesCeilings,
@@ -451,7 +451,7 @@ class PurchaseService(ClosedPurchases):
     def __init__(
         self,
         ledger: AccountReader,
-        open_reissues: Callable[[], OwnReissues] | None,
+        open_reissues: Callable[[], SqlReissues] | None,
         *,
         quotes: Quotes,
         confirmations: Confirmations,

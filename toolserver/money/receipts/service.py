@@ -70,19 +70,15 @@ class ReceiptService:
         self.rings: dict[str, KeyRing] = {"receipts": self._ring, "log": log_keys}
         origin = name_log(f"{url.netloc}{url.path.rstrip('/')}{LOG_PATH}", marks)
         self.log = TransparencyLog(store, log_keys, origin=origin, clock=clock, marks=marks)
-        self._issuer = ReceiptIssuer(
+        self.issuer = ReceiptIssuer(
             self._ring, service=issuer.host, origin=origin, buckets=self.log.buckets, algorithm=issuer.algorithm
         )
         self._trusted = read_trusted_keys(data_dir / TRUSTED)
 
     async def sign(self, sale: Sale) -> tuple[str, str]:
         """Return the receipt of a settled call, which is stored first. The same call again returns the same receipt."""
-        stored = await self._store.issue(self.issue(sale, self._clock.time()))
+        stored = await self._store.issue(IssueReceipt(self.issuer, sale, self._clock.time()))
         return SignedReceipt(stored.id, stored.jws)
-
-    def issue(self, sale: Sale, now: float) -> IssueReceipt:
-        """Return the operation that issues a receipt, for stores that apply it together with other writes."""
-        return IssueReceipt(self._issuer, sale, now)
 
     async def unheard(self, reason: NoCharge, owner: str, endpoint: str, credits: int) -> None:
         """Record an uncharged call whose caller is gone, at most once a minute for each reason, caller and endpoint."""

@@ -3,7 +3,8 @@
 A receipt is a JWS in compact form (RFC 7515), signed by an Ed25519 key. Its payload, the
 *core*, is a JSON object of strings, safe integers, booleans and null, written so that its
 bytes are those of RFC 8785 (JCS). The same core is also sent as an object with `signature`
-and `key_id`, for people and for verifiers that do not support JWS.
+and `key_id`, for people and for verifiers that do not support JWS. What is stored is the core,
+its signature and whose receipt it is: `StoredReceipt`.
 """
 
 import base64
@@ -17,7 +18,7 @@ from urllib.parse import quote
 import msgspec
 
 from toolserver.core.models import iso, iso_ms
-from toolserver.money.receipts.keys import b64
+from toolserver.money.receipts.keys import Key, b64
 
 MOST_BYTES = 16_384  # of a receipt that is sent for verification
 MOST_NONCE = 64
@@ -227,3 +228,40 @@ def compact(signer: str, payload: bytes, signature: bytes) -> str:
 def as_object(core: Core, kid: str, signature: bytes) -> Core:
     """Return the receipt as an object: the core, and a signature over the core's own bytes."""
     return {**core, "signature": b64(signature), "key_id": kid}
+
+
+class StoredReceipt(NamedTuple):
+    """A receipt as it is stored: `core`, the JWS signature over it, and the name of its signer. `owner` is the SHA-256
+    (hex) of the token that paid, `at` is in epoch milliseconds.
+    """
+
+    id: str
+    owner: str
+    core: bytes
+    signer: str
+    signature: bytes
+    at: int
+
+    @property
+    def jws(self) -> str:
+        """The receipt as it is sent in a header."""
+        return compact(self.signer, self.core, self.signature)
+
+    def show(self, key: Key | None) -> dict[str, Any]:
+        """Return the core as an object, with a signature over its own bytes if `key` still has its private half."""
+        core = msgspec.json.decode(self.core)
+        return core if key is None or key.seed is None else as_object(core, key.kid, key.sign(self.core))
+
+    def is_signed_by(self, key: Key) -> bool:
+        """Return True if the stored signature is the key's, over the stored core."""
+        return key.verifies(self.signature, signing_input(self.signer, self.core))
+
+    def fits(self, sale: Sale) -> bool:
+        """Return True if it describes this sale, not another answer to the same call or a charge that was reversed
+        later.
+        """
+        about = msgspec.json.decode(self.core)
+        charged = 0 if sale.pending else sale.charged
+        body = sale.find_body(self.id)
+        digest = body.sha256 if body else None
+        return bool(about["response_sha256"] == digest and about["credits_charged"] == charged)

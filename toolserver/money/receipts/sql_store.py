@@ -13,7 +13,17 @@ import msgspec
 from toolserver.money.ledger.sql_removed import read_horizon
 from toolserver.money.ledger.sql_removed_names import find_months
 from toolserver.money.receipts import merkle
-from toolserver.money.receipts.issue import IssueReceipt, ReceiptState, RecordUncharged
+from toolserver.money.receipts.issue import (
+    IssueReceipt,
+    NewReceipt,
+    PackedReceipt,
+    ReceiptState,
+    RecordUncharged,
+    pack_id,
+    pack_receipt,
+    unpack_id,
+    unpack_receipt,
+)
 from toolserver.money.receipts.log import (
     NOT_YET,
     AppendHour,
@@ -28,15 +38,7 @@ from toolserver.money.receipts.log import (
     hours_of,
     sort_receipts,
 )
-from toolserver.money.receipts.packing import (
-    NewReceipt,
-    PackedReceipt,
-    pack_id,
-    pack_receipt,
-    unpack_id,
-    unpack_receipt,
-)
-from toolserver.money.receipts.stored_receipt import StoredReceipt
+from toolserver.money.receipts.sign import StoredReceipt
 from toolserver.sql.connection import SqlConnection, among, among_values, hold_alone, hold_together, insert
 from toolserver.sql.errors import RowsRewritten
 from toolserver.sql.group_commit import GroupCommit
