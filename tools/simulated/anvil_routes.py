@@ -59,8 +59,5 @@ def _call_of(payload: dict[str, Any]) -> str:
     return f"0xe3ee160e{''.join(words)}"
 
 
-for _route in ROUTES.all:
-    if _route.host in base_chain.HOSTS:
-        _route.on_node = _answering(_route)
-x402_facilitator.verify.on_node = _verifying
-x402_facilitator.settle.on_node = _settling
+ROUTES.on_node += [(_route, _answering(_route)) for _route in ROUTES.all if _route.host in base_chain.HOSTS]
+ROUTES.on_node += [(x402_facilitator.verify, _verifying), (x402_facilitator.settle, _settling)]

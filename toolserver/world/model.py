@@ -197,7 +197,6 @@ class Route:
     methods: tuple[str, ...] = ("GET",)
     when: Callable[[Ask], bool] | None = None
     forms: dict[str, Handler] = field(default_factory=dict)
-    on_node: "Callable[[Any], Route] | None" = None  # the route that stands here where the chain is a node's
 
     def form(self, kind: str) -> Callable[[Handler], Handler]:
         """Decorate the function that answers as this upstream does under a kind of fault."""
@@ -213,12 +212,14 @@ class Route:
 class Routes:
     """All simulated routes. Every provider module shares one instance.
 
+    `on_node` has routes with what makes the one that replaces each where the chain is a node's.
     `missing` describes a request without a route. `probes` has the results of TCP connections
     by host, and is None if they are simulated.
     """
 
     all: list[Route] = field(default_factory=list)
     expectations: dict[str, Callable[[World, Mapping[str, str]], Any]] = field(default_factory=dict)
+    on_node: list[tuple[Route, Callable[[Any], Route]]] = field(default_factory=list)
     missing: str = "not simulated"
     probes: Mapping[str, Any] | None = None
 
@@ -259,7 +260,8 @@ class Routes:
 
     def on(self, chain: Any) -> "Routes":
         """Return the routes of a world whose chain is on a node, such as anvil."""
-        return replace(self, all=[route if route.on_node is None else route.on_node(chain) for route in self.all])
+        replaced = {id(route): make(chain) for route, make in self.on_node}
+        return replace(self, all=[replaced.get(id(route), route) for route in self.all])
 
     def find(self, ask: Ask) -> tuple[Route, Ask] | None:
         """Return the route for a request, and the request with `parts` filled in."""
