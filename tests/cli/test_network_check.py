@@ -10,7 +10,6 @@ from email.utils import format_datetime
 import pytest
 import trustme
 
-from toolserver.cli import network_check
 from toolserver.cli.network_check import find_cause, judge_servers, visit
 from toolserver.core.outbound import NO_PROXIES
 
@@ -50,9 +49,7 @@ def serving(answer=HEAD, tls=None):
 def here(monkeypatch):
     """Let every name lead to this machine."""
     connect = socket.create_connection
-    monkeypatch.setattr(
-        network_check.socket, "create_connection", lambda place, *more: connect(("127.0.0.1", place[1]), *more)
-    )
+    monkeypatch.setattr(socket, "create_connection", lambda place, *more: connect(("127.0.0.1", place[1]), *more))
 
 
 def certified(*names, **more):
@@ -96,9 +93,9 @@ def test_what_does_not_speak_tls_is_no_host(here):
 
 
 def test_no_name_and_no_connection_are_two_causes(monkeypatch):
-    monkeypatch.setattr(network_check.socket, "create_connection", fail(socket.gaierror(-3, "again")))
+    monkeypatch.setattr(socket, "create_connection", fail(socket.gaierror(-3, "again")))
     assert find_cause([HOST], NO_PROXIES, lambda: NOW).cause == "no_dns"
-    monkeypatch.setattr(network_check.socket, "create_connection", fail(ConnectionRefusedError(111, "refused")))
+    monkeypatch.setattr(socket, "create_connection", fail(ConnectionRefusedError(111, "refused")))
     assert find_cause([HOST], NO_PROXIES, lambda: NOW).cause == "not_connected"
     assert find_cause([], NO_PROXIES, lambda: NOW) is None
 
@@ -117,7 +114,7 @@ def test_a_sign_in_page_is_seen_on_plain_http(monkeypatch, answer, found):
     connect = socket.create_connection
     with serving(tls=server) as port, serving(answer) as plain:
         monkeypatch.setattr(
-            network_check.socket,
+            socket,
             "create_connection",
             lambda place, *more: connect(("127.0.0.1", plain if place[1] == 80 else place[1]), *more),
         )

@@ -1,5 +1,7 @@
 """How requests leave this machine: which proxy, which authorities. What goes through a proxy is in test_proxied.py."""
 
+import importlib.util
+
 import pytest
 import trustme
 
@@ -66,7 +68,7 @@ def test_what_is_no_address_of_a_proxy_is_refused_without_quoting_it(address):
 
 def test_socks_needs_its_extra(monkeypatch):
     assert found("https://a.example/", "socks5://a:1080") == ("socks5://a:1080", "upstream.proxy")
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
     with pytest.raises(ProxyUnusable, match="extra 'socks'"):
         read_proxies("socks5://a:1080", {})
 

@@ -227,8 +227,8 @@ MUTANTS = (
     fault(
         "toolserver/money/receipts/sign.py",
         "a pending call is signed as charged",
-        "charged = 0 if sale.pending else sale.charged",
-        "charged = sale.charged",
+        "return 0 if self.pending else self.charged",
+        "return self.charged",
     ),
     fault(
         "toolserver/money/receipts/verify.py",

@@ -125,7 +125,7 @@ def test_what_a_killed_process_held_is_waited_for_until_the_server_knows_that_it
         killed.close()
         sleep(seconds)
 
-    monkeypatch.setattr(postgres_move.time, "sleep", look_again)
+    monkeypatch.setattr(time, "sleep", look_again)
     return_database(data, terms)
     assert looks, "its lock and its connection were still there"
 

@@ -58,7 +58,7 @@ def test_a_secret_in_the_text_of_a_fault_is_hidden():
 @pytest.fixture
 def lines(monkeypatch):
     """The log lines of this process, as one formatter or the other writes them."""
-    written, root = [], logging.getLogger()
+    written = []
 
     class Keep(logging.Handler):
         def emit(self, record):
@@ -67,8 +67,8 @@ def lines(monkeypatch):
     def log_with(formatter):
         handler = Keep()
         handler.setFormatter(formatter)
-        monkeypatch.setattr(root, "handlers", [handler])
-        monkeypatch.setattr(root, "level", logging.INFO)
+        monkeypatch.setattr(logging.getLogger(), "handlers", [handler])
+        monkeypatch.setattr(logging.getLogger(), "level", logging.INFO)
         return written
 
     return log_with

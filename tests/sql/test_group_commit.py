@@ -305,9 +305,11 @@ async def test_what_rides_shares_the_next_commit_and_begins_none(file):
 
 
 async def test_what_rides_is_written_alone_within_a_twentieth_of_a_second_when_nothing_else_is(file, monkeypatch):
-    written, waits, loop = threading.Event(), [], asyncio.get_running_loop()
-    call_later = loop.call_later
-    monkeypatch.setattr(loop, "call_later", lambda s, *rest: (waits.append(s), call_later(s, *rest))[1])
+    written, waits = threading.Event(), []
+    call_later = asyncio.get_running_loop().call_later
+    monkeypatch.setattr(
+        asyncio.get_running_loop(), "call_later", lambda s, *rest: (waits.append(s), call_later(s, *rest))[1]
+    )
     file.ride(lambda db, given: [written.set() for _ in given], 1)
     assert waits == [RIDE_S]
     assert RIDE_S < 0.05

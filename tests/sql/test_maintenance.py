@@ -1,6 +1,7 @@
 """Long work on rows: each transaction is sealed, is whole or nothing, and waits for a service that writes."""
 
 import sqlite3
+import time
 from contextlib import closing
 from functools import partial
 from pathlib import Path
@@ -8,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.postgres import POSTGRES, terms_of
-from toolserver.sql import ledger_place
 from toolserver.sql.connection import is_shared
 from toolserver.sql.errors import StorageFailed
 from toolserver.sql.ledger_place import open_maintenance
@@ -68,14 +68,13 @@ def test_what_is_written_to_a_file_is_sealed(tmp_path):
 
 def test_who_stands_in_the_way_is_waited_for_and_not_for_ever(tmp_path, monkeypatch):
     path = tmp_path / "ledger.sqlite3"
-    monkeypatch.setattr(ledger_place, "TRIES", 2)
-    monkeypatch.setattr(ledger_place, "connect", partial(connect, busy_ms=50))
-    with open_maintenance(path) as transact, closing(connect(path)) as service:
+    impatient = open_maintenance(path, tries=2, connect=partial(connect, busy_ms=50))
+    with impatient as transact, closing(connect(path)) as service:
         service.execute("BEGIN IMMEDIATE")
         transact_at_once = transact
-        monkeypatch.setattr(ledger_place.time, "sleep", lambda s: service.execute("COMMIT"))
+        monkeypatch.setattr(time, "sleep", lambda s: service.execute("COMMIT"))
         assert transact_at_once(write) == "written"
         service.execute("BEGIN IMMEDIATE")
-        monkeypatch.setattr(ledger_place.time, "sleep", lambda s: None)
+        monkeypatch.setattr(time, "sleep", lambda s: None)
         with pytest.raises(StorageFailed):
             transact_at_once(count)

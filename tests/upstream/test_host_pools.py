@@ -1,6 +1,7 @@
 """Each host has a pool of connections, which is made when it is used and closed when it is not."""
 
 import threading
+import time
 
 import httpx
 
@@ -37,9 +38,8 @@ async def test_a_pool_that_is_not_used_any_more_is_closed_with_a_later_request(m
 
     pools = [Pool() for _ in range(3)]
     waiting = iter(pools)
-    monkeypatch.setattr(host_pools, "make_transport", lambda *more, **named: next(waiting))
-    monkeypatch.setattr(host_pools.time, "monotonic", lambda: now[0])
-    opened = HostPools(NO_PROXIES, via="http://127.0.0.1:1")
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    opened = HostPools(NO_PROXIES, via="http://127.0.0.1:1", open_transport=lambda *more, **named: next(waiting))
 
     async def use(host):
         async with opened.use(httpx.URL(f"https://{host}/")) as outlet:
@@ -54,11 +54,10 @@ async def test_a_pool_that_is_not_used_any_more_is_closed_with_a_later_request(m
     assert closed == [pools[1], pools[0], pools[2]]
 
 
-async def test_hosts_without_number_share_a_pool(monkeypatch):
+async def test_hosts_without_number_share_a_pool():
     made = []
-    monkeypatch.setattr(host_pools, "MOST_POOLS", 2)
-    monkeypatch.setattr(host_pools, "make_transport", lambda url, *more, **named: made.append(url))
-    opened = HostPools(NO_PROXIES, via="http://127.0.0.1:1")
+    via = "http://127.0.0.1:1"
+    opened = HostPools(NO_PROXIES, via=via, most=2, open_transport=lambda url, *more, **named: made.append(url))
     for number in range(5):
         async with opened.use(httpx.URL(f"https://{number}.example/")):
             pass

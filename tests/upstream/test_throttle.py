@@ -13,7 +13,7 @@ from toolserver.upstream.fan_out import FanOut
 from toolserver.upstream.host_lane import LONGEST_QUEUE, RequestWithheld
 from toolserver.upstream.shared_lanes import LaneVerdict
 from toolserver.upstream.source import HostGroup, SourceLimited
-from toolserver.upstream.throttle import Throttle
+from toolserver.upstream.throttle import HOLD_S, Throttle
 from toolserver.world.state import SharedSimClock, SimClock
 
 HOST = "api.test.example"
@@ -24,8 +24,8 @@ def clock():
     return ManualClock(START)
 
 
-def throttle_of(clock, **keys):
-    return Throttle(clock=clock, keys=keys)
+def throttle_of(clock, *, hold_s=HOLD_S, **keys):
+    return Throttle(clock=clock, keys=keys, hold_s=hold_s)
 
 
 async def take(throttle, group, host=HOST, patience_s=5.0, **lane):
@@ -391,9 +391,8 @@ async def test_a_long_wait_for_the_next_turn_is_known_at_once(clock, gap_s, is_h
     assert held.is_set() is is_held
 
 
-async def test_a_long_wait_for_a_seat_is_known_when_it_has_become_one(clock, monkeypatch):
-    monkeypatch.setattr(throttle_module, "HOLD_S", 0.01)
-    throttle, group, held = throttle_of(clock), HostGroup("g", 1, 0, 100, 60), anyio.Event()
+async def test_a_long_wait_for_a_seat_is_known_when_it_has_become_one(clock):
+    throttle, group, held = throttle_of(clock, hold_s=0.01), HostGroup("g", 1, 0, 100, 60), anyio.Event()
     async with throttle.turn(group, HOST, patience_s=5), anyio.create_task_group() as tasks:
         tasks.start_soon(lambda: take(throttle, group, held=held))
         await held.wait()
@@ -402,9 +401,8 @@ async def test_a_long_wait_for_a_seat_is_known_when_it_has_become_one(clock, mon
 
 
 @pytest.mark.parametrize(("each_s", "is_held"), [(0.015, True), (0.005, False)])
-async def test_a_wait_for_several_requests_is_as_long_as_all_of_them(clock, monkeypatch, each_s, is_held):
-    monkeypatch.setattr(throttle_module, "HOLD_S", 0.02)
-    throttle, group, held = throttle_of(clock), HostGroup("g", 1, 0, 100, 60), anyio.Event()
+async def test_a_wait_for_several_requests_is_as_long_as_all_of_them(clock, each_s, is_held):
+    throttle, group, held = throttle_of(clock, hold_s=0.02), HostGroup("g", 1, 0, 100, 60), anyio.Event()
 
     async def send():
         async with throttle.turn(group, HOST, patience_s=5):

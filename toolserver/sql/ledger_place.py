@@ -76,8 +76,12 @@ class Transact(Protocol):
 
 
 @contextmanager
-def open_maintenance(place: LedgerPlace) -> Iterator[Transact]:
-    """Open a ledger, with or without a running service. For use by one thread.
+def open_maintenance(
+    place: LedgerPlace, *, tries: int = TRIES, connect: Callable[[Path], SealedConnection] = connect
+) -> Iterator[Transact]:
+    """Open a ledger, with or without a running service. For use by one thread. `connect` opens one that is a file.
+
+    A transaction that conflicts with a service is tried `tries` times.
 
     Raises:
         NewerDatabase, ForeignDatabase, MigrationChanged, RowsRewritten: this software must not write to the ledger.
@@ -86,7 +90,7 @@ def open_maintenance(place: LedgerPlace) -> Iterator[Transact]:
     if not isinstance(place, Path):
         with closing(PostgresConnection(place)) as server:
             migrate_server(server)
-            yield lambda job: _try(lambda: server.transact(lambda: job(server)))
+            yield lambda job: _try(lambda: server.transact(lambda: job(server)), tries)
         return
     try:
         db = connect(place)
@@ -95,17 +99,17 @@ def open_maintenance(place: LedgerPlace) -> Iterator[Transact]:
     with closing(db):
         file = open_sealed(db, place)
         db.execute("PRAGMA foreign_keys=OFF")
-        yield lambda job: _try(lambda: _transact(db, job))
+        yield lambda job: _try(lambda: _transact(db, job), tries)
         file.note_progress()
 
 
-def _try(attempt: Callable[[], R]) -> R:
+def _try(attempt: Callable[[], R], tries: int) -> R:
     """Return the result of the attempt, retried if it conflicts with others. Raises StorageFailed."""
-    for tried in range(1, TRIES + 1):
+    for tried in range(1, tries + 1):
         try:
             return attempt()
         except (DatabaseUnusable, TransactionLost) as failure:
-            if tried == TRIES:
+            if tried == tries:
                 raise StorageFailed(str(failure)) from failure
             time.sleep(0.05 * tried)
         except DatabaseError as refusal:

@@ -30,12 +30,12 @@ class FanOut:
         """True if no read is on its way."""
         return self._on_their_way == 0
 
-    async def gather(self) -> None:
-        """Wait until no read is on its way, at most GATHER_S. Without such a read, return at once."""
+    async def gather(self, within_s: float = GATHER_S) -> None:
+        """Wait until no read is on its way, at most `within_s`. Without such a read, return at once."""
         if not self.is_settled:
             await checkpoint()  # reads that begin together ask together, and then no timer is needed
         if not self.is_settled:
-            with anyio.move_on_after(GATHER_S):
+            with anyio.move_on_after(within_s):
                 await self._settled.wait()
 
 

@@ -2,7 +2,7 @@
 
 import ssl
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
@@ -26,11 +26,20 @@ class _HostPool:
 class HostPools:
     """A pool of connections for each upstream host.
 
-    One that was not used for `KEPT_S` is closed with a later request to any host.
+    One that was not used for `KEPT_S` is closed with a later request to any host. `most` hosts have a pool of their
+    own, whose transport `open_transport` opens (as `make_transport` does, the default).
     """
 
-    def __init__(self, proxies: Proxies, *, via: str | None = None) -> None:
-        self._proxies, self._via = proxies, via
+    def __init__(
+        self,
+        proxies: Proxies,
+        *,
+        via: str | None = None,
+        most: int = MOST_POOLS,
+        open_transport: "Callable[..., httpx.AsyncBaseTransport] | None" = None,
+    ) -> None:
+        self._proxies, self._via, self._most = proxies, via, most
+        self._open_transport = open_transport or make_transport
         self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT) if via else make_tls_context()
         self._http2_hosts: set[str] = set()  # there are as many as hosts that sources are on
         self._pools: dict[str, _HostPool] = {}
@@ -51,12 +60,12 @@ class HostPools:
 
     def _find(self, url: "httpx.URL") -> _HostPool:
         name = f"{url.scheme}://{url.netloc.decode()}"
-        if name not in self._pools and len(self._pools) >= MOST_POOLS:
+        if name not in self._pools and len(self._pools) >= self._most:
             name = f"{url.scheme}:"  # one pool for all further hosts
         pool = self._pools.get(name)
         if pool is None:
             target = self._via or str(url)
-            transport = make_transport(
+            transport = self._open_transport(
                 target,
                 self._proxies,
                 self._tls,

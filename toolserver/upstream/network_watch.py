@@ -133,9 +133,9 @@ class NetworkWatch:
         return parts.hostname or "", parts.port or (443 if parts.scheme == "https" else 80)
 
 
-async def try_tcp_connection(place: Place) -> bool | None:
-    """Return True if a TCP connection was opened within `WITHIN_S`, False if it failed, and None otherwise."""
-    with anyio.move_on_after(WITHIN_S):
+async def try_tcp_connection(place: Place, within_s: float = WITHIN_S) -> bool | None:
+    """Return True if a TCP connection was opened within `within_s`, False if it failed, and None otherwise."""
+    with anyio.move_on_after(within_s):
         try:
             stream = await anyio.connect_tcp(*place)
         except OSError:

@@ -48,11 +48,13 @@ class Throttle:
         keys: Keys,
         shared: SharedLanes | None = None,
         while_waiting: Callable[[], AbstractContextManager[None]] = nullcontext,
+        hold_s: float = HOLD_S,
     ) -> None:
         self._clock = clock
         self._keys = keys
         self._shared = shared
         self._while_waiting = while_waiting
+        self._hold_s = hold_s
         self._lanes: dict[tuple[str, str], HostLane] = {}
 
     @asynccontextmanager
@@ -81,7 +83,14 @@ class Throttle:
         ticket = lane.join(fan_out, is_chosen=is_chosen, held=held)
         if part is not None:
             part.settle()
-        waiting = _Waiting(name, lane, ticket, patience_s, "" if self._shared is None else secrets.token_hex(8))
+        waiting = _Waiting(
+            name,
+            lane,
+            ticket,
+            patience_s=patience_s,
+            hold_s=self._hold_s,
+            token="" if self._shared is None else secrets.token_hex(8),
+        )
         try:
             if is_chosen:
                 try:
@@ -152,7 +161,7 @@ class Throttle:
             raise RequestWithheld(f"{lane.budget} per {lane.period_s:g} s")
         if (wait_s := lane.foresee_wait(unit, now)) > waiting.left_s:
             raise RequestWithheld(f"{group.name}: next turn in {wait_s:.0f} s")
-        if wait_s > HOLD_S:
+        if wait_s > self._hold_s:
             waiting.ticket.held.set()
 
     async def _wait_for_turn(self, waiting: "_Waiting", group: HostGroup) -> None:
@@ -226,16 +235,18 @@ class Throttle:
 class _Waiting:
     """One request in a queue, and how much longer it may wait. Its `token` is for the queue of all instances."""
 
-    def __init__(self, name: LaneName, lane: HostLane, ticket: Ticket, patience_s: float, token: str) -> None:
+    def __init__(
+        self, name: LaneName, lane: HostLane, ticket: Ticket, *, patience_s: float, hold_s: float, token: str
+    ) -> None:
         self.name, self.lane, self.ticket, self.held = name, lane, ticket, ticket.held
         self.token, self.has_seat = token, False
-        self.left_s, self._waited_s = patience_s, 0.0
+        self.left_s, self._waited_s, self._hold_s = patience_s, 0.0, hold_s
 
     async def sleep(self, seconds: float, group: HostGroup) -> None:
         """Wait `seconds` for other instances. Raise RequestWithheld if that exceeds the request's patience."""
         if seconds > self.left_s:
             raise RequestWithheld(f"{group.name}: next turn in {seconds:.0f} s")
-        if self._waited_s + seconds > HOLD_S:
+        if self._waited_s + seconds > self._hold_s:
             self.held.set()
         self.left_s, self._waited_s = self.left_s - seconds, self._waited_s + seconds
         await anyio.sleep(seconds)
@@ -244,7 +255,7 @@ class _Waiting:
         """Wait until the lane has changed. Raise RequestWithheld when the request's patience has run out."""
         changed, began = self.lane.changed, anyio.current_time()
         with anyio.move_on_after(self.left_s):
-            with anyio.move_on_after(max(0.0, HOLD_S - self._waited_s)):
+            with anyio.move_on_after(max(0.0, self._hold_s - self._waited_s)):
                 await changed.wait()
             if not changed.is_set():
                 self.held.set()

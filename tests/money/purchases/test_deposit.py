@@ -1,5 +1,7 @@
 """Deposit addresses: the same as other wallets derive, and no key but an account's public one is taken."""
 
+import hmac
+
 import pytest
 from eth_keys.backends.native.jacobian import fast_add, fast_multiply
 from eth_keys.constants import SECPK1_G, SECPK1_N
@@ -79,7 +81,7 @@ def test_anything_but_an_account_key_is_refused_without_being_repeated(text):
 
 def test_the_index_that_has_no_key_is_refused(monkeypatch):
     """One in 2^127: BIP-32 says to take the next one."""
-    monkeypatch.setattr("toolserver.money.purchases.deposit.hmac.digest", lambda *_: b"\xff" * 64)
+    monkeypatch.setattr(hmac, "digest", lambda *_: b"\xff" * 64)
     with pytest.raises(ValueError, match="no key"):
         KEY.address(0)
 

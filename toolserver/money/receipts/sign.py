@@ -69,6 +69,11 @@ class Sale(NamedTuple):
     kind: Kind = "call"
     pending: bool = False
 
+    @property
+    def certain(self) -> int:
+        """The credits that are certainly charged: none while it is not known."""
+        return 0 if self.pending else self.charged
+
     def find_body(self, receipt_id: str) -> Body | None:
         """Return the body that goes out with the receipt of this id."""
         return self.body(receipt_id) if callable(self.body) else self.body
@@ -147,7 +152,6 @@ def core_of(
 
 def list_shared(sale: Sale, service: str) -> tuple[Any, ...]:
     """Return the values of `SHARED` for a sale of this service."""
-    charged = 0 if sale.pending else sale.charged
     return (
         1,
         service,
@@ -156,8 +160,8 @@ def list_shared(sale: Sale, service: str) -> tuple[Any, ...]:
         sale.method,
         sale.status,
         sale.cost,
-        charged,
-        "pending" if sale.pending else "charged" if charged else "released",
+        sale.certain,
+        "pending" if sale.pending else "charged" if sale.certain else "released",
         sale.reason,
         None if sale.sla_s is None else round(sale.sla_s),
     )
@@ -261,7 +265,6 @@ class StoredReceipt(NamedTuple):
         later.
         """
         about = msgspec.json.decode(self.core)
-        charged = 0 if sale.pending else sale.charged
         body = sale.find_body(self.id)
         digest = body.sha256 if body else None
-        return bool(about["response_sha256"] == digest and about["credits_charged"] == charged)
+        return bool(about["response_sha256"] == digest and about["credits_charged"] == sale.certain)

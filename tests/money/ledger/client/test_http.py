@@ -186,7 +186,7 @@ def slept(owner, monkeypatch):
         owner.clock.advance(seconds)
         await anyio.lowlevel.checkpoint()
 
-    monkeypatch.setattr("toolserver.money.ledger.client.http.anyio.sleep", sleep)
+    monkeypatch.setattr(anyio, "sleep", sleep)
     return slept
 
 
