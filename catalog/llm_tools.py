@@ -45,8 +45,8 @@ def llm_tools(
 ) -> dict[str, Any]:
     """Return the document: its description, one list per layout in registry order, and how to call each tool by HTTP.
 
-    `both` means the layouts `openai` and `anthropic`; `routes` means no layout, only how tools are called. `tools` has
-    names separated by commas, instead of a toolset.
+    `both` means the layouts `openai` and `anthropic`; `routes` means no layout, only how tools
+    are called. `tools` has names separated by commas, instead of a toolset.
 
     Raises:
         InvalidArguments: an unknown format, tier, toolset or tool; the message names the valid ones.

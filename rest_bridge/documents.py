@@ -57,8 +57,8 @@ def documents(
 ) -> LazyDocuments:
     """Return documents by path. A path that ends in `.md` has the same page as Markdown.
 
-    `changes` is CHANGELOG.md, `guides` the documents of docs/ by name. `examples` are answers with shortened lists,
-    `samples` whole ones of premium tools, as JSON.
+    `changes` is CHANGELOG.md, `guides` the documents of docs/ by name. `examples` are answers
+    with shortened lists, `samples` whole ones of premium tools, as JSON.
     """
     rendered_guides = Guides(guides, registry, facts)
     history = guides.get(API_CHANGES, changes)

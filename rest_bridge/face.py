@@ -219,8 +219,8 @@ class Face:
             await self._send_call(scope, receive, send_, request, operation, arguments, caller)
 
     async def _invite(self, scope: Scope, receive: Receive, request: ParsedRequest, path: str, request_id: str) -> None:
-        """Raise UnpaidCall, with an offer, for an empty unpaid POST to a path that sells answers by x402: so those who
-        list what is sold find out whether it is.
+        """Raise UnpaidCall, with an offer, for an empty unpaid POST to a path that sells
+        answers by x402: so those who list what is sold find out whether it is.
         """
         if scope["method"] != "POST" or (endpoint := self._routes.gets.get(path)) is None:
             return

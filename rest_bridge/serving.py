@@ -26,8 +26,9 @@ _STYLE = re.compile(rb"<style>(.*?)</style>", re.DOTALL)
 def page_policy(page: bytes) -> Header:
     """Return the header that says what a page may load and run.
 
-    Of scripts and styles in the page itself, these are our two scripts and the style sheet in the page's head, by their
-    hashes. Nothing in the head but our own files can be a sheet, as every value there is escaped.
+    Of scripts and styles in the page itself, these are our two scripts and the style sheet in
+    the page's head, by their hashes. Nothing in the head but our own files can be a sheet, as
+    every value there is escaped.
     """
     style = _STYLE.search(page.partition(b"</head>")[0])
     return (

@@ -88,10 +88,10 @@ def site_handlers(
 ) -> dict[str, Handler]:
     """Return handlers by path.
 
-    `documents` returns the fixed documents by path, each written when it is read; it is called once.
-    `tool_definitions` answers /api/llm-tools from its query parameters. `ready` tells whether
-    free calls are answered, `sells` whether paid ones are.
-    `live` reads the cards of the home page, `read_answer` what the page of a tool shows, by the tool's name.
+    `documents` returns the fixed documents by path, each written when it is read; it is called
+    once. `tool_definitions` answers /api/llm-tools from its query parameters. `ready` tells
+    whether free calls are answered, `sells` whether paid ones are. `live` reads the cards of
+    the home page, `read_answer` what the page of a tool shows, by the tool's name.
     """
     written = DocumentsOnFirstUse(documents)
     return {

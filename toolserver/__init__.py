@@ -33,8 +33,9 @@
 - Webhooks, for the account tools: a `SubscriptionRequest` with its `ConditionInput` becomes a `WebhookSubscription`,
   each delivery of which is a `WebhookFire`.
 
-A simulated provider also imports `toolserver.world.model`. Every other module is internal and may change at any time.
-Names are loaded on first use, so that `import toolserver` costs nothing.
+A simulated provider also imports `toolserver.world.model`. Every other module is internal and
+may change at any time. Names are loaded on first use, so that `import toolserver` costs
+nothing.
 """
 
 import functools

@@ -1,8 +1,8 @@
 """The errors that callers see.
 
-`CallRejected` is raised for a call that gets no payload. Each subclass is one error code with its HTTP status and the
-text of its page, and `registry/error_codes` builds the table of all codes from them. Errors of upstreams are in
-`upstream/source`.
+`CallRejected` is raised for a call that gets no payload. Each subclass is one error code with
+its HTTP status and the text of its page, and `registry/error_codes` builds the table of all
+codes from them. Errors of upstreams are in `upstream/source`.
 """
 
 from typing import Any, ClassVar, Literal
@@ -15,10 +15,11 @@ class ToolserverError(Exception):
 class CallRejected(ToolserverError):
     """A call that gets no payload. Faces turn it into problem+json or into a tool result with `isError`.
 
-    A subclass declares one error code. On the page of the code, its docstring is the text under "What happened" and
-    `advice` the text under "What to do". `members` names the extra members of the body, and `topic` the part of the
-    service that the code belongs to. docs/adding-an-error.md describes the steps.
-    `abstract=True` is for a class that only groups others and is never raised.
+    A subclass declares one error code. On the page of the code, its docstring is the text
+    under "What happened" and `advice` the text under "What to do". `members` names the extra
+    members of the body, and `topic` the part of the service that the code belongs to.
+    docs/adding-an-error.md describes the steps. `abstract=True` is for a class that only
+    groups others and is never raised.
     """
 
     declared: ClassVar[dict[str, "type[CallRejected]"]] = {}
@@ -156,8 +157,8 @@ class PaymentRefused(CallRejected, abstract=True):
 
 
 class PaymentPending(PaymentRefused):
-    """The transfer was not found yet, or does not have enough confirmations yet. Over MCP also: the page that a call
-    asked somebody to open has not been paid yet.
+    """The transfer was not found yet, or does not have enough confirmations yet. Over MCP
+    also: the page that a call asked somebody to open has not been paid yet.
     """
 
     code, title, next_tool = "payment_pending", "Payment pending", "payment_confirm"
@@ -201,8 +202,9 @@ class PayerProofRequired(PaymentRefused):
 
 
 class PaymentUsed(CallRejected):
-    """This signed payment (x402) has already paid for what `detail` names, and the time for repeating that answer has
-    ended. Or its authorisation was used before, for something unknown to this service.
+    """This signed payment (x402) has already paid for what `detail` names, and the time for
+    repeating that answer has ended. Or its authorisation was used before, for something
+    unknown to this service.
     """
 
     code, status, title, topic = "payment_used", 409, "Payment used", "x402"

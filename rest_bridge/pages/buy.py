@@ -1,5 +1,6 @@
-"""Writes /buy, where readers buy credits step by step with a USDC transfer from their own wallet, and answers what the
-page asks that is no tool: the watch for a payment, the demo wallet's payment, and a link to a call in a chat.
+"""Writes /buy, where readers buy credits step by step with a USDC transfer from their own
+wallet, and answers what the page asks that is no tool: the watch for a payment, the demo
+wallet's payment, and a link to a call in a chat.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -132,11 +133,12 @@ def call_payment(
 ) -> Mounted:
     """Answer `POST {"link"}` with what a link to a call in a chat says, and with a bearer token do what it is for.
 
-    A link of one call lets its chat spend the price from the token: `{"paid": true, "credits"}`, the price. For a link
-    of an account the token proves that the browser may buy for that account: `{"proved": true}`. A browser that is
-    remembered for that account gets `"remembered": true`, and buys without a token: `{"link", "amount_usd"}`
-    is answered with `{"credits", "transfer"}` as a top-up is, and `{"link", "tx_hash", "nonce"}` with `{"credits",
-    "late"}`. Calls count toward the limit of the payment tools.
+    A link of one call lets its chat spend the price from the token: `{"paid": true,
+    "credits"}`, the price. For a link of an account the token proves that the browser may buy
+    for that account: `{"proved": true}`. A browser that is remembered for that account gets
+    `"remembered": true`, and buys without a token: `{"link", "amount_usd"}` is answered with
+    `{"credits", "transfer"}` as a top-up is, and `{"link", "tx_hash", "nonce"}` with
+    `{"credits", "late"}`. Calls count toward the limit of the payment tools.
     """
 
     async def answer(scope: Scope, request: ParsedRequest, message: Mapping[str, Any]) -> Mapping[str, Any]:

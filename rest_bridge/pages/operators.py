@@ -92,8 +92,8 @@ ReadReport = Callable[[], Awaitable[dict[str, Any]]]
 
 
 class OperatorsFace:
-    """The page and its JSON as an ASGI callable. `bound_to` is the address it listens on; `is_private` says whether
-    only this machine can reach that address.
+    """The page and its JSON as an ASGI callable. `bound_to` is the address it listens on;
+    `is_private` says whether only this machine can reach that address.
     """
 
     def __init__(self, facts: SiteFacts, read: ReadReport, clock: Clock, *, bound_to: str, is_private: bool) -> None:

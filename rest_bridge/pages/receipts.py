@@ -70,8 +70,8 @@ def receipt_handlers(
 ) -> dict[str, Handler]:
     """Return handlers by path. Reading receipts counts toward the limit of the payment tools; keys and tiles do not.
 
-    `check_token` raises PaymentRequired for a token that the ledger does not know. `identify` returns the client that
-    a call counts for: the payer of a valid token, or the address.
+    `check_token` raises PaymentRequired for a token that the ledger does not know. `identify`
+    returns the client that a call counts for: the payer of a valid token, or the address.
     """
     of = _Pages(evidence, limits, addresses or Addresses([]), check_token, identify)
     return {

@@ -1,8 +1,9 @@
 """Remembers in a cookie, if its reader asks for that on /account, for which account a browser may buy credits.
 
-The cookie holds no token. It names the account by the SHA-256 of its token and says when it ends, encrypted under a key
-that all instances derive from the key that signs receipts. All that it allows is to pay for credits of that account, on
-the page of a link that a chat of the account has made.
+The cookie holds no token. It names the account by the SHA-256 of its token and says when it
+ends, encrypted under a key that all instances derive from the key that signs receipts. All
+that it allows is to pay for credits of that account, on the page of a link that a chat of the
+account has made.
 """
 
 from collections.abc import Mapping
@@ -75,8 +76,8 @@ def mount_remembering(
 ) -> dict[str, Mounted]:
     """Return the app, by path, that answers `POST {}` with `{"remembered": bool, "expires_at"}`: until when, or null.
 
-    `{"remember": true}` with a bearer token remembers the account of the token, `{"remember": false}` forgets it.
-    Requests count toward the limit of the payment tools.
+    `{"remember": true}` with a bearer token remembers the account of the token, `{"remember":
+    false}` forgets it. Requests count toward the limit of the payment tools.
     """
 
     async def answer(scope: Scope, request: ParsedRequest, message: Mapping[str, Any]) -> JsonReply:

@@ -1,9 +1,10 @@
 """Writes the views of MCP Apps: one HTML page a tool, which draws its results in a host's frame and loads nothing.
 
-A view is made of the scripts and the style that pages have, so drawing code stands once: the modules are put one after
-the other, each a function of its own whose imports are its neighbours. Rules of the style sheet that a view cannot
-match are left out, and so are modules for kinds of pictures that its tool does not have. The address of a view has the
-digest of its text, because hosts keep what they have read.
+A view is made of the scripts and the style that pages have, so drawing code stands once: the
+modules are put one after the other, each a function of its own whose imports are its
+neighbours. Rules of the style sheet that a view cannot match are left out, and so are modules
+for kinds of pictures that its tool does not have. The address of a view has the digest of its
+text, because hosts keep what they have read.
 """
 
 import base64

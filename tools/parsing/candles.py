@@ -45,8 +45,8 @@ def candle_source(
     length_s: int,
     least: int = 30,
 ) -> Source[Q, tuple[Candle, ...]]:
-    """Return the source of candles of one length. All lengths share a public name; the newest candle may be two lengths
-    old.
+    """Return the source of candles of one length. All lengths share a public name; the newest
+    candle may be two lengths old.
     """
     return Source(
         name,

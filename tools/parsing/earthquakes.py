@@ -39,8 +39,8 @@ def newest_quake(listed: QuakeList) -> datetime | None:
 
 
 def require_small(quakes: tuple[Quake, ...], floor: float) -> None:
-    """Raise SourceChanged when a long list has no earthquake near `floor`: most earthquakes of a list are near its
-    minimum.
+    """Raise SourceChanged when a long list has no earthquake near `floor`: most earthquakes of
+    a list are near its minimum.
     """
     magnitudes = [quake.magnitude for quake in quakes if quake.magnitude is not None]
     if len(magnitudes) >= MANY and min(magnitudes) > floor + NEAR:

@@ -22,8 +22,8 @@ class FearGreed(NamedTuple):
 
 
 def read_score(value: Any, label: str) -> int:
-    """Return a whole number from 0 to 100. Raises SourceChanged for a 0 without the label "extreme fear": that is a
-    fault.
+    """Return a whole number from 0 to 100. Raises SourceChanged for a 0 without the label
+    "extreme fear": that is a fault.
     """
     read = round(within(number(value), 0, 100))
     if read == 0 and label.casefold() != "extreme fear":

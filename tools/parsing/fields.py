@@ -27,8 +27,8 @@ _TAGS = re.compile(r"<[^<>]{0,1000}>")
 
 
 def number(value: Any) -> float:
-    """Return a float within LARGEST from a number or a numeric string. Raises ValueError otherwise (bool is not a
-    number).
+    """Return a float within LARGEST from a number or a numeric string. Raises ValueError
+    otherwise (bool is not a number).
     """
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         raise ValueError(f"not a number: {value!r:.40}")

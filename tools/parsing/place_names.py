@@ -52,8 +52,9 @@ def split_name(text: str) -> tuple[str, ...]:
 def read_place(text: str) -> Iterator[PlaceQuery]:
     """Yield the ways to read a text, the likeliest first.
 
-    The first part is usually the name. In some countries it is the last one, and some names have brackets: "Frankfurt
-    (Oder)". Without a comma, the last words may be an area: "Paris Texas".
+    The first part is usually the name. In some countries it is the last one, and some names
+    have brackets: "Frankfurt (Oder)". Without a comma, the last words may be an area: "Paris
+    Texas".
     """
     name, *areas = split_name(text)
     yield PlaceQuery(name, tuple(areas))

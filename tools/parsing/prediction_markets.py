@@ -5,11 +5,11 @@ from typing import NamedTuple
 
 
 class Bet(NamedTuple):
-    """One open market. `prices` (0…1) match `outcomes`, and are empty when there are none yet; changes are of the
-    first.
+    """One open market. `prices` (0…1) match `outcomes`, and are empty when there are none yet;
+    changes are of the first.
 
-    `updated_at` is when the provider wrote the row: Polymarket writes all rows at once, so it does not indicate a
-    trade.
+    `updated_at` is when the provider wrote the row: Polymarket writes all rows at once, so it
+    does not indicate a trade.
     """
 
     id: str

@@ -1,7 +1,8 @@
 """Rank the weather alerts in force by gravity, for every tool that shows them, and list the names of events.
 
-The National Weather Service gives the names, in its own spelling: https://api.weather.gov/alerts/types lists them. New
-names are added occasionally, so a name in the data counts as known too.
+The National Weather Service gives the names, in its own spelling:
+https://api.weather.gov/alerts/types lists them. New names are added occasionally, so a name in
+the data counts as known too.
 """
 
 import re

@@ -13,8 +13,8 @@ NEVER = datetime.max.replace(tzinfo=UTC)
 
 
 def _as_end(end: Any) -> Any:
-    """Read a time with a zone, or the word that removes the end. Numbers are refused, though some parsers take them for
-    times.
+    """Read a time with a zone, or the word that removes the end. Numbers are refused, though
+    some parsers take them for times.
     """
     if not isinstance(end, str):
         raise ValueError("must be a time such as 2027-01-15T08:00:00Z, or never")

@@ -46,8 +46,8 @@ def shown_markets() -> tuple[Fallback[tuple[Bet, ...]], ...]:
 
 
 def by_volume(bets: Iterable[Bet]) -> tuple[Bet, ...]:
-    """Return the markets that count, largest first. Raises SourceEmpty when there are none, which does not happen in
-    practice.
+    """Return the markets that count, largest first. Raises SourceEmpty when there are none,
+    which does not happen in practice.
     """
     ranked = sorted((bet for bet in bets if counts(bet)), key=lambda bet: bet.volume_24h_usd, reverse=True)
     if not ranked:

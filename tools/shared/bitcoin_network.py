@@ -76,8 +76,8 @@ class BitcoinNetwork(Payload):
 
 
 def network_chains(section: str) -> dict[str, tuple[Fallback[Any], ...]]:
-    """Return the four parts by their paths: your own node, then mempool.space, then Blockstream, or Blockchain.com
-    for mining power.
+    """Return the four parts by their paths: your own node, then mempool.space, then
+    Blockstream, or Blockchain.com for mining power.
     """
     return {
         f"{section}.block_height": (

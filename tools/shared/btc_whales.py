@@ -30,8 +30,8 @@ UNCONFIRMED_SOURCES = (
 
 
 class SeenTransaction(NamedTuple):
-    """A transaction when it was first seen. `moved_sat` is what others were paid, or else all outputs with its own
-    change.
+    """A transaction when it was first seen. `moved_sat` is what others were paid, or else all
+    outputs with its own change.
     """
 
     hash: str
@@ -52,8 +52,8 @@ class WhaleWindow(NamedTuple):
 
 
 def fallbacks_to_see(ctx: ToolContext) -> tuple[Fallback[tuple[SeenTransaction, ...]], ...]:
-    """Return the fallbacks: a hundred that are new to your own node, the hundred newest of Blockchain.com, or ten with
-    only their total.
+    """Return the fallbacks: a hundred that are new to your own node, the hundred newest of
+    Blockchain.com, or ten with only their total.
     """
     now, history = ctx.now, ctx.history
 
@@ -71,8 +71,9 @@ def fallbacks_to_see(ctx: ToolContext) -> tuple[Fallback[tuple[SeenTransaction, 
 async def read_node(reading: FallbackReader, history: TimeSeriesStore, now: datetime) -> tuple[SeenTransaction, ...]:
     """Read a sample of the transactions that came to the node since the last reading, or at first of all that wait.
 
-    A node lists ids without times, so new ones are those that it did not have before. The sample is random, as ids
-    are. Payers are looked up for large transactions only. Raises SourceError.
+    A node lists ids without times, so new ones are those that it did not have before. The
+    sample is random, as ids are. Payers are looked up for large transactions only. Raises
+    SourceError.
     """
     ids = await reading.read(bitcoin_core.WAITING_IDS)
     memory: Ring[frozenset[str]] = history.ring("btc_node_ids", keep_s=KEEP_S, most=1)
@@ -123,8 +124,8 @@ def without_change(tx: UnconfirmedTx) -> SeenTransaction:
 
 
 def total_only(tx: RecentTx, now: datetime) -> SeenTransaction:
-    """Return the transaction with its total: these lists have no time and do not mark change, so first seen means by
-    us.
+    """Return the transaction with its total: these lists have no time and do not mark change,
+    so first seen means by us.
     """
     return SeenTransaction(tx.txid, now, tx.value_sat, tx.value_sat, tx.fee_sat, tx.vsize, change_removed=False)
 

@@ -51,8 +51,8 @@ BTC_DAY = (
 def _fallback(
     source: Source[Q, tuple[Candle, ...]], query: Q, span: timedelta, count: int
 ) -> Fallback[tuple[Candle, ...]]:
-    """Return a fallback that judges by the time of the fetch: a period that has ended since was still open in the
-    candles.
+    """Return a fallback that judges by the time of the fetch: a period that has ended since
+    was still open in the candles.
     """
 
     async def fallback(reading: FallbackReader) -> tuple[Candle, ...]:

@@ -1,7 +1,7 @@
 """Find the ticker of a company or index by the name that people use for it, among large ones traded in the U.S.
 
-Names and tickers are facts, written down here. A ticker changes now and then; the answer's `name`, which the provider
-of the quote gives, says whose it is.
+Names and tickers are facts, written down here. A ticker changes now and then; the answer's
+`name`, which the provider of the quote gives, says whose it is.
 """
 
 import difflib

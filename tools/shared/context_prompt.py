@@ -1,7 +1,7 @@
 """Write the agent context as a text to paste into a model's context: short plain lines that state what is missing.
 
-Third-party text is in double quotes and is cut; a quotation mark in it becomes an apostrophe, so that the text
-cannot end its own quotation.
+Third-party text is in double quotes and is cut; a quotation mark in it becomes an apostrophe,
+so that the text cannot end its own quotation.
 """
 
 import datetime as dt

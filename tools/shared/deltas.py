@@ -1,7 +1,7 @@
 """Find events of the past hour in the world and the launches around it: the chains, and what counts as an event.
 
-An event is kept by the rule of its type, and only within the rolling hour. This module does not know which of them
-a caller has seen.
+An event is kept by the rule of its type, and only within the rolling hour. This module does
+not know which of them a caller has seen.
 """
 
 from collections.abc import Iterable
@@ -121,8 +121,9 @@ async def page_fallback(reading: FallbackReader) -> FrontPageState:
 def find_new_stories(history: TimeSeriesStore, page: FrontPageState, now: datetime) -> list[SeenStory]:
     """Return the stories known to have come to the page within the past hour.
 
-    A story that was absent at the previous look has come since. If that look is more than an hour ago, or there was
-    none, the time of arrival is unknown, and the story counts when it was submitted within the hour.
+    A story that was absent at the previous look has come since. If that look is more than an
+    hour ago, or there was none, the time of arrival is unknown, and the story counts when it
+    was submitted within the hour.
     """
     at = min(page.at, now)  # it may have been fetched a moment after the composition began
     last = history.last(LOOKS, "")

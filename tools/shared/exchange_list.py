@@ -1,7 +1,7 @@
 """List the most traded pairs of the first exchange that answers: coins against USDT.
 
-At Binance and OKX a coin's trade is in USDT. At Kraken most of it is in dollars, so its volume there is the sum over
-all currencies that have a price in dollars at Kraken itself.
+At Binance and OKX a coin's trade is in USDT. At Kraken most of it is in dollars, so its volume
+there is the sum over all currencies that have a price in dollars at Kraken itself.
 """
 
 from collections import Counter, defaultdict
@@ -46,8 +46,8 @@ class PairFigures(Payload):
 class Pair(NamedTuple):
     """A pair's last 24 hours at one venue. `volume` is in the quote currency; None is what the venue does not publish.
 
-    At Kraken the volume is in USD over all pairs of the coin, except `left_out` pairs whose currency has no price in
-    USD.
+    At Kraken the volume is in USD over all pairs of the coin, except `left_out` pairs whose
+    currency has no price in USD.
     """
 
     base: str
@@ -107,8 +107,8 @@ def ranked(pairs: Iterable[Pair]) -> tuple[Pair, ...]:
 
 
 def is_coin(base: str, bases: set[str]) -> bool:
-    """Return True for neither money nor a leveraged token: BTCUP is leveraged when BTC is traded as well, JUP is a
-    coin.
+    """Return True for neither money nor a leveraged token: BTCUP is leveraged when BTC is
+    traded as well, JUP is a coin.
     """
     stems = [base.removesuffix(suffix) for suffix in LEVERAGED if base.endswith(suffix)]
     return base not in MONEY and not any(stem in bases for stem in stems)

@@ -1,8 +1,8 @@
 """Look up cities, states and countries by name, offline, in a copy of GeoNames that is shipped.
 
-The copy is one text, compressed with xz, which `scripts/build_gazetteer.py` writes. It is read at the first look-up and
-then kept (under 4 MB). A look-up searches it from end to end, which takes a few milliseconds. The names between bars
-are folded, the main one first:
+The copy is one text, compressed with xz, which `scripts/build_gazetteer.py` writes. It is read
+at the first look-up and then kept (under 4 MB). A look-up searches it from end to end, which
+takes a few milliseconds. The names between bars are folded, the main one first:
 
     =countries
     |germany|de|deutschland|            DE          Germany
@@ -12,8 +12,8 @@ are folded, the main one first:
     @DE                                 02          Europe/Berlin
     |munich|munchen|                    Munich      48.14         11.58         17000000
 
-Fields are separated by tabs. A line with @ says where the cities below it are. The last field of a city is its weight,
-by which they are sorted.
+Fields are separated by tabs. A line with @ says where the cities below it are. The last field
+of a city is its weight, by which they are sorted.
 """
 
 import lzma

@@ -1,7 +1,8 @@
 """Turn a place's name, as people write it, into coordinates, or refuse it with a list of candidates.
 
-The shipped gazetteer knows the cities of the world; only for smaller places is a geocoder asked. A place is meant if
-no other of its name is nearly as large and well known. A state, country or city nearby, after a comma, narrows it down.
+The shipped gazetteer knows the cities of the world; only for smaller places is a geocoder
+asked. A place is meant if no other of its name is nearly as large and well known. A state,
+country or city nearby, after a comma, narrows it down.
 """
 
 from collections.abc import Iterable, Sequence

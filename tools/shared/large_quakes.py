@@ -21,8 +21,8 @@ class LargeQuakes(NamedTuple):
 
 
 def large_quake_fallbacks(now: dt.datetime) -> tuple[Fallback[LargeQuakes], ...]:
-    """Return the fallbacks, cut from the day's list, which is never empty: USGS's significant and large ones, EMSC's
-    large ones.
+    """Return the fallbacks, cut from the day's list, which is never empty: USGS's significant
+    and large ones, EMSC's large ones.
     """
     usgs, emsc = quake_day_fallbacks(now)
     return convert_fallback(usgs, of_usgs), convert_fallback(emsc, of_emsc)

@@ -1,7 +1,7 @@
 """Define the U.S. macro series: each indicator's unit and its chain of providers, in their order of use.
 
-The official publisher comes first, FRED with a key next, FRED's charts without one last. Every fallback returns the
-whole series as published, so that a tool may show one value or a history.
+The official publisher comes first, FRED with a key next, FRED's charts without one last. Every
+fallback returns the whole series as published, so that a tool may show one value or a history.
 """
 
 from collections.abc import Callable
@@ -49,8 +49,8 @@ class MacroIndicator(NamedTuple):
 
 
 class _Group(NamedTuple):
-    """Series of one frequency, which share a file at FRED; `days` back to request, and the age limit of the newest
-    value.
+    """Series of one frequency, which share a file at FRED; `days` back to request, and the age
+    limit of the newest value.
 
     A month and a quarter are dated by their first day and are published weeks after their last.
     """
@@ -236,8 +236,8 @@ def describe_indicator(name: str) -> str:
 def yearly_percent(sourced: Sourced) -> float | None:
     """Return the change of 12 months as BLS prints it: of the unadjusted index, percent, one decimal.
 
-    None where the publisher of the value gives no such index, for another month than the value, and after a month that
-    was never published.
+    None where the publisher of the value gives no such index, for another month than the
+    value, and after a month that was never published.
     """
     if not sourced.yearly or newest(sourced.yearly).date != newest(sourced.series).date:
         return None

@@ -92,8 +92,8 @@ def daily_chart(today: dt.date) -> GraphQuery:
 
 
 def fred_daily(series_id: str, today: dt.date) -> tuple[Fallback[Sourced], ...]:
-    """Return the fallbacks for a daily series of FRED: with a key, and without. It is published once a week, a week
-    late.
+    """Return the fallbacks for a daily series of FRED: with a key, and without. It is
+    published once a week, a week late.
     """
 
     def named(charts: Charts) -> Sourced:
@@ -120,8 +120,8 @@ def oil_fallbacks(today: dt.date) -> tuple[Fallback[Priced], ...]:
 
 
 def gas_fallbacks(today: dt.date) -> tuple[Fallback[Priced], ...]:
-    """Return the fallbacks for the newest spot price of natural gas at Henry Hub; the nearest future when no provider
-    has it.
+    """Return the fallbacks for the newest spot price of natural gas at Henry Hub; the nearest
+    future when no provider has it.
     """
     daily = (*fred_daily("DHHNGSP", today), _mirror(HENRY_HUB_DAILY, "eia:RNGWHHD"))
     return *(convert_fallback(fallback, lambda sourced: _newest(sourced, GAS_RANGE)) for fallback in daily), _future(
@@ -209,8 +209,8 @@ def from_closes(closes: Series) -> IndexQuote:
 
 
 def dollar_index_fallbacks(today: dt.date) -> tuple[Fallback[Sourced], ...]:
-    """Return the fallbacks for the trade-weighted index against a broad group of currencies: daily values, published
-    weekly.
+    """Return the fallbacks for the trade-weighted index against a broad group of currencies:
+    daily values, published weekly.
     """
     release = via(
         BROAD_DOLLAR_INDEX, None, lambda observations: name_source(observations, "federalreserve:H10/JRXWTFB_N.B")

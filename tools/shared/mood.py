@@ -1,5 +1,5 @@
-"""Read the mood of the crypto market from one of two Fear & Greed indices, by name, since they differ by several
-points.
+"""Read the mood of the crypto market from one of two Fear & Greed indices, by name, since they
+differ by several points.
 """
 
 from datetime import datetime

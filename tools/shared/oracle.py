@@ -1,8 +1,8 @@
 """Get a coin's last day, hours and days from the rounds of Chainlink's feed, where no exchange may be used.
 
-The feed's price at an instant is that of the last round before it, so an hour without a round has a price too: the one
-in force. A time for which the feed was late is left out. Prices are the oracle's, a median of its reporters; there is
-no volume.
+The feed's price at an instant is that of the last round before it, so an hour without a round
+has a price too: the one in force. A time for which the feed was late is left out. Prices are
+the oracle's, a median of its reporters; there is no volume.
 """
 
 import math

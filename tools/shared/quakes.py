@@ -1,7 +1,8 @@
 """Get the earthquakes of the past day, for every tool that shows them: rarer kinds are cut from this one list.
 
-A day always has earthquakes of magnitude 2.5 and above, so the list proves itself. A list of a rarer kind, or of an
-hour, may be empty, and could not be told from a list that is no longer maintained.
+A day always has earthquakes of magnitude 2.5 and above, so the list proves itself. A list of a
+rarer kind, or of an hour, may be empty, and could not be told from a list that is no longer
+maintained.
 """
 
 from datetime import date, datetime, timedelta

@@ -1,7 +1,7 @@
 """Find the tickers that headlines name, score the words around them, and summarise the scores.
 
-Names of tickers that are also plain English words need a second word as context. The score counts words of a list
-(lexicon 1) and does not consider context.
+Names of tickers that are also plain English words need a second word as context. The score
+counts words of a list (lexicon 1) and does not consider context.
 """
 
 import functools
@@ -111,8 +111,8 @@ _MATCHERS = {ticker.symbol: _Matcher(ticker) for ticker in TICKERS}
 
 @functools.lru_cache(4096)
 def find_tickers(title: str, *, finance: bool = False) -> tuple[str, ...]:
-    """Return the symbols of the tickers in a title. `finance`: the title is of a finance feed, where Apple is the
-    company.
+    """Return the symbols of the tickers in a title. `finance`: the title is of a finance feed,
+    where Apple is the company.
     """
     maybe = {_OWNER[word] for word in _ANY.findall(title)}  # most titles have none, and this is quick to see
     if not maybe:

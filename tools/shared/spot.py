@@ -70,8 +70,8 @@ def btc_spot_fallbacks() -> tuple[Fallback[Spot], ...]:
 def spot_fallbacks(written: str, now: datetime) -> tuple[Fallback[Spot | CoinUnknown], ...]:
     """Return the fallbacks for the price of any of the largest coins, as its symbol, name or id is written.
 
-    The first two lists have the 250 largest, so a coin that they lack is unknown. The third has 100: a coin that it
-    lacks may exist. Ether is also priced on the chain.
+    The first two lists have the 250 largest, so a coin that they lack is unknown. The third
+    has 100: a coin that it lacks may exist. Ether is also priced on the chain.
     """
     lists = (
         via(COINS_MARKETS, LARGEST, from_complete_list(written, "coingecko", now)),
@@ -180,8 +180,8 @@ def is_of_today(price: float, volume: float, candles: Sequence[Candle]) -> bool:
 async def kraken_btc(reading: FallbackReader) -> Spot:
     """Return Kraken's ticker; its hourly candles prove it, since it has no time, and hold the price of a day ago.
 
-    Raises the SourceError of the candles when they fail or are frozen, SourceFrozen when the ticker does not match
-    them.
+    Raises the SourceError of the candles when they fail or are frozen, SourceFrozen when the
+    ticker does not match them.
     """
     both = await read_beside(reading, (kraken.TICKER, "XBTUSD"), (kraken.OHLC_HOUR, kraken.OhlcQuery(60)))
     ticker, candles = both

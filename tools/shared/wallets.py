@@ -1,7 +1,7 @@
 """List Ethereum addresses that exchanges pay from and collect to, as public label lists know them.
 
-Only addresses on which two lists agree are included: lists often contradict each other, and a wrong label is worse
-than none. Deposit addresses, one for every customer, are not included.
+Only addresses on which two lists agree are included: lists often contradict each other, and a
+wrong label is worse than none. Deposit addresses, one for every customer, are not included.
 """
 
 from collections.abc import Iterable

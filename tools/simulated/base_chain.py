@@ -1,11 +1,11 @@
 """Simulate Base's public nodes, with one token: a block every two seconds, USDC transfers as injected or submitted.
 
 Transfers come from the control interface (`POST /_sim/chain/transfer`), which injects events
-of kind `base_transfer`, and from signed transactions that call USDC (`eth_sendRawTransaction`),
-which are checked as the contract does. Balances are not kept: the balance of an address is
-the sum that was sent to it less what it sent, and at least 0, so that a payer of an injected
-transfer needs no money of its own. The accounts whose private keys every local chain
-publishes begin with a million USDC each.
+of kind `base_transfer`, and from signed transactions that call USDC
+(`eth_sendRawTransaction`), which are checked as the contract does. Balances are not kept: the
+balance of an address is the sum that was sent to it less what it sent, and at least 0, so that
+a payer of an injected transfer needs no money of its own. The accounts whose private keys
+every local chain publishes begin with a million USDC each.
 """
 
 import hashlib
@@ -250,8 +250,8 @@ def _is_wanted(topics: list[str], wanted: list[str | list[str] | None]) -> bool:
 
 
 def _asked_about(data: str) -> list[str]:
-    """Return the addresses in code that is run without deployment: only the code that reads balances of USDC is
-    supported.
+    """Return the addresses in code that is run without deployment: only the code that reads
+    balances of USDC is supported.
     """
     code, words = data[2 : 2 + 2 * BALANCES_CODE], data[2 + 2 * BALANCES_CODE :]
     if not (code.startswith("6370a08231") and USDC[2:] in code and len(words) % 64 == 0):

@@ -1,9 +1,10 @@
 """Simulate Bitcoin by the clock: arriving transactions, height, fees and mining power.
 
-Seven transactions a second. Every 30 s one moves 10 BTC or more, and every 60 s one that spends as much keeps nearly
-all of it: both pay the rest back to the address they spend from. Inject a `btc_tx` (`value_btc`, optionally
-`change_btc`, `from`, `to`, `fee_sat`); pin `btc.quiet` to 1 to have no large ones except those injected.
-Pin `btc.fee_sat_vb` to fix the fee for the next block.
+Seven transactions a second. Every 30 s one moves 10 BTC or more, and every 60 s one that
+spends as much keeps nearly all of it: both pay the rest back to the address they spend from.
+Inject a `btc_tx` (`value_btc`, optionally `change_btc`, `from`, `to`, `fee_sat`); pin
+`btc.quiet` to 1 to have no large ones except those injected. Pin `btc.fee_sat_vb` to fix the
+fee for the next block.
 """
 
 import hashlib

@@ -1,5 +1,5 @@
-"""Compute what premium payloads must contain when every first provider of the simulated world answers and no key is
-set.
+"""Compute what premium payloads must contain when every first provider of the simulated world
+answers and no key is set.
 """
 
 import datetime as dt

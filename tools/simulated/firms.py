@@ -100,8 +100,8 @@ def _area_cells(pixel: Pixel) -> dict[str, Any]:
 
 @expects("wildfires")
 def expected(world: World, params: Mapping[str, str]) -> dict[str, Any]:
-    """Return what `/api/wildfires` must have at this instant when the regional files answer: the strongest fires, each
-    once.
+    """Return what `/api/wildfires` must have at this instant when the regional files answer:
+    the strongest fires, each once.
     """
     distinct: list[Pixel] = []
     everything = [pixel for satellite in SATELLITES.values() for pixel in pixels(world, satellite)]

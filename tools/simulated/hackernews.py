@@ -109,8 +109,9 @@ def comments(world: World, s: SimStory) -> int:
 def rank_stories(world: World) -> list[SimStory]:
     """Return everything on any page, best first: points against age. Jobs pass through; a dead story stays for a while.
 
-    With the value `stories.quiet` pinned to 1 the order is that of some hours ago, so nothing enters for eight hours;
-    those on top still exchange places with each other, as they always do.
+    With the value `stories.quiet` pinned to 1 the order is that of some hours ago, so nothing
+    enters for eight hours; those on top still exchange places with each other, as they always
+    do.
     """
     quiet = world.pinned("stories.quiet") == 1
     then = world.at((world.now - QUIET_S) // SAME_S * SAME_S) if quiet else world

@@ -71,8 +71,8 @@ def _daily(world: World, service: str, day: int) -> SimIncident:
 
 
 def _injected(world: World, service: str) -> list[SimIncident]:
-    """Return injected incidents: `{"kind": "incident", "page": "GitHub", "impact": "major", "title": …, "duration_s":
-    …, "component": …}`.
+    """Return injected incidents: `{"kind": "incident", "page": "GitHub", "impact": "major",
+    "title": …, "duration_s": …, "component": …}`.
     """
     return [
         SimIncident(

@@ -1,8 +1,8 @@
 """Simulate the economy: business days, rates that move in small steps, figures published on their days.
 
-Every simulated provider of a quantity reads it here, so they agree; each writes it in its own form. Pin
-`macro.<name>` (or `fx.<code>`) to fix a value; names are those of `LEVELS`, `cpi`, `unemployment`, `gdp_growth` and
-`target`.
+Every simulated provider of a quantity reads it here, so they agree; each writes it in its own
+form. Pin `macro.<name>` (or `fx.<code>`) to fix a value; names are those of `LEVELS`, `cpi`,
+`unemployment`, `gdp_growth` and `target`.
 """
 
 import datetime as dt
@@ -159,8 +159,8 @@ def walk(world: World, key: str, date: dt.date, base: float) -> float:
 
 @lru_cache(maxsize=1 << 15)
 def drift(seed: int, key: str, n: int) -> float:
-    """Return the factor of a level on the n-th weekday; it is cached, since long series request the same days
-    repeatedly.
+    """Return the factor of a level on the n-th weekday; it is cached, since long series
+    request the same days repeatedly.
     """
     noise = World(seed, 0).noise
     return math.exp(0.04 * noise(key, n / 80) + 0.006 * noise(f"{key}.b", n / 6) + 0.0007 * noise(f"{key}.c", n))

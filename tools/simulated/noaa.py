@@ -1,5 +1,5 @@
-"""Simulate NOAA's map of watches, warnings and advisories as ArcGIS answers it: only alerts with a VTEC code,
-unclassed.
+"""Simulate NOAA's map of watches, warnings and advisories as ArcGIS answers it: only alerts
+with a VTEC code, unclassed.
 """
 
 from collections.abc import Callable

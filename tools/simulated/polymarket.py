@@ -77,8 +77,8 @@ def _bet(world: World, index: int) -> SimBet:
 def price(world: World, bet: SimBet, at: float | None = None) -> float:
     """Return the probability of the first outcome, in steps of 0.001.
 
-    Pin `bet.<index>`, or inject `market_move` with `market` (an index) and `move` (a lasting difference). With
-    `bets.quiet` pinned to 1 it is always the first price.
+    Pin `bet.<index>`, or inject `market_move` with `market` (an index) and `move` (a lasting
+    difference). With `bets.quiet` pinned to 1 it is always the first price.
     """
     at = world.now if at is None else at
     if (pinned := world.pinned(f"bet.{bet.number}", at)) is not None:

@@ -1,7 +1,7 @@
 """Simulate the weather and the air by place and instant: every forecast describes the same sky.
 
-Pinned values: `weather.temperature_c`, `weather.code` (Open-Meteo's, whose symbol at MET Norway stays the sky's own)
-and `air.us_aqi`, which may have a fraction, everywhere on earth.
+Pinned values: `weather.temperature_c`, `weather.code` (Open-Meteo's, whose symbol at MET
+Norway stays the sky's own) and `air.us_aqi`, which may have a fraction, everywhere on earth.
 """
 
 import math

@@ -47,8 +47,8 @@ class SimLaunch(NamedTuple):
 
 
 def launches(world: World) -> list[SimLaunch]:
-    """Return all listed launches, by time. With `launches.quiet` pinned to 1, none from two hours ago to 13 hours
-    ahead.
+    """Return all listed launches, by time. With `launches.quiet` pinned to 1, none from two
+    hours ago to 13 hours ahead.
     """
     listed = [*_regular(world), *_reserve(world), *_injected(world)]
     if world.pinned("launches.quiet") == 1:

@@ -42,8 +42,8 @@ class SimQuake(NamedTuple):
 def quakes(world: World, since: float) -> list[SimQuake]:
     """Return events after `since` (epoch seconds) and up to now, newest first; from 2.5 up by Gutenberg-Richter, b = 1.
 
-    There is always one of M4+ in the last hour and a significant one in the last day, unless the value
-    `quakes.quiet` is pinned to 1, which leaves only those below M4.
+    There is always one of M4+ in the last hour and a significant one in the last day, unless
+    the value `quakes.quiet` is pinned to 1, which leaves only those below M4.
     """
     quiet = world.pinned("quakes.quiet") == 1
     events = [_random(world, i, at) for i, at in world.slots("quake", since=since, slot_s=SLOT_S, rate=PER_DAY / 86400)]

@@ -1,7 +1,8 @@
 """Read Bitcoin from your own Bitcoin Core node over JSON-RPC: height, fees, mining power, waiting transactions.
 
-BITCOIN_RPC_URL is its address with user name and password, which travel in a header and stand in no URL. There is no
-public node. Everything is asked in batches, so that a node that is far away costs one exchange.
+BITCOIN_RPC_URL is its address with user name and password, which travel in a header and stand
+in no URL. There is no public node. Everything is asked in batches, so that a node that is far
+away costs one exchange.
 
 https://developer.bitcoin.org/reference/rpc/
 https://github.com/bitcoin/bitcoin/blob/master/doc/JSON-RPC-interface.md

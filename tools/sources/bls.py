@@ -1,7 +1,8 @@
 """Read consumer prices and unemployment from the U.S. Bureau of Labor Statistics (JSON, public domain).
 
-`BLS_API_KEY` is optional: it moves the request to version 2, which allows more of them. Without it 25 a day are
-allowed, so one request serves all series. https://www.bls.gov/developers/
+`BLS_API_KEY` is optional: it moves the request to version 2, which allows more of them.
+Without it 25 a day are allowed, so one request serves all series.
+https://www.bls.gov/developers/
 """
 
 from datetime import date

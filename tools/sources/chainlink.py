@@ -1,7 +1,7 @@
 """Read Chainlink price feeds from the Ethereum chain: contract storage, from your own node or public ones (no key).
 
-Past rounds lie in the storage of the newest block, so no archive node is needed. They are read two hundred at a time,
-in one call of the contract Multicall3.
+Past rounds lie in the storage of the newest block, so no archive node is needed. They are read
+two hundred at a time, in one call of the contract Multicall3.
 
 https://docs.chain.link/data-feeds/price-feeds/addresses
 https://docs.chain.link/data-feeds/historical-data

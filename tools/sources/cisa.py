@@ -1,7 +1,7 @@
 """Read CISA's catalogue of vulnerabilities known to be exploited (JSON, no key, CC0), and its copy on a code host.
 
-CISA refuses data centres. The copy can be of any age, so it is a source of its own, and both are judged by the
-newest entry or by the date of the release, whichever is older.
+CISA refuses data centres. The copy can be of any age, so it is a source of its own, and both
+are judged by the newest entry or by the date of the release, whichever is older.
 
 https://www.cisa.gov/known-exploited-vulnerabilities-catalog
 """

@@ -55,8 +55,8 @@ def _printed(text: Any) -> float | None:
 
 
 def _instant(text: str) -> datetime:
-    """Return an instant. Raises ValueError for a bare date: it marks a closing price, and the hour of the close is
-    unknown.
+    """Return an instant. Raises ValueError for a bare date: it marks a closing price, and the
+    hour of the close is unknown.
     """
     if "T" not in text:
         raise ValueError(text)

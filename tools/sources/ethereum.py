@@ -45,8 +45,9 @@ class Block(NamedTuple):
 class FeeHistory(NamedTuple):
     """Fees of consecutive blocks, the last of which is `newest_block`; wei.
 
-    `base_fees` has one entry more than there are blocks: the last is the next block's. `rewards` holds each
-    block's tips at the percentiles 10, 50 and 90; a block without transactions has none and is left out.
+    `base_fees` has one entry more than there are blocks: the last is the next block's.
+    `rewards` holds each block's tips at the percentiles 10, 50 and 90; a block without
+    transactions has none and is left out.
     """
 
     newest_block: int

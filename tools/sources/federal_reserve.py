@@ -1,5 +1,5 @@
-"""Read the broad dollar index, every day since 2006, from the Federal Reserve's H.10 release (HTML, no key,
-public domain).
+"""Read the broad dollar index, every day since 2006, from the Federal Reserve's H.10 release
+(HTML, no key, public domain).
 
 https://www.federalreserve.gov/releases/h10/summary/
 """

@@ -1,7 +1,7 @@
 """Read the newest articles about markets that GDELT found in the world's online press (JSON, no key).
 
-GDELT allows any use, also commercial, with credit and a link. Titles stay their publishers': only title, address and
-name are passed on. One request in five seconds is allowed.
+GDELT allows any use, also commercial, with credit and a link. Titles stay their publishers':
+only title, address and name are passed on. One request in five seconds is allowed.
 
 https://blog.gdeltproject.org/gdelt-doc-2-0-api-debuts/
 https://www.gdeltproject.org/about.html#termsofuse

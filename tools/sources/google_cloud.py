@@ -17,8 +17,8 @@ LICENCE = Licence("unclear", "Google Cloud Service Health", "https://status.clou
 class GoogleIncident(NamedTuple):
     """An incident without an end.
 
-    `impact` is SERVICE_INFORMATION, SERVICE_DISRUPTION or SERVICE_OUTAGE, `severity` low, medium or high; each is empty
-    when the page does not state it.
+    `impact` is SERVICE_INFORMATION, SERVICE_DISRUPTION or SERVICE_OUTAGE, `severity` low,
+    medium or high; each is empty when the page does not state it.
     """
 
     id: str

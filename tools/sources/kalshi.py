@@ -1,7 +1,8 @@
 """Read Kalshi events with their markets (trade API v2, JSON, no key; display only).
 
-There are thousands of open events, and no order by trade. One page is read, the first in Kalshi's own order. Its most
-traded markets need not be the most traded at Kalshi, and answers say so.
+There are thousands of open events, and no order by trade. One page is read, the first in
+Kalshi's own order. Its most traded markets need not be the most traded at Kalshi, and answers
+say so.
 
 https://docs.kalshi.com/api-reference/events/get-events
 """

@@ -44,8 +44,8 @@ class AssetPair(NamedTuple):
 class KrakenTicker(NamedTuple):
     """A pair's last 24 hours, without the price of 24 hours ago.
 
-    `name` is Kraken's own and does not tell what is traded. `volume` is in the base asset; times `vwap`, the mean
-    price weighted by volume, it is in the quote currency.
+    `name` is Kraken's own and does not tell what is traded. `volume` is in the base asset;
+    times `vwap`, the mean price weighted by volume, it is in the quote currency.
     """
 
     name: str

@@ -1,7 +1,8 @@
 """Read weather and air quality for a point from Open-Meteo (JSON, no key).
 
-The free hosts are for non-commercial use. A paid plan (OPENMETEO_API_KEY) allows commercial use, and so does your own
-server (OPENMETEO_URL): the software is free (AGPL), and the data that it loads are CC BY 4.0.
+The free hosts are for non-commercial use. A paid plan (OPENMETEO_API_KEY) allows commercial
+use, and so does your own server (OPENMETEO_URL): the software is free (AGPL), and the data
+that it loads are CC BY 4.0.
 
 https://open-meteo.com/en/docs
 """

@@ -1,7 +1,7 @@
 """Read Polymarket markets (Gamma API, JSON, no key): a page of the keyset list, or the bare list that it replaces.
 
-The bare list announces its end (`Deprecation`, `Sunset`) and is read only where the keyset list does not answer.
-https://docs.polymarket.com/developers/gamma-markets-api/overview
+The bare list announces its end (`Deprecation`, `Sunset`) and is read only where the keyset
+list does not answer. https://docs.polymarket.com/developers/gamma-markets-api/overview
 """
 
 import json

@@ -181,8 +181,8 @@ def _utc(text: str) -> datetime:
 
 
 def _read(body: Any, read: Callable[[dict[str, Any]], R | None]) -> tuple[R, ...]:
-    """Return the results of `read` for each row by lower-case column name: the rows are objects, or lists under a
-    header.
+    """Return the results of `read` for each row by lower-case column name: the rows are
+    objects, or lists under a header.
     """
     if not isinstance(body, list):
         raise SourceChanged("not a list")

@@ -151,8 +151,8 @@ def _milliseconds(at: datetime | None) -> int | None:
 
 
 def _time(at: int | None) -> datetime | None:
-    """Return a stored time. One outside the calendar, as earlier versions and other services stored, is shown as the
-    nearest that can be written.
+    """Return a stored time. One outside the calendar, as earlier versions and other services
+    stored, is shown as the nearest that can be written.
     """
     return None if at is None else datetime.fromtimestamp(min(max(at, 0), LAST_MS) / 1000, UTC)
 

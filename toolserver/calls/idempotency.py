@@ -2,10 +2,10 @@
 
 A kept result has its own part and a part that it shares with other results.
 
-Paid calls keep their answers with the charge (`toolserver.calls.paid_call`), and a payment by x402 is its own key.
-Actions are the POSTs of payment and account tools: `KeyedActions`. Their answers hold secrets (a webhook's, the memo
-of a quote), so they are kept encrypted under the caller's token, or under the key where no token is sent: the store
-has neither.
+Paid calls keep their answers with the charge (`toolserver.calls.paid_call`), and a payment by
+x402 is its own key. Actions are the POSTs of payment and account tools: `KeyedActions`. Their
+answers hold secrets (a webhook's, the memo of a quote), so they are kept encrypted under the
+caller's token, or under the key where no token is sent: the store has neither.
 """
 
 import hashlib

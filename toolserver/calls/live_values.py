@@ -53,8 +53,9 @@ class LiveValues:
         return {"generated_at": iso(clock.now()), "values": [self._card(operation) for operation in self.shown]}
 
     def view(self, name: str) -> tuple[Operation, RenderedResponse | None, Sequence[DataPoint]] | None:
-        """Return a free tool, its newest kept answer to a call without arguments and the points seen of its value, and
-        record that someone is viewing its page. Return None for a tool whose page shows no kept answer.
+        """Return a free tool, its newest kept answer to a call without arguments and the
+        points seen of its value, and record that someone is viewing its page. Return None for
+        a tool whose page shows no kept answer.
         """
         operation = self._kept_by_name.get(name)
         if operation is None:

@@ -95,8 +95,9 @@ class PaidCall:
 class PaidCallResult:
     """The answer to a paid call, the credits charged and left, and the receipt.
 
-    `reason` says why nothing was charged. `remaining` is None if the ledger did not answer. `alerts` names the
-    thresholds of the token's owner that are crossed; an answer that is repeated has none.
+    `reason` says why nothing was charged. `remaining` is None if the ledger did not answer.
+    `alerts` names the thresholds of the token's owner that are crossed; an answer that is
+    repeated has none.
     """
 
     rendered: RenderedResponse

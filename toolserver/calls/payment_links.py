@@ -8,8 +8,9 @@ A link leads to /buy and is for exactly one purchase:
                      yet. A browser that has bought credits makes it, over the price of the call, with the token that
                      it got for them and keeps. So the chat gets one call, and the ledger is what counts it.
 
-Nothing is stored until somebody pays. A link is its own record, encrypted under a key that every
-instance derives from the key that signs receipts, and so it changes when that key is rotated.
+Nothing is stored until somebody pays. A link is its own record, encrypted under a key that
+every instance derives from the key that signs receipts, and so it changes when that key is
+rotated.
 """
 
 import hmac
@@ -67,8 +68,9 @@ class TextSeal:
 class PaymentLink(msgspec.Struct, frozen=True, array_like=True):
     """What a link says. Times are in epoch seconds.
 
-    `account` is the SHA-256 of the token that gets the credits; without one the link is of one call, and `spender` is
-    the SHA-256 of the secret that may spend its price. The `code` stands in the chat and on the page.
+    `account` is the SHA-256 of the token that gets the credits; without one the link is of one
+    call, and `spender` is the SHA-256 of the secret that may spend its price. The `code`
+    stands in the chat and on the page.
     """
 
     tool: str

@@ -1,12 +1,14 @@
 """Caches answers ready to send: made once for all waiting callers, identical until they expire, refreshed ahead.
 
-A popular answer is remade shortly before it expires. The new answer takes over when the old one expires; until then
-every call gets the same bytes. So does every call of all instances that share a memory: they return the answer that one
-of them offered first for that time. Answers are also kept on disk, for use after a restart.
+A popular answer is remade shortly before it expires. The new answer takes over when the old
+one expires; until then every call gets the same bytes. So does every call of all instances
+that share a memory: they return the answer that one of them offered first for that time.
+Answers are also kept on disk, for use after a restart.
 
-An answer is slow if its sources may only be queried some seconds apart. Its callers would have to wait for the pacing
-of requests, or get a kept answer marked stale although nothing is wrong. An answer requested at a steady pace is
-therefore composed shortly before the expected call, which costs no extra request.
+An answer is slow if its sources may only be queried some seconds apart. Its callers would have
+to wait for the pacing of requests, or get a kept answer marked stale although nothing is
+wrong. An answer requested at a steady pace is therefore composed shortly before the expected
+call, which costs no extra request.
 """
 
 import logging
@@ -261,8 +263,8 @@ class ResponseCache:
     def peek(self, operation: Operation, key: Hashable, now: float) -> RenderedResponse | None:
         """Return the cached answer if it may go out as it is, or None. Nothing waits, and nothing is made.
 
-        An answer without data may not, nor one that is about to be remade. The answer of a priced tool must be charged
-        in full.
+        An answer without data may not, nor one that is about to be remade. The answer of a
+        priced tool must be charged in full.
         """
         rendered = self.find(key, now)
         if rendered is None or rendered.nothing or self.needs_refresh(rendered, now):

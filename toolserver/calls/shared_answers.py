@@ -1,7 +1,7 @@
 """Shares answers among instances: all return the one that any of them offered first for a time.
 
-What stands in the shared memory is not trusted: an answer that no instance wrote, or that cannot be read, counts as
-missing.
+What stands in the shared memory is not trusted: an answer that no instance wrote, or that
+cannot be read, counts as missing.
 """
 
 import logging

@@ -144,8 +144,8 @@ class VisitorCounts:
     async def count(self, day: int, client: str, proved: int | None) -> VisitorCount:
         """Count a token for a client, if it may have one.
 
-        `proved` is the number of earlier tokens for which the client has done the work. Looking
-        and counting are one step.
+        `proved` is the number of earlier tokens for which the client has done the work.
+        Looking and counting are one step.
         """
         if day != self._day:
             self._day, self._issued, self._of_network = day, OrderedDict(), OrderedDict()
@@ -179,8 +179,8 @@ class _Challenge(NamedTuple):
 class VisitorIssuer:
     """Issues visitor tokens to addresses, within the rules of its counts.
 
-    `secret` authenticates challenges. Instances that share their counts share it too; otherwise
-    it ends with the process, as the counts do.
+    `secret` authenticates challenges. Instances that share their counts share it too;
+    otherwise it ends with the process, as the counts do.
     """
 
     def __init__(

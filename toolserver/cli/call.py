@@ -1,9 +1,9 @@
 """Implement `toolserver call`: call one tool, in this process or at a service elsewhere, and print its answer.
 
-There is one flag for each argument of the tool's schema. `--place Paris` and `--place=Paris` are
-the same, and `--per-day` is the argument `per_day`. A list is one value with commas, an object is
-JSON. What people call an argument (`--city` for `--place`) is taken for it, and a note says so.
-Only the types are read here: the tool itself judges the values.
+There is one flag for each argument of the tool's schema. `--place Paris` and `--place=Paris`
+are the same, and `--per-day` is the argument `per_day`. A list is one value with commas, an
+object is JSON. What people call an argument (`--city` for `--place`) is taken for it, and a
+note says so. Only the types are read here: the tool itself judges the values.
 """
 
 import json

@@ -96,10 +96,10 @@ async def demo_command(
 ) -> None:
     """Run the world and the service until a signal stops them. `flags` are the options of the command line.
 
-    With `fills`, the service is ready once its home page has values. Several workers follow the clock of the world, and
-    do not wait. With `stays`, world and token are kept in the data directory, with a file for the operator's shell. The
-    program `anvil`, if one is given, is the chain.
-    Raises SystemExit if the settings do not allow a demo.
+    With `fills`, the service is ready once its home page has values. Several workers follow
+    the clock of the world, and do not wait. With `stays`, world and token are kept in the data
+    directory, with a file for the operator's shell. The program `anvil`, if one is given, is
+    the chain. Raises SystemExit if the settings do not allow a demo.
     """
     refuse_public(settings, "the demo")
     if settings.ledger.url is not None:

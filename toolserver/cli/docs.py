@@ -164,8 +164,8 @@ def _read(path: Path) -> str | None:
 
 @cache
 def simulated_transport() -> httpx.AsyncBaseTransport:
-    """Return a transport to the simulated world that needs no socket. The world stands still, so each reply is made
-    once.
+    """Return a transport to the simulated world that needs no socket. The world stands still,
+    so each reply is made once.
     """
     world = World(1, AT.timestamp())
     replies: dict[Hashable, httpx.Response] = {}

@@ -21,8 +21,8 @@ def find_data_dir(data_dir: Path | None) -> Path:
 def find_ledger(folder: Path) -> LedgerPlace:
     """Return where the ledger is: the database in the settings, if they name one, else a file in the data directory.
 
-    If there is no ledger, or its tables are those of an older version that a command must not change, the program
-    ends with a message.
+    If there is no ledger, or its tables are those of an older version that a command must not
+    change, the program ends with a message.
     """
     settings = settings_from(data_dir=folder)
     if settings.database_url is None:

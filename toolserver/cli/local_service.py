@@ -33,8 +33,8 @@ async def local_service(
 ) -> AsyncIterator[Service]:
     """Run the service in this process. On a server's data directory it also reads that server's stored answers.
 
-    Without `books` it creates no ledger and no keys, and has only tools that need neither. `parts` are further parts
-    of `ServiceParts`.
+    Without `books` it creates no ledger and no keys, and has only tools that need neither.
+    `parts` are further parts of `ServiceParts`.
     """
     try:
         if not books:

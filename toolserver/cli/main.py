@@ -130,8 +130,9 @@ def main(traceback: bool) -> None:
 def describe_hidden() -> str | None:
     """Return one line about foreign packages that hide ours: their places and the remedy; None if there are none.
 
-    `python -m toolserver` searches the working directory first, so a folder `tools` or a Django app `catalog` is
-    imported instead of the package that was installed with `toolserver`.
+    `python -m toolserver` searches the working directory first, so a folder `tools` or a
+    Django app `catalog` is imported instead of the package that was installed with
+    `toolserver`.
     """
     ours = Path(toolserver.__file__).resolve().parents[1]
     places = {name: _find_place(find_spec(name)) for name in PACKAGES}

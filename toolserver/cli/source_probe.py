@@ -114,10 +114,11 @@ class SourceRecording:
 class Probe:
     """The outcome of one request to a source. `age_s` is the age of its newest item in seconds.
 
-    `of_network`: the source measures whether hosts can be reached, so it answers even if none can. `rows` is the number
-    of items in a result that is a list; `dropped` is the number left out. `drift` is None if nothing was compared:
-    without a recording, without a body, or if the body has no fields (a page, lines of text). `form` says which of its
-    two requests was sent, if an API key changes the request.
+    `of_network`: the source measures whether hosts can be reached, so it answers even if none
+    can. `rows` is the number of items in a result that is a list; `dropped` is the number left
+    out. `drift` is None if nothing was compared: without a recording, without a body, or if
+    the body has no fields (a page, lines of text). `form` says which of its two requests was
+    sent, if an API key changes the request.
     """
 
     source: str
@@ -150,8 +151,9 @@ def _judge_word(status: str) -> Verdict:
 async def probe_sources(service: Service, recording: SourceRecording | None = None) -> list[Probe]:
     """Request every source of every tool once, at most `SIDE_BY_SIDE` at a time. Sorted by name.
 
-    If an API key changes a source's request, both forms are sent, so that the report shows whether one still works when
-    the other has stopped. Without the key, the keyed form is listed as not asked.
+    If an API key changes a source's request, both forms are sent, so that the report shows
+    whether one still works when the other has stopped. Without the key, the keyed form is
+    listed as not asked.
     """
     probes: list[Probe] = []
     seats = anyio.CapacityLimiter(SIDE_BY_SIDE)

@@ -1,7 +1,8 @@
 """Run `serve` and `demo` with several workers: one process binds the sockets and supervises those that serve.
 
-The supervisor shares only its sockets and a pipe with a worker. Each worker reads the settings itself, so that renewed
-workers use the current `toolserver.toml`. Imports little: the supervisor serves nothing itself.
+The supervisor shares only its sockets and a pipe with a worker. Each worker reads the settings
+itself, so that renewed workers use the current `toolserver.toml`. Imports little: the
+supervisor serves nothing itself.
 """
 
 import logging
@@ -53,9 +54,10 @@ async def supervise(
 ) -> None:
     """Run the workers of a service until `stop` is set. SIGHUP renews them one after another.
 
-    `flags` are the options of the command line, which each worker reads again. The notice is published when all workers
-    are ready. `world` has the `world_url` and `token` of a demo, and whether it is `spaced`. Raises SystemExit if the
-    workers cannot be started or kept running.
+    `flags` are the options of the command line, which each worker reads again. The notice is
+    published when all workers are ready. `world` has the `world_url` and `token` of a demo,
+    and whether it is `spaced`. Raises SystemExit if the workers cannot be started or kept
+    running.
     """
     listeners = Listeners.open_for_workers(settings, settings.workers)
     options = {name: str(value) if isinstance(value, Path) else value for name, value in flags.items()}

@@ -8,8 +8,8 @@ ConsentStep = Literal["choose", "pay", "confirming", "bought", "leave", "closed"
 
 
 class ConsentPayment(NamedTuple):
-    """A purchase on the page. The QR code contains `uri`. `confirmations` and `required` are None until the chain has
-    the transaction.
+    """A purchase on the page. The QR code contains `uri`. `confirmations` and `required` are
+    None until the chain has the transaction.
     """
 
     wallet: str

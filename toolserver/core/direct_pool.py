@@ -2,7 +2,8 @@
 
 This is a transport of httpx. Its own one spends most of a request's CPU time on bookkeeping in
 Python: locks, timeouts that nobody set, polls of idle sockets, a parser. Here the event loop
-tells when an idle connection ends, httptools parses, and the caller's deadline is the only one.
+tells when an idle connection ends, httptools parses, and the caller's deadline is the only
+one.
 
 A host that prefers HTTP/2 is left to another transport, and so is everything that goes through
 a proxy: see `outbound`.
@@ -33,8 +34,9 @@ _ENDED = "the host ended the connection before the response was complete"
 class DirectPool(httpx.AsyncBaseTransport):
     """The connections to the host of a URL: at most `most` at once, idle ones for `kept_s` at most.
 
-    With `make_http2`, HTTP/2 is offered: if the host takes it, every request goes to the transport that this makes.
-    `http2_hosts` has the hosts that did, and is added to, so that a later pool to the same host need not ask again.
+    With `make_http2`, HTTP/2 is offered: if the host takes it, every request goes to the
+    transport that this makes. `http2_hosts` has the hosts that did, and is added to, so that a
+    later pool to the same host need not ask again.
 
     A request on a kept connection which turns out to have ended is sent again on a new one if it is a GET.
     """

@@ -2,7 +2,8 @@
 
 Every other module takes `httpx` from here. Where it is not needed at once, it is imported in
 the function that needs it, because it takes long to load. To change to the fork, import
-`httpx2 as httpx` here; the tests of `upstream` and `core` pass with both (HTTP_LIBRARY=httpx2).
+`httpx2 as httpx` here; the tests of `upstream` and `core` pass with both
+(HTTP_LIBRARY=httpx2).
 """
 
 import sys

@@ -1,8 +1,9 @@
 """Sends requests through httpx's own pool of connections, for HTTP/2 and for everything that goes through a proxy.
 
-httpx notices only with the next request that a host or a proxy has ended an idle HTTP/2 connection,
-and a pool can hold several of those, so that the next attempt may fail too. All of them are
-therefore left behind together: a new pool takes over, and the old one is closed after its last response.
+httpx notices only with the next request that a host or a proxy has ended an idle HTTP/2
+connection, and a pool can hold several of those, so that the next attempt may fail too. All of
+them are therefore left behind together: a new pool takes over, and the old one is closed after
+its last response.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable

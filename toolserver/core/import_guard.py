@@ -41,8 +41,8 @@ class _LeftOut(ModuleType):
 def left_out(*names: str) -> Iterator[None]:
     """Import inside the block without these modules, for a library that imports parts of itself which nobody uses.
 
-    The library gets a stand-in for each name. Modules that are already loaded stay, and afterwards each name can be
-    imported as usual.
+    The library gets a stand-in for each name. Modules that are already loaded stay, and
+    afterwards each name can be imported as usual.
     """
     stand_ins = {name: _LeftOut(name) for name in names if name not in sys.modules}
     sys.modules.update(stand_ins)

@@ -69,8 +69,8 @@ class _AnnouncementCollector(Collector):
 
 
 class CallTimes(NamedTuple):
-    """The durations of calls since the start. `counts` has the timed calls by the upper bound (in seconds) of their
-    bucket. Answers from the cache are not timed.
+    """The durations of calls since the start. `counts` has the timed calls by the upper bound
+    (in seconds) of their bucket. Answers from the cache are not timed.
     """
 
     calls: int
@@ -115,8 +115,8 @@ class _ClosedCollector(Collector):
 
 
 class ConnectionCounts(NamedTuple):
-    """The connections of callers: the maximum, the clients that have one, the number by phase, and those that the
-    server ended or refused since its start, by reason.
+    """The connections of callers: the maximum, the clients that have one, the number by phase,
+    and those that the server ended or refused since its start, by reason.
     """
 
     most: int
@@ -267,8 +267,9 @@ class Metrics:
         gauge("toolserver_payments_in_review", "Signed payments that a person has to look at", lambda: backlog()[2])
 
     def watch_chain_book(self, measure: Callable[[], tuple[int, float, int, bool]]) -> None:
-        """Add gauges of the book of the chain. `measure` returns the last final block that was read, the seconds since,
-        the addresses that do not add up, and whether the last attempt to read failed.
+        """Add gauges of the book of the chain. `measure` returns the last final block that was
+        read, the seconds since, the addresses that do not add up, and whether the last attempt
+        to read failed.
         """
 
         def gauge(name: str, about: str, value: Callable[[], float]) -> None:

@@ -236,9 +236,10 @@ def make_transport(
 ) -> "httpx.AsyncBaseTransport":
     """Return a pool of connections to the host of a URL, through its proxy if it has one.
 
-    Every request to a source, the facilitator or a bridged service goes through such a pool, so the library of HTTP
-    clients can be exchanged here. At most `connections` are open at once, and an idle one is kept for `kept_s`. With
-    `http2`, hosts may choose HTTP/2; `http2_hosts` remembers those that did.
+    Every request to a source, the facilitator or a bridged service goes through such a pool,
+    so the library of HTTP clients can be exchanged here. At most `connections` are open at
+    once, and an idle one is kept for `kept_s`. With `http2`, hosts may choose HTTP/2;
+    `http2_hosts` remembers those that did.
     """
     from toolserver.core.direct_pool import DirectPool
     from toolserver.core.http_library import httpx

@@ -1,8 +1,9 @@
 """Authenticates what instances keep in their shared memory: others may be able to write to it.
 
-A value carries the MAC of its name and content by a key that only the instances have. Somebody who can
-write to the memory can remove a value, or put back one that an instance once wrote under this name,
-whose times the reader checks. They cannot make one up, change it, or move it to another name.
+A value carries the MAC of its name and content by a key that only the instances have. Somebody
+who can write to the memory can remove a value, or put back one that an instance once wrote
+under this name, whose times the reader checks. They cannot make one up, change it, or move it
+to another name.
 """
 
 import hmac

@@ -1,8 +1,8 @@
 """Ranks texts by how well they fit a question in everyday words.
 
-A text is a bag of words, where a word counts by where it stands. The ranking is BM25: a word counts by how few texts
-have it, and its repetitions less and less. A word that no text has is taken for the most similar ones, so that typing
-errors and other endings do not matter.
+A text is a bag of words, where a word counts by where it stands. The ranking is BM25: a word
+counts by how few texts have it, and its repetitions less and less. A word that no text has is
+taken for the most similar ones, so that typing errors and other endings do not matter.
 """
 
 import math

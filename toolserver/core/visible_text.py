@@ -29,8 +29,8 @@ _OBEYED = re.compile(
 def require_visible(name: str) -> str:
     """Return what a person named something, if every character of it can be seen: names stand beside those of others.
 
-    Raises ValueError for a control character (line breaks too), one that turns the direction of writing, or one that
-    draws nothing.
+    Raises ValueError for a control character (line breaks too), one that turns the direction
+    of writing, or one that draws nothing.
     """
     if (hidden := _HIDDEN_IN_NAMES.search(name)) is not None:
         raise ValueError(f"contains U+{ord(hidden.group()):04X}, a character that cannot be seen")

@@ -1,7 +1,7 @@
 """Bound a wait that strangers can cause: how many wait, how many places of them one client has, and for how long.
 
-A place is taken for as long as the block of `wait` runs, or from `take` to `leave`. A client is
-an IPv4 address or the /64 of an IPv6 address; what a /48 has counts together too. When all
+A place is taken for as long as the block of `wait` runs, or from `take` to `leave`. A client
+is an IPv4 address or the /64 of an IPv6 address; what a /48 has counts together too. When all
 places are taken, the oldest of the crowd with most makes room. Work of our own has no client:
 it has no share to exceed and never makes room, and counts among all.
 """
@@ -27,8 +27,8 @@ waiting_client: ContextVar[str | None] = ContextVar("waiting_client", default=No
 
 @dataclass(frozen=True, slots=True)
 class WaitLimits:
-    """How many may wait in all (`most`), how many for one client (`share`) and for all clients of a /48, and for how
-    many seconds.
+    """How many may wait in all (`most`), how many for one client (`share`) and for all clients
+    of a /48, and for how many seconds.
     """
 
     most: int
@@ -38,8 +38,8 @@ class WaitLimits:
 
 
 class WaitRefused(ToolserverError):
-    """There is no place to wait. `share`: the client has its share, or made room; `full`: all are taken; `late`: the
-    time is over.
+    """There is no place to wait. `share`: the client has its share, or made room; `full`: all
+    are taken; `late`: the time is over.
     """
 
     def __init__(self, room: str, reason: Reason) -> None:

@@ -92,8 +92,9 @@ CALL_RESULT: dict[str, Any] = {"called": {"type": "string"}, "result": {"type": 
 def read_inner_call(sent: Mapping[str, Any], reachable: Mapping[str, Operation]) -> tuple[Operation, dict[str, Any]]:
     """Return the free tool that the argument `call` names, and its arguments.
 
-    `reachable` are the tools of this connection by name and alias. A tool that costs credits is
-    refused: hosts ask before a call by the name of the tool, whose definition states the price.
+    `reachable` are the tools of this connection by name and alias. A tool that costs credits
+    is refused: hosts ask before a call by the name of the tool, whose definition states the
+    price.
 
     Raises:
         InvalidArguments: `call` is malformed, or its tool is unknown or not free.

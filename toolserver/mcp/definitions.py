@@ -40,7 +40,8 @@ def definition(
 
     With `is_read` the hints call a priced tool a read, so that a host does not ask before it
     spends. Without output schemas, the entry has only what a model reads, and all four hints:
-    some hosts do not ask about a tool without hints, and others take the worst for a missing one.
+    some hosts do not ask about a tool without hints, and others take the worst for a missing
+    one.
     """
     entry: dict[str, Any] = {"name": operation.name}
     if output_schema:
@@ -85,9 +86,10 @@ def _describe_to_hosts(operation: Operation) -> dict[str, Any]:
 def _brief(node: Any, left_out: frozenset[str]) -> Any:
     """Return a schema of arguments without what OpenAPI has and a model pays for in vain.
 
-    These are patterns, lengths and long enumerations, which it cannot read or already knows, and closed objects: hosts
-    that check arguments themselves say nothing useful of an unknown one, while our refusal names the nearest valid
-    name. Calls are checked against the whole schema.
+    These are patterns, lengths and long enumerations, which it cannot read or already knows,
+    and closed objects: hosts that check arguments themselves say nothing useful of an unknown
+    one, while our refusal names the nearest valid name. Calls are checked against the whole
+    schema.
     """
     if isinstance(node, list):
         return [_brief(item, left_out) for item in node]
@@ -126,9 +128,9 @@ def annotations(operation: Operation, *, is_read: bool = False) -> dict[str, boo
 class ToolRoute:
     """A tool a client may call: its operation, and the keys of its answers without and with arguments seen before.
 
-    `reachable` are the routes of the tools that this one may run on its connection, by name and alias; only a tool
-    that runs others has them. What its arguments are by default is found with its first call, because the models of
-    all arguments take 4 MB.
+    `reachable` are the routes of the tools that this one may run on its connection, by name
+    and alias; only a tool that runs others has them. What its arguments are by default is
+    found with its first call, because the models of all arguments take 4 MB.
     """
 
     def __init__(self, operation: Operation, reachable: "Mapping[str, ToolRoute] | None" = None) -> None:
@@ -170,7 +172,8 @@ class ToolChoice:
 
     `fixed` holds the cores of results that never change; only an extension for tests has one.
     `hidden` maps each tool that cannot be called here to the toolset that has it. With
-    `short_meta`, answers have a short `_meta`. `wants_views`: the client asked for views of tools by its address.
+    `short_meta`, answers have a short `_meta`. `wants_views`: the client asked for views of
+    tools by its address.
     """
 
     __slots__ = ("_names", "_viewed", "definitions", "fixed", "hidden", "listed", "routes", "short_meta", "wants_views")

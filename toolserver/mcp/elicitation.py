@@ -1,9 +1,10 @@
 """Ask a person to pay for a call, by an address to open (elicitation in URL mode), and go on when it is paid.
 
-A modern client that can open addresses gets `input_required` instead of the refusal for lack of
-funds. It asks the person, and repeats the call with the person's answer and our state. That the
-person agreed to open the page says nothing about a payment: the repeated call waits for the
-ledger. If the person declines, the call gets the ordinary refusal, which says where to buy.
+A modern client that can open addresses gets `input_required` instead of the refusal for lack
+of funds. It asks the person, and repeats the call with the person's answer and our state. That
+the person agreed to open the page says nothing about a payment: the repeated call waits for
+the ledger. If the person declines, the call gets the ordinary refusal, which says where to
+buy.
 
     call ──▶ refused for lack of funds ──▶ input_required: link, code, sealed state
     call, state, "accept"  ──▶ wait for the ledger ──▶ answer │ payment_pending

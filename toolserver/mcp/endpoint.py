@@ -87,8 +87,8 @@ log = logging.getLogger(__name__)
 class IncomingPost:
     """An HTTP request and the message in its body, which is decoded once, by the first step that needs it.
 
-    `message` is None if the body is not a common message. `modern` is None if its headers do not match it. `reply` are
-    headers of the answer.
+    `message` is None if the body is not a common message. `modern` is None if its headers do
+    not match it. `reply` are headers of the answer.
     """
 
     __slots__ = ("body", "headers", "message", "modern", "receive", "reply", "request_id", "scope", "send", "token")
@@ -112,8 +112,9 @@ class IncomingPost:
 class McpEndpoint:
     """The ASGI callable for exactly one path. An `extension` is for tests alone. `events` are MCP Events, if any.
 
-    Before 2026-07-28 a client says only once, in `initialize`, that it shows views. It then gets a session id that
-    says no more than this, as there are no sessions: later requests bring it back, to whichever instance.
+    Before 2026-07-28 a client says only once, in `initialize`, that it shows views. It then
+    gets a session id that says no more than this, as there are no sessions: later requests
+    bring it back, to whichever instance.
     """
 
     def __init__(

@@ -1,7 +1,8 @@
 """Answer the methods of MCP Events over HTTP: `events/list`, `events/subscribe` and `events/unsubscribe`.
 
-They are another face of webhooks: `webhooks/events.py` says what there is, and `webhooks/event_subscriptions.py` what a
-subscription does. This module translates. A client's secret is in none of its answers and in no log.
+They are another face of webhooks: `webhooks/events.py` says what there is, and
+`webhooks/event_subscriptions.py` what a subscription does. This module translates. A client's
+secret is in none of its answers and in no log.
 """
 
 import logging

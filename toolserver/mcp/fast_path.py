@@ -154,8 +154,8 @@ class PendingResult(NamedTuple):
 
 
 def offer_payment(params: Params, result: ToolResult) -> PendingResult | None:
-    """Return the offer of a refusal (x402) as a result of its own type, to a modern client that says that it takes
-    such; None for every other result and client.
+    """Return the offer of a refusal (x402) as a result of its own type, to a modern client
+    that says that it takes such; None for every other result and client.
     """
     if result.rejected is None or REQUIRED not in result.rejected.headers:
         return None

@@ -1,7 +1,7 @@
 """Seal and open `requestState` by the boundary of the MCP SDK. Imported when the first state is needed.
 
-The state of a call that waits for input travels through the client, which may change it, repeat
-it, or give it to others. The boundary binds it to its method, tool and arguments, to a
+The state of a call that waits for input travels through the client, which may change it,
+repeat it, or give it to others. The boundary binds it to its method, tool and arguments, to a
 principal, to this service and to a time. The SDK's server, which is not needed here, uses the
 same boundary.
 """

@@ -71,8 +71,9 @@ _TEMPLATES = [
 class McpResources:
     """The methods of resources and skills, for one service. `read_document` returns a document by its name.
 
-    `find_view` returns the URI of the view of a tool by its name, and `read_view` the HTML at a URI; None where there
-    is none. `skills` are by URI. Without `evidence` there are no receipts.
+    `find_view` returns the URI of the view of a tool by its name, and `read_view` the HTML at
+    a URI; None where there is none. `skills` are by URI. Without `evidence` there are no
+    receipts.
     """
 
     def __init__(

@@ -4,11 +4,11 @@ Both HTTP servers accept through `Listener` and report the phases of each connec
 same limits hold for both.
 
 `RequestGate` stands around the app. It knows the requests in progress, ends those that nobody
-waits for, and answers all when the service stops: from then on, new requests and requests whose
-body is not complete are refused, and nothing of them is carried out. Complete requests have a
-limited time to be answered by the app; then the app is cancelled, which releases what it
-reserved, and the request is refused as well. Only health is answered until the end, so a load
-balancer learns why.
+waits for, and answers all when the service stops: from then on, new requests and requests
+whose body is not complete are refused, and nothing of them is carried out. Complete requests
+have a limited time to be answered by the app; then the app is cancelled, which releases what
+it reserved, and the request is refused as well. Only health is answered until the end, so a
+load balancer learns why.
 
 The servers pass on the connection of a request in its state, under `CONNECTION`. When its
 client leaves, the app is cancelled, unless it waits for that news itself. A request whose
@@ -336,11 +336,11 @@ async def stop_accepting(
     """Stop taking connections, then answer requests in progress within `times`.
 
     A service that ends first drains: it still takes requests while /readyz says that it stops,
-    so that balancers notice; then it takes no more connections, and a balancer that never asked
-    tries the next instance. A service that is replaced by another process on the same socket
-    leaves new connections to that process and answers requests on its own connections. In both
-    cases each answer is the last on its connection and says so, so that no client sends a
-    request that nobody reads. Without a drain, new requests are refused until the end.
+    so that balancers notice; then it takes no more connections, and a balancer that never
+    asked tries the next instance. A service that is replaced by another process on the same
+    socket leaves new connections to that process and answers requests on its own connections.
+    In both cases each answer is the last on its connection and says so, so that no client
+    sends a request that nobody reads. Without a drain, new requests are refused until the end.
     """
     if gate.is_replaced():
         listener.close()

@@ -91,8 +91,8 @@ class _NextTurn:
 class _Inbox:
     """What an app receives of its request: pieces of the body, a few at a time, and at last that the client has gone.
 
-    hypercorn's own queue takes nothing while it is full, that news neither. The connection of a
-    request whose body the app does not read would then never end.
+    hypercorn's own queue takes nothing while it is full, that news neither. The connection of
+    a request whose body the app does not read would then never end.
     """
 
     def __init__(self) -> None:

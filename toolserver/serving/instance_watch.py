@@ -25,8 +25,8 @@ PARTS = ("ledger", "redis", "chain", "clock", "disk")
 class Measured:
     """The parts that an instance works without, and what waits.
 
-    `webhooks_late_s` are the seconds since the webhook that is due the longest, and `log_waiting` the uncharged calls
-    that are not yet in the log.
+    `webhooks_late_s` are the seconds since the webhook that is due the longest, and
+    `log_waiting` the uncharged calls that are not yet in the log.
     """
 
     losses: frozenset[str] = frozenset()

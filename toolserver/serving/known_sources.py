@@ -1,7 +1,8 @@
 """Keeps what is known of sources: the facts that are shipped, what `doctor` saw on this machine, and what is seen now.
 
-`doctor` writes the file in the data directory; a running service reads it again when it changes. A simulated world
-says nothing about the real sources, so a service on it shows the shipped facts alone.
+`doctor` writes the file in the data directory; a running service reads it again when it
+changes. A simulated world says nothing about the real sources, so a service on it shows the
+shipped facts alone.
 """
 
 import logging

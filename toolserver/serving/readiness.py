@@ -30,8 +30,8 @@ UNSOLD = {  # how pages name the parts without which nothing can be bought
 class Readiness:
     """Checks one instance. `file` is the ledger's, None if nothing is stored; `is_stopping` says if it is stopping.
 
-    `losses` say of parts by name (`redis`, `chain`, `clock`) in a sentence for the operator that they are lost, or
-    None; free calls are answered without them.
+    `losses` say of parts by name (`redis`, `chain`, `clock`) in a sentence for the operator
+    that they are lost, or None; free calls are answered without them.
 
     Conditions by name: `running`, the instance is not being stopped; `disk_space`, the disk
     of the data directory has enough free space; `ledger_file`, it is still the file that was
@@ -73,8 +73,8 @@ class Readiness:
         `degraded` lists what the instance works without. `ledger`: it cannot be written, or
         the followed one is away or rejects requests. `redis`: the instance uses its own memory
         and its share of the limits. `chain`: no RPC server answers, so that no payment is
-        confirmed. `disk`: there is too little space. `clock`: it is more than 5 s off the database's,
-        whose time is taken instead. Nothing is sold without ledger or disk.
+        confirmed. `disk`: there is too little space. `clock`: it is more than 5 s off the
+        database's, whose time is taken instead. Nothing is sold without ledger or disk.
         """
         checks = await self.check()
         is_ready = checks["running"]

@@ -51,7 +51,8 @@ class ServiceStatus:
 
         `day` of a source has one letter for each quarter of an hour, oldest first: `g` every
         exchange was good, `p` some were, `f` none was, and `.` means that the source was not
-        requested, so that nothing is known. `unsold` says why nothing can be bought, or is null.
+        requested, so that nothing is known. `unsold` says why nothing can be bought, or is
+        null.
         """
         now = self._info.clock.time()
         checks = await self._readiness.check()

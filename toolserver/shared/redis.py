@@ -7,10 +7,10 @@ released at once, no further caller waits, and a task tries to reconnect. A serv
 no writes (a replica after a failover, a full memory) is lost as well: each new connection, and
 an idle one every second, must write a key, and a refused write drops the connection.
 
-`redis_url` names a server, its socket file, or Sentinels, which name the master at that moment:
-`redis+sentinel://[user:password@]host[:port][,host[:port]…][/database]?master=NAME`. User and
-password are the master's, and `sentinel_password` the Sentinels' own. `rediss+sentinel://`
-speaks TLS to all of them.
+`redis_url` names a server, its socket file, or Sentinels, which name the master at that
+moment: `redis+sentinel://[user:password@]host[:port][,host[:port]…][/database]?master=NAME`.
+User and password are the master's, and `sentinel_password` the Sentinels' own.
+`rediss+sentinel://` speaks TLS to all of them.
 """
 
 import asyncio

@@ -73,8 +73,9 @@ def among(db: SqlConnection, column: str, values: Sequence[str] | Sequence[int])
 
 
 def among_values(db: SqlConnection, column: str, values: Sequence[Any]) -> tuple[str, Sequence[Any]]:
-    """Return the condition that a column has one of these values, and its parameters: in a file a placeholder each, for
-    bytes, which JSON has not, and for statements that a group of calls runs.
+    """Return the condition that a column has one of these values, and its parameters: in a
+    file a placeholder each, for bytes, which JSON has not, and for statements that a group of
+    calls runs.
     """
     if is_shared(db):
         return f"{column} = ANY(?)", (list(values),)
@@ -183,8 +184,9 @@ def insert(
 ) -> int:
     """Run `into`, such as `INSERT INTO t VALUES`, with these rows; `more` is appended, such as `ON CONFLICT …`.
 
-    Returns how many rows were written. With `types`, PostgreSQL's types of the columns, a server
-    gets all rows in one statement, as arrays; otherwise a statement has at most 64 of them.
+    Returns how many rows were written. With `types`, PostgreSQL's types of the columns, a
+    server gets all rows in one statement, as arrays; otherwise a statement has at most 64 of
+    them.
     """
     if types is not None and rows and is_shared(db):
         return db.execute(_unnest(into, types, more), [list(column) for column in zip(*rows, strict=True)]).rowcount

@@ -1,7 +1,7 @@
 """Keep marks outside the database that only rise, so that an older copy of the database is recognised.
 
-The marks are in one JSON object beside the keys, `keys/high-water.json`: how far the seals
-of rows have come (`rows`, see `seal_marks`), the last signed state of the log of uncharged calls
+The marks are in one JSON object beside the keys, `keys/high-water.json`: how far the seals of
+rows have come (`rows`, see `seal_marks`), the last signed state of the log of uncharged calls
 (`log`), and the number of the next deposit address (`address`). A backup of the database must
 not restore older marks: `toolserver db restore` changes only `rows`. If instances share a
 database, `postgres_marks` has the marks of all of them.

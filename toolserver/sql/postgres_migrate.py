@@ -62,8 +62,8 @@ def migrate_server(
 ) -> int:
     """Bring a database up to date and return the number of its steps. Instances that start at the same time wait here.
 
-    A step that deadlocks with a sale of a running instance, or waits too long for a lock, is run
-    again `again_s` later.
+    A step that deadlocks with a sale of a running instance, or waits too long for a lock, is
+    run again `again_s` later.
 
     Raises:
         NewerDatabase, ForeignDatabase, MigrationChanged: nothing was changed.

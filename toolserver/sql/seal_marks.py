@@ -1,7 +1,8 @@
 """Keep beside a database how far its seals have come, so that an older copy of it is noticed, with what it lacks.
 
-The marks `rows` and `database_rows` in `keys/high-water.json` have the number of sealed transactions, when the last of
-them was sealed, and the head of each writer. Versions before had only the number.
+The marks `rows` and `database_rows` in `keys/high-water.json` have the number of sealed
+transactions, when the last of them was sealed, and the head of each writer. Versions before
+had only the number.
 """
 
 from collections.abc import Sequence

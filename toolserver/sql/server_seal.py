@@ -67,9 +67,9 @@ class ServerSeal:
     def extend(self, db: SqlConnection, noted: str | None) -> str:
         """Seal the rows that a transaction has noted. Raises SealBroken if the stored seal is older, or not ours.
 
-        Returns the statement that stores the seal, which is sent together with the commit; '' if
-        there is nothing more to do. It fails, by a division by zero, if the stored seal is not
-        the one of our last transaction: then the transaction has to be run again.
+        Returns the statement that stores the seal, which is sent together with the commit; ''
+        if there is nothing more to do. It fails, by a division by zero, if the stored seal is
+        not the one of our last transaction: then the transaction has to be run again.
         """
         self._pending = None
         if not noted or noted == NOTED:

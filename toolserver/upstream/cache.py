@@ -77,8 +77,8 @@ class NotShared:
 def _find_refresh_age(source: Source[Any, Any]) -> float:
     """Return the age in seconds from which an answer is refreshed before it is stale.
 
-    It is not reached if the host's budget allows one request per `fresh_s` or fewer: requests ahead of time would
-    use it up, and then answers would be stale until the period is over.
+    It is not reached if the host's budget allows one request per `fresh_s` or fewer: requests
+    ahead of time would use it up, and then answers would be stale until the period is over.
     """
     return max(REFRESH_AHEAD * source.fresh_s, source.hosts.period_s / source.hosts.budget)
 

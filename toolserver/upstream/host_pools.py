@@ -26,8 +26,9 @@ class _HostPool:
 class HostPools:
     """A pool of connections for each upstream host.
 
-    One that was not used for `KEPT_S` is closed with a later request to any host. `most` hosts have a pool of their
-    own, whose transport `open_transport` opens (as `make_transport` does, the default).
+    One that was not used for `KEPT_S` is closed with a later request to any host. `most` hosts
+    have a pool of their own, whose transport `open_transport` opens (as `make_transport` does,
+    the default).
     """
 
     def __init__(

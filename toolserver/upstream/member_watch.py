@@ -2,13 +2,13 @@
 
 Parsers read an absent optional member as null, so a member that an upstream removes looks like
 one without a value. What is usual for each query tells the two apart: how many rows of its
-earlier answers had the member. A member is missing if its absence from all rows would hardly be
-chance. If it comes back, the rows without it count as usual nulls, so that a member which is
-null every night is reported once.
+earlier answers had the member. A member is missing if its absence from all rows would hardly
+be chance. If it comes back, the rows without it count as usual nulls, so that a member which
+is null every night is reported once.
 
-Only queries with default arguments are counted, because callers may ask for places or things for
-which a member never exists. A member that is missing there is also reported for callers' queries
-whose rows all lack it.
+Only queries with default arguments are counted, because callers may ask for places or things
+for which a member never exists. A member that is missing there is also reported for callers'
+queries whose rows all lack it.
 """
 
 import logging
@@ -168,9 +168,9 @@ class MemberWatch:
 def count_members(value: Any, *, most: int | None) -> dict[str, tuple[int, int]]:
     """Return how many rows of an answer have each member, and how many rows there are, by `Row.member`.
 
-    A row is a NamedTuple anywhere in the answer, and a member one of its fields; the name of one
-    that is a list or a map ends with LIST. None, "" and an empty list are no values. At most
-    `most` rows of each list or map are counted, evenly spaced; all of them if None.
+    A row is a NamedTuple anywhere in the answer, and a member one of its fields; the name of
+    one that is a list or a map ends with LIST. None, "" and an empty list are no values. At
+    most `most` rows of each list or map are counted, evenly spaced; all of them if None.
     """
     counts: dict[str, list[int]] = {}
     waiting = [value] if isinstance(value, tuple | list | Mapping) else []

@@ -44,8 +44,9 @@ class NoNetwork(SourceDown):
 
 
 class NetworkWatch:
-    """Knows whether the network is gone. `witnesses` are hosts whose port 443 is connected to; without any, it never
-    is. A witness is best given by name, because a network without names is of no use here.
+    """Knows whether the network is gone. `witnesses` are hosts whose port 443 is connected to;
+    without any, it never is. A witness is best given by name, because a network without names
+    is of no use here.
     """
 
     def __init__(

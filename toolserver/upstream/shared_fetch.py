@@ -127,8 +127,8 @@ class SharedFetch(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Lock:
-    """The right to send the request. `confirmable` says that the memory has the newest body, so that "not modified" is
-    useful.
+    """The right to send the request. `confirmable` says that the memory has the newest body,
+    so that "not modified" is useful.
     """
 
     keys: list[bytes]

@@ -9,8 +9,9 @@ A refusal is not a failure of the upstream: a host refuses data centres, countri
 without a browser, every client at this address gets the refusal, and retrying soon changes
 nothing. The first refusal closes a host for a source for an hour, the next one in a row for a
 day. A host may refuse everyone a single page, so it is closed to all its sources only after it
-has refused two of them, or one of them twice while it answered nobody. A host whose name has not
-resolved for six hours counts as refusing everything: it is asked once a day, whatever its sources.
+has refused two of them, or one of them twice while it answered nobody. A host whose name has
+not resolved for six hours counts as refusing everything: it is asked once a day, whatever its
+sources.
 
 The history records each source's past day by quarters of an hour, and when it went down and
 came back. Only actual exchanges are counted. A quarter in which a source was not queried has

@@ -1,7 +1,7 @@
 """Limits the requests to a group of hosts: how many at once, how far apart, and how many per period.
 
-`HostLane` keeps the state of a host group, and `Throttle` waits. With shared memory, `SharedLanes` decides over all
-instances.
+`HostLane` keeps the state of a host group, and `Throttle` waits. With shared memory,
+`SharedLanes` decides over all instances.
 """
 
 import secrets
@@ -70,8 +70,9 @@ class Throttle:
     ) -> AsyncIterator[None]:
         """Wait up to `patience_s` for a turn to send one request, and hold it while the block runs.
 
-        `held` is set as soon as it is clear that the wait will take longer than HOLD_S. With a `part`, the request
-        gets its turn together with those of other parts of the fan-out that want to send to the same host.
+        `held` is set as soon as it is clear that the wait will take longer than HOLD_S. With a
+        `part`, the request gets its turn together with those of other parts of the fan-out
+        that want to send to the same host.
 
         Raises:
             RequestWithheld: the host asked us to wait, the budget is used up, or the turn would come too late.

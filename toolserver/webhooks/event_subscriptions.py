@@ -1,7 +1,8 @@
 """Subscribe by MCP Events: an agent's host names an event, its arguments, a receiver and a secret of its own.
 
-The same call again renews the subscription: it gets more time, perhaps another secret, and is resumed if it was paused.
-A receiver proves that it wants events before the first one is sent, and again when the proof is a day old.
+The same call again renews the subscription: it gets more time, perhaps another secret, and is
+resumed if it was paused. A receiver proves that it wants events before the first one is sent,
+and again when the proof is a day old.
 """
 
 import secrets

@@ -1,9 +1,10 @@
 """MCP Events: what a client can subscribe to, what happened in an answer, and what a delivery says of it.
 
-Events are another face of webhooks: a subscription is one of an account's five, is looked at once in each slot, and
-gets at most one delivery in it, with everything that is new in `items`, for one credit. It has a condition on a view of
-the answer, which `WatchedEvent` makes; so what fires, and that nothing fires on stale data, is the law of conditions.
-What is delivered is composed when it is found, and stored as the payload of its fire.
+Events are another face of webhooks: a subscription is one of an account's five, is looked at
+once in each slot, and gets at most one delivery in it, with everything that is new in `items`,
+for one credit. It has a condition on a view of the answer, which `WatchedEvent` makes; so what
+fires, and that nothing fires on stale data, is the law of conditions. What is delivered is
+composed when it is found, and stored as the payload of its fire.
 """
 
 import base64

@@ -145,8 +145,9 @@ def find_same_event(
 class SubscribeEvent:
     """Store a subscription of MCP Events, or renew the one that is the same: its time, its secrets, its verification.
 
-    `before` are the secrets of that one when it was read, from which the new ones were made; None if there was none.
-    A paused one is resumed. Raises SubscriptionConflict, also if another call changed it since.
+    `before` are the secrets of that one when it was read, from which the new ones were made;
+    None if there was none. A paused one is resumed. Raises SubscriptionConflict, also if
+    another call changed it since.
     """
 
     subscription: WebhookSubscription

@@ -275,10 +275,10 @@ class WebhookSubscriptions:
     async def resend(self, token: str, id: str, fire_id: str) -> Attempt:
         """Send a delivery again that the receiver has accepted: the same id and bytes, signed now, free of charge.
 
-        It is attempted once, and the log of deliveries stays as it is. Raises NotFound for a delivery that is not of
-        this subscription or whose payload is no longer kept, and SubscriptionConflict for one that was never
-        accepted, so that nobody gets a body that was not paid for, for a cancelled subscription, and while the
-        receiver's host is busy.
+        It is attempted once, and the log of deliveries stays as it is. Raises NotFound for a
+        delivery that is not of this subscription or whose payload is no longer kept, and
+        SubscriptionConflict for one that was never accepted, so that nobody gets a body that
+        was not paid for, for a cancelled subscription, and while the receiver's host is busy.
         """
         subscription = await self._own(token, id)
         fire = await self._store.fire(fire_id)

@@ -26,8 +26,9 @@ def block_time(number: int) -> int:
 class TransferOrder(NamedTuple):
     """A transfer to make: addresses as 0x and lower-case digits, `amount` in 0.000001 of the token.
 
-    The transaction calls the contract `via`, if there is one. `token` is another token than USDC. A payment that is
-    `known_to` one RPC server was never made: only the answers of that server have it.
+    The transaction calls the contract `via`, if there is one. `token` is another token than
+    USDC. A payment that is `known_to` one RPC server was never made: only the answers of that
+    server have it.
     """
 
     sender: str

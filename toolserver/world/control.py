@@ -305,8 +305,8 @@ async def change_chain(call: ControlRequest) -> Any:
 async def _transfer(call: ControlRequest) -> Any:
     """Send USDC: `{"to", "amount_usd"}` and optionally `"from"`. The next block contains it.
 
-    `"via"` names a contract that the transaction calls and that moves the money; `"token"` another token than USDC;
-    `"known_to"` the one RPC server that invents this payment.
+    `"via"` names a contract that the transaction calls and that moves the money; `"token"`
+    another token than USDC; `"known_to"` the one RPC server that invents this payment.
     """
     body = request_checks.members(call.body, {"to", "amount_usd", "from", "via", "token", "known_to"}, "a transfer")
     _room(call.state)

@@ -212,9 +212,9 @@ class Route:
 class Routes:
     """All simulated routes. Every provider module shares one instance.
 
-    `on_node` has routes with what makes the one that replaces each where the chain is a node's.
-    `missing` describes a request without a route. `probes` has the results of TCP connections
-    by host, and is None if they are simulated.
+    `on_node` has routes with what makes the one that replaces each where the chain is a
+    node's. `missing` describes a request without a route. `probes` has the results of TCP
+    connections by host, and is None if they are simulated.
     """
 
     all: list[Route] = field(default_factory=list)

@@ -66,8 +66,8 @@ class AuthorizationRequests:
     async def read(
         self, parameters: OAuthParameters, browser: str, caller: str | None = None
     ) -> tuple[str, ConsentRequest]:
-        """Return the secret that the request's page carries, and the request. `browser` is the secret of the cookie,
-        `caller` the browser's address; None has no share of anything.
+        """Return the secret that the request's page carries, and the request. `browser` is the
+        secret of the cookie, `caller` the browser's address; None has no share of anything.
 
         Raises:
             UntrustedRequest, InvalidAuthorization, ClientDocumentsBusy

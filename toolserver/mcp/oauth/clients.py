@@ -134,8 +134,8 @@ class ClientDocuments:
         )
 
     async def find(self, url: str, client: str | None = None) -> OAuthClient:
-        """Return the client that the document at its id describes, within five seconds. `client` is who waits for it,
-        by address; None has no share to exceed.
+        """Return the client that the document at its id describes, within five seconds.
+        `client` is who waits for it, by address; None has no share to exceed.
 
         Raises:
             ClientDocumentRefused, ClientDocumentsBusy

@@ -1,9 +1,9 @@
 """Assemble the OAuth of one service: what answers at which path, while its block is open.
 
-The endpoints that programs call stand here: `/api/mcp/auth` itself, the two metadata documents,
-and token, registration and revocation. `/api/mcp/auth` is the MCP endpoint for clients with an
-access token; others learn where to get one. The allowance's token replaces the access token, and
-the request is then handled like any other.
+The endpoints that programs call stand here: `/api/mcp/auth` itself, the two metadata
+documents, and token, registration and revocation. `/api/mcp/auth` is the MCP endpoint for
+clients with an access token; others learn where to get one. The allowance's token replaces the
+access token, and the request is then handled like any other.
 """
 
 import importlib

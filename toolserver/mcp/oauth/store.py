@@ -1,5 +1,6 @@
-"""Define what OAuth stores (clients, requests that wait for a person, grants, and the secrets that use a grant), what a
-store promises whatever its engine, the store in memory, and the store in the database of the ledger or its journal.
+"""Define what OAuth stores (clients, requests that wait for a person, grants, and the secrets
+that use a grant), what a store promises whatever its engine, the store in memory, and the
+store in the database of the ledger or its journal.
 
 A reader of these records cannot spend anything. A secret (a code, an access token, a refresh
 token) is stored as its SHA-256. Beside it is the token of the allowance, encrypted under a

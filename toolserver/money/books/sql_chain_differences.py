@@ -1,11 +1,12 @@
 """Compares the documents about money with the book of the chain, in both directions, from the tables alone.
 
-Each payment that was credited, settled, swept or paid back through the last final block has its
-transfer in the book, for its amount, and still on the chain. Each transfer that the book has as
-credited, held, swept or refunded has a document that says so. What the service has not had the
-time to read is not compared: documents of the last minute, and those of which the book has
-nothing if they are older than it, or newer than the last look at every address. A transfer in
-several parts may have parts that are too small to be listed (dust): these are summed by address.
+Each payment that was credited, settled, swept or paid back through the last final block has
+its transfer in the book, for its amount, and still on the chain. Each transfer that the book
+has as credited, held, swept or refunded has a document that says so. What the service has not
+had the time to read is not compared: documents of the last minute, and those of which the book
+has nothing if they are older than it, or newer than the last look at every address. A transfer
+in several parts may have parts that are too small to be listed (dust): these are summed by
+address.
 """
 
 import json
@@ -25,9 +26,9 @@ STATED_MS = 3_600_000  # for which a state may be older than the document that c
 
 
 class BookedDocument(NamedTuple):
-    """A document about a transfer, and what the book of the chain has of it: the number of transfers that fit it and
-    are on the chain, their sum, the sum of those in a state that fits, and how many were undone. `logs` are those that
-    the document counts.
+    """A document about a transfer, and what the book of the chain has of it: the number of
+    transfers that fit it and are on the chain, their sum, the sum of those in a state that
+    fits, and how many were undone. `logs` are those that the document counts.
     """
 
     tx_hash: bytes
@@ -42,8 +43,9 @@ class BookedDocument(NamedTuple):
 
 
 def find_chain_differences(db: SqlConnection) -> Iterator[str]:
-    """Yield what the documents and the book of the chain do not have alike, and the addresses whose transfers did not
-    add up to their balances when these were last compared. Yield nothing if the chain was never read.
+    """Yield what the documents and the book of the chain do not have alike, and the addresses
+    whose transfers did not add up to their balances when these were last compared. Yield
+    nothing if the chain was never read.
     """
     final = find_mark(FINAL, db)
     if final is None:
@@ -78,8 +80,8 @@ def count_booked(db: SqlConnection) -> int:
 def _find_difference(document: BookedDocument, begun: int, decided: int) -> str | None:
     """Return in words what the book has instead, or None if it has the document's money.
 
-    `begun` is when the book was begun, `decided` when every address was last compared and every state decided
-    (epoch ms).
+    `begun` is when the book was begun, `decided` when every address was last compared and
+    every state decided (epoch ms).
     """
     is_decided = document.at < decided - READ_MS
     if document.rows == 0 and document.undone == 0 and not (is_decided and document.at >= begun):

@@ -128,8 +128,9 @@ class PlacedTransfer(NamedTuple):
 def name_transfers(logged: Iterable[LoggedTransfer]) -> list[PlacedTransfer]:
     """Name each transfer by its transaction, payer, payee and amount, and by its number among those that share them.
 
-    The index of a log is no part of the name, because it changes with the block. Two transfers with the same terms in
-    one transaction are interchangeable. All of them have to be passed at once; a log that is passed twice counts once.
+    The index of a log is no part of the name, because it changes with the block. Two transfers
+    with the same terms in one transaction are interchangeable. All of them have to be passed
+    at once; a log that is passed twice counts once.
     """
     once = {(each.block_hash, each.log_index): each for each in logged}
     numbers: Counter[bytes] = Counter()

@@ -96,8 +96,8 @@ class CauseReused(ToolserverError):
 class Needs(NamedTuple):
     """The rows that an operation needs: those of a token or account, of a call, and of a cause of credits.
 
-    `allowance` is the id or hash of an allowance. With `family`, the live allowances of the token are needed too, and
-    with `today`, its limits with what was spent today.
+    `allowance` is the id or hash of an allowance. With `family`, the live allowances of the
+    token are needed too, and with `today`, its limits with what was spent today.
     """
 
     key: str | None = None

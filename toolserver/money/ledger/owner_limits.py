@@ -31,9 +31,10 @@ class AlertCrossing(NamedTuple):
 class OwnerLimits(DailySpending):
     """The limits of one account as they are stored. Times are in ms.
 
-    `alert_below` warns when fewer credits are left, `alert_percent` when this share of the cap per day is spent.
-    `spent_today` counts the calls of the token and of its allowances on the UTC day `day`, in days since 1970.
-    `low_since` and `alerted_day` say which crossings were noted, so that each is noted once.
+    `alert_below` warns when fewer credits are left, `alert_percent` when this share of the cap
+    per day is spent. `spent_today` counts the calls of the token and of its allowances on the
+    UTC day `day`, in days since 1970. `low_since` and `alerted_day` say which crossings were
+    noted, so that each is noted once.
     """
 
     account: int

@@ -68,8 +68,9 @@ class Ledger(Protocol):
         ...
 
     async def find_payer(self, token: str) -> str | None:
-        """Return the SHA-256 (hex) of the token whose credits this token spends: its own, or that of the parent if the
-        token is an allowance. Return None if `knows` is false for the token.
+        """Return the SHA-256 (hex) of the token whose credits this token spends: its own, or
+        that of the parent if the token is an allowance. Return None if `knows` is false for
+        the token.
         """
         ...
 
@@ -97,8 +98,9 @@ class Ledger(Protocol):
     async def settle(self, call_id: str, *, no_charge: str | None, undelivered: bool = False) -> Settlement:
         """Charge a reservation (`no_charge` is None) or release it for the given reason. Idempotent; a release wins.
 
-        With `undelivered`, the charge is released if the process dies before `delivered` is stored: at its next start,
-        or where instances share the ledger, once the call's lease has ended.
+        With `undelivered`, the charge is released if the process dies before `delivered` is
+        stored: at its next start, or where instances share the ledger, once the call's lease
+        has ended.
 
         Raises:
             UnknownCall: no reservation was ever made under this call_id.

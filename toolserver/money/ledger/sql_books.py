@@ -73,10 +73,10 @@ class RowsRemoved(ToolserverError):
 
 
 class CreditBooks(NamedTuple):
-    """The credits of a time span. `sold_…`, `granted` and `other` are credits added to tokens. `used` are charges, and
-    `given_back` reversed charges. `withheld` are credits of payments in doubt, and `released`
-    those of them that came back. `owed` is what buyers could still spend at the end of the
-    span, reserved or not, and `owed_now` what they can spend today.
+    """The credits of a time span. `sold_…`, `granted` and `other` are credits added to tokens.
+    `used` are charges, and `given_back` reversed charges. `withheld` are credits of payments
+    in doubt, and `released` those of them that came back. `owed` is what buyers could still
+    spend at the end of the span, reserved or not, and `owed_now` what they can spend today.
     """
 
     owed_before: int = 0
@@ -109,8 +109,8 @@ class ToolBooks(NamedTuple):
 
 
 class TokenBooks(NamedTuple):
-    """The figures of one token: credits bought (with grants), taken back or withheld, and used, its calls, and credits
-    owed now.
+    """The figures of one token: credits bought (with grants), taken back or withheld, and
+    used, its calls, and credits owed now.
     """
 
     fingerprint: str
@@ -177,8 +177,8 @@ def read_token_books(db: SqlConnection, since: int, until: int) -> list[TokenBoo
 
 
 def read_transfers(db: SqlConnection, since: int, until: int) -> Iterator[BookedTransfer]:
-    """Yield every transfer of a time span, in order. There may be millions, so each costs little. Raises
-    RowsRemoved.
+    """Yield every transfer of a time span, in order. There may be millions, so each costs
+    little. Raises RowsRemoved.
     """
     require_rows(db, since)
     return map(BookedTransfer._make, db.execute(_EXPORT, {"since": since, "until": until}))

@@ -2,8 +2,9 @@
 
 A name is 16 bytes, and with it goes the month whose archive has it. Blocks have their names in
 order, and begin where the one before ends, so one look-up finds the only block that a name can
-be in. Names of another shape, and those that earlier versions removed, are rows of `removed_name`.
-Names of calls come in the order of their times, so a block is full before the next one begins.
+be in. Names of another shape, and those that earlier versions removed, are rows of
+`removed_name`. Names of calls come in the order of their times, so a block is full before the
+next one begins.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

@@ -159,8 +159,9 @@ def forget_undelivered(db: SqlConnection, call_ids: Sequence[str]) -> list[None]
 
 
 def release_undelivered(db: SqlConnection, now: int, *, only_due: bool = False) -> list[Hold]:
-    """Release the calls whose answers were not sent before the previous process ended, and forget the answers that
-    are kept for their Idempotency-Keys, within the caller's transaction. Returns the reservations.
+    """Release the calls whose answers were not sent before the previous process ended, and
+    forget the answers that are kept for their Idempotency-Keys, within the caller's
+    transaction. Returns the reservations.
 
     With `only_due`, and always where instances share the ledger, these are the calls whose lease has ended.
     """
@@ -206,8 +207,8 @@ def list_allowances(db: SqlConnection, key: str, now: int) -> list[Allowance]:
 
 
 def hash_of(db: SqlConnection, fingerprint: str) -> str:
-    """Return the hash of a token or allowance that begins with a fingerprint. Raises invalid_token unless there is
-    exactly one.
+    """Return the hash of a token or allowance that begins with a fingerprint. Raises
+    invalid_token unless there is exactly one.
     """
     hashes = []
     for table, column in (("token", "hash"), ("token", "successor"), ("allowance", "hash")):
@@ -333,8 +334,8 @@ def _list_columns(row: type) -> Sequence[str]:
 
 
 class _RowWriter(NamedTuple):
-    """How the rows of a table are written: the statement up to its rows, the types of their values on a server, and
-    what follows.
+    """How the rows of a table are written: the statement up to its rows, the types of their
+    values on a server, and what follows.
     """
 
     into: str

@@ -60,8 +60,8 @@ class Settlement(NamedTuple):
 class AccountStanding(NamedTuple):
     """A token's account: spendable and reserved credits. `fingerprint` may be shown to the token's owner.
 
-    `payer` is the SHA-256 (hex) of the token whose credits are spent: this token, unless it is an `allowance`. One that
-    pays only for some tools has their `paths`.
+    `payer` is the SHA-256 (hex) of the token whose credits are spent: this token, unless it is
+    an `allowance`. One that pays only for some tools has their `paths`.
     """
 
     credits: int

@@ -34,8 +34,8 @@ class Claim(NamedTuple):
 
 
 class CreditedPurchase(NamedTuple):
-    """A credited purchase. `late` says that it was paid after the quote had ended. The token is empty if an account was
-    topped up whose token was not sent.
+    """A credited purchase. `late` says that it was paid after the quote had ended. The token
+    is empty if an account was topped up whose token was not sent.
     """
 
     token: str
@@ -44,8 +44,8 @@ class CreditedPurchase(NamedTuple):
 
 
 class Balance(NamedTuple):
-    """The credits on a token, and when it was issued. `reissue_at` is when a requested replacement takes effect. An
-    allowance spends another token's credits.
+    """The credits on a token, and when it was issued. `reissue_at` is when a requested
+    replacement takes effect. An allowance spends another token's credits.
     """
 
     credits: int

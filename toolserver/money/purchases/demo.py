@@ -35,8 +35,8 @@ def demo_payments(world_url: str) -> PaymentSettings:
 def demo_x402(world_url: str, given: X402Settings | None = None) -> X402Settings:
     """Return the settings under which calls and credits can be paid by x402 in the simulated world.
 
-    What the settings say is kept, on or off, except the facilitator of an earlier world, which the operator's shell of
-    a demo names.
+    What the settings say is kept, on or off, except the facilitator of an earlier world, which
+    the operator's shell of a demo names.
     """
     is_said = given is not None and "enabled" in given.model_fields_set
     if given is not None and is_said and not str(given.facilitator_url).endswith(f"/u/{FACILITATOR}"):

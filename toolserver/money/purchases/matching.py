@@ -1,5 +1,5 @@
-"""Determines what a transaction paid us, from its receipt alone, and how many confirmations that amount needs. Pure: no
-chain, no clock, no database.
+"""Determines what a transaction paid us, from its receipt alone, and how many confirmations
+that amount needs. Pure: no chain, no clock, no database.
 
 Only logs count, because the sender of a transaction chooses its recipient and its data. A log
 is a transfer of USDC if the USDC contract wrote it, in exactly the form of its Transfer
@@ -61,8 +61,8 @@ class UsdcTransfer(NamedTuple):
 
 
 class LoggedTransfer(NamedTuple):
-    """USDC that moved, with its place on the chain. `amount` is in 0.000001 USDC; `block_time` is in epoch seconds, or
-    None if the server does not say it with its logs.
+    """USDC that moved, with its place on the chain. `amount` is in 0.000001 USDC; `block_time`
+    is in epoch seconds, or None if the server does not say it with its logs.
     """
 
     tx_hash: bytes
@@ -101,8 +101,8 @@ class AuthorizedTransfer(NamedTuple):
 
 
 class MatchedPayment(NamedTuple):
-    """The part of a transaction that counts for a purchase: the sum in 0.000001 USDC, the indexes of the logs that make
-    it up, and the accounts that paid it.
+    """The part of a transaction that counts for a purchase: the sum in 0.000001 USDC, the
+    indexes of the logs that make it up, and the accounts that paid it.
     """
 
     amount: int
@@ -168,8 +168,8 @@ def is_authorized_transfer(receipt: Receipt, payer: bytes, payee: bytes, amount:
 
 
 def authorized_transfers(receipt: Receipt) -> list[AuthorizedTransfer]:
-    """Return every transfer whose log directly follows, among those of USDC, the log that an authorisation of its payer
-    was used.
+    """Return every transfer whose log directly follows, among those of USDC, the log that an
+    authorisation of its payer was used.
     """
     logs = sorted({log.log_index: log for log in receipt.logs if log.address == USDC}.items())
     authorized = []

@@ -363,8 +363,9 @@ class DepositSearch:
         self._store, self._chain = store, chain
 
     async def find(self, memo: str) -> str | None:
-        """Return the hash of the first transaction that paid a purchase, or None while there is none. Return None also
-        where all purchases share one address: only the buyer can say which payment is for which purchase.
+        """Return the hash of the first transaction that paid a purchase, or None while there
+        is none. Return None also where all purchases share one address: only the buyer can say
+        which payment is for which purchase.
 
         Raises:
             InvalidArguments, NotFound: there is no purchase with this memo.

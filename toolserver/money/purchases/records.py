@@ -29,8 +29,8 @@ class AddressInUse(ToolserverError):
 class PurchaseDraft(NamedTuple):
     """A purchase that is about to be quoted. `hd_index` is None when all purchases share one address.
 
-    `credits_per_day` is the cap that the token shall have; None: no cap. `tops_up` is the token to which the purchase
-    adds credits; None: it buys a new one.
+    `credits_per_day` is the cap that the token shall have; None: no cap. `tops_up` is the
+    token to which the purchase adds credits; None: it buys a new one.
     """
 
     memo_hash: bytes
@@ -62,8 +62,8 @@ class Purchase(NamedTuple):
 class TransferCredit(NamedTuple):
     """A payment to credit, on a new token unless that `tops_up` one.
 
-    `sealed` is the encrypted token, kept until `sealed_until` to answer a repeated claim. `opinion` is what other RPC
-    servers say of the payment.
+    `sealed` is the encrypted token, kept until `sealed_until` to answer a repeated claim.
+    `opinion` is what other RPC servers say of the payment.
     """
 
     purchase: int
@@ -97,6 +97,21 @@ def second_memo(memo_hash: bytes, tx_hash: bytes) -> str:
     """Return the memo of the purchase that a second payment becomes: the same each time that it is asked for."""
     digest = hashlib.sha256(b"second payment" + memo_hash + tx_hash).hexdigest()
     return f"svc_buy_{digest[:32]}"
+
+
+def draft_second(memo_hash: bytes, second: SecondPayment, credit: TransferCredit) -> PurchaseDraft:
+    """Return the purchase that a second payment becomes: a top-up of the token of the first, credited at once."""
+    return PurchaseDraft(
+        memo_hash=memo_hash,
+        address=second.purchase.address,
+        hd_index=None,
+        amount=credit.paid.amount,
+        credits=credit.credits,
+        challenge=None,
+        created_at=credit.credited_at,
+        expires_at=credit.credited_at,
+        tops_up=credit.token,
+    )
 
 
 class StoredCredit(NamedTuple):
@@ -138,8 +153,8 @@ class BlockUpdate(NamedTuple):
 
 
 class UnagreedTransfer(NamedTuple):
-    """A credited transfer that only one RPC server has reported so far. `amount` is in 0.000001 USDC, times are in
-    epoch milliseconds.
+    """A credited transfer that only one RPC server has reported so far. `amount` is in
+    0.000001 USDC, times are in epoch milliseconds.
     """
 
     tx_hash: bytes

@@ -46,8 +46,8 @@ class RefundDraft(NamedTuple):
 
 
 class StoredRefund(NamedTuple):
-    """A refund as it is stored. `fingerprint` is that of the token that opens the account now, `amount` is in 0.000001
-    USDC, times are in epoch milliseconds.
+    """A refund as it is stored. `fingerprint` is that of the token that opens the account now,
+    `amount` is in 0.000001 USDC, times are in epoch milliseconds.
     """
 
     id: str
@@ -83,8 +83,8 @@ class StoredRefund(NamedTuple):
 
 
 class RefundRoom(NamedTuple):
-    """The two limits of a refund, in credits: those that can be spent, and those that were paid for by payments that
-    are final on the chain and have not been refunded.
+    """The two limits of a refund, in credits: those that can be spent, and those that were
+    paid for by payments that are final on the chain and have not been refunded.
     """
 
     spendable: int

@@ -34,8 +34,8 @@ class ReissueRefused(ToolserverError):
 
 
 class ReissueDraft(NamedTuple):
-    """A reissue as it is requested. `token` is the hash of the lost token; `payer` is the account that has to sign;
-    times are in epoch milliseconds.
+    """A reissue as it is requested. `token` is the hash of the lost token; `payer` is the
+    account that has to sign; times are in epoch milliseconds.
     """
 
     id: str
@@ -49,8 +49,8 @@ class ReissueDraft(NamedTuple):
 
 
 class StoredReissue(NamedTuple):
-    """A reissue as it is stored. `token` names the account; `fingerprint` is that of the token that opens it now; times
-    are in epoch milliseconds.
+    """A reissue as it is stored. `token` names the account; `fingerprint` is that of the token
+    that opens it now; times are in epoch milliseconds.
     """
 
     id: str

@@ -54,8 +54,8 @@ class SecondPayments:
     ) -> int | None:
         """Return the credits that a settled second payment bought, or None if it is a case for a person.
 
-        It is one unless it `is_proven` to be for this purchase: by its payers, or because they paid first. The token
-        must be valid. Raises PaymentPending if it exceeds a ceiling.
+        It is one unless it `is_proven` to be for this purchase: by its payers, or because they
+        paid first. The token must be valid. Raises PaymentPending if it exceeds a ceiling.
         """
         paid, now = sighting.paid, int(self._clock.time() * 1000)
         if is_proven:

@@ -1,7 +1,7 @@
 """Decides from the stored rows which credited transfers are in doubt, withholds what they bought, and lists them.
 
-A transfer is in doubt while RPC servers disagree about it, and while it is not on the chain. The
-functions that take a connection run inside a transaction that their caller opened.
+A transfer is in doubt while RPC servers disagree about it, and while it is not on the chain.
+The functions that take a connection run inside a transaction that their caller opened.
 """
 
 from toolserver.money.ledger.sql_withholding import give_back_credits, read_withheld, withhold_credits

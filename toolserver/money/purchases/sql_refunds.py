@@ -1,5 +1,5 @@
-"""Stores refunds and reissues in the ledger's database, so that proof, credits, token and state change in one
-transaction.
+"""Stores refunds and reissues in the ledger's database, so that proof, credits, token and
+state change in one transaction.
 """
 
 from functools import partial
@@ -48,8 +48,8 @@ _SIGNERS = "SELECT authorizer FROM x402_payment WHERE token = ? AND state = 'set
 
 
 class SqlRefunds:
-    """The refunds of one database. Every method raises StorageFailed when the database cannot be used; writes are
-    durable when they return.
+    """The refunds of one database. Every method raises StorageFailed when the database cannot
+    be used; writes are durable when they return.
     """
 
     def __init__(self, file: GroupCommit) -> None:
@@ -239,8 +239,8 @@ class SqlReissues:
         return await self._file.read(partial(find_payments, token))
 
     async def find_due(self, token: str) -> int | None:
-        """Return the time at which the token with this SHA-256 (hex) will be replaced, in epoch milliseconds, or None
-        if no reissue waits.
+        """Return the time at which the token with this SHA-256 (hex) will be replaced, in
+        epoch milliseconds, or None if no reissue waits.
         """
         sql = """SELECT r.due_at FROM reissue r JOIN token t ON t.hash = r.token
           WHERE r.state = 'waiting' AND coalesce(t.successor, t.hash) = ?"""

@@ -36,6 +36,7 @@ from toolserver.money.purchases.records import (
     TransferCredit,
     UnagreedTransfer,
     UnappliedPayment,
+    draft_second,
     second_memo,
 )
 from toolserver.money.purchases.sql_doubts import name_deposit, weigh_credit
@@ -352,11 +353,10 @@ def credit_transfer(credit: TransferCredit, db: SqlConnection) -> int:
 
 
 def credit_second(second: SecondPayment, credit: TransferCredit, db: SqlConnection) -> int:
-    hashed, now = memo_hash(second_memo(second.memo_hash, second.tx_hash)), credit.credited_at
+    hashed = memo_hash(second_memo(second.memo_hash, second.tx_hash))
     purchase = find_purchase(hashed, db)
     if purchase is None:
-        terms = (hashed, second.purchase.address, None, credit.paid.amount, credit.credits, None, now, now)
-        add_quote(PurchaseDraft(*terms, tops_up=credit.token), db)
+        add_quote(draft_second(hashed, second, credit), db)
         purchase = find_purchase(hashed, db)
     assert purchase is not None
     live = "SELECT coalesce(successor, hash) FROM token WHERE hash=?"

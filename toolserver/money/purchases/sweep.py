@@ -27,8 +27,8 @@ WEI = 10**18  # in one ether
 
 
 class Deposit(NamedTuple):
-    """A deposit address and its balance in 0.000001 USDC. `purchase` is the state of its purchase, or `lost` if there
-    is no row for it any more.
+    """A deposit address and its balance in 0.000001 USDC. `purchase` is the state of its
+    purchase, or `lost` if there is no row for it any more.
     """
 
     hd_index: int

@@ -6,8 +6,9 @@ OVERHEAD = 40  # bytes by which an encrypted text is longer: a nonce and a MAC
 
 
 def sealing_key(secret: str, payment: bytes) -> bytes:
-    """Return the key that encrypts the token of one payment until its buyer has it: HKDF-SHA256 of the buyer's secret,
-    which is the memo of a purchase or the Idempotency-Key of a top-up.
+    """Return the key that encrypts the token of one payment until its buyer has it:
+    HKDF-SHA256 of the buyer's secret, which is the memo of a purchase or the Idempotency-Key
+    of a top-up.
     """
     extracted = hmac.digest(b"toolserver sealed token", secret.encode(), "sha256")
     return hmac.digest(extracted, payment + b"\1", "sha256")

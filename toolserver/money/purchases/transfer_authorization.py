@@ -43,8 +43,8 @@ class UnusableDocument(ValueError):
 
 
 class Authorization(NamedTuple):
-    """A transfer to authorise: payer, payee, amount in 0.000001 USDC, end of validity (epoch seconds), and the nonce
-    that it uses up.
+    """A transfer to authorise: payer, payee, amount in 0.000001 USDC, end of validity (epoch
+    seconds), and the nonce that it uses up.
     """
 
     payer: bytes

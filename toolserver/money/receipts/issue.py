@@ -7,9 +7,9 @@ bucket of the log it can name.
 What many calls have in common is written and stored once, and of each call only what is its
 own. A stored receipt has to come back byte by byte, because its signature covers the bytes. So
 its core is split by names. What the calls of a tool at one price have in common is a *form*,
-which is stored once under a number that is computed from its text. The rest are *facts* of
-one call: hashes as bytes, times as numbers, and nothing that follows from the other columns
-(the id, the owner, and the time of issue). A core with other members than ours is stored whole.
+which is stored once under a number that is computed from its text. The rest are *facts* of one
+call: hashes as bytes, times as numbers, and nothing that follows from the other columns (the
+id, the owner, and the time of issue). A core with other members than ours is stored whole.
 `sign.core_of` says what a core consists of; a template writes the same bytes as canonical JSON
 of that, at a third of the time.
 """
@@ -230,8 +230,8 @@ class ReceiptTemplate(NamedTuple):
 
 @lru_cache(maxsize=1024)
 def make_template(signer: str, shared: tuple[Any, ...], origin: str | None) -> ReceiptTemplate:
-    """Return the template of the receipts of a signer with these values of `SHARED`. `origin` is the name of the log
-    in which they name a bucket, or None if they name none.
+    """Return the template of the receipts of a signer with these values of `SHARED`. `origin`
+    is the name of the log in which they name a bucket, or None if they name none.
     """
     values = dict.fromkeys(OwnMembers._fields, b"%b")
     values |= {name: encode(value).replace(b"%", b"%%") for name, value in zip(SHARED, shared, strict=True)}
@@ -265,8 +265,8 @@ class ReceiptState:
         self.new_calls.append(booked)
 
     def find_hour(self, at: float) -> int:
-        """Return the hour in which a call at `at` (epoch seconds) is booked: a later one if its own is in the log
-        already.
+        """Return the hour in which a call at `at` (epoch seconds) is booked: a later one if
+        its own is in the log already.
         """
         return max(hour_at(at), self.closed + 1)
 
@@ -312,8 +312,9 @@ class IssueReceipt:
         return receipt_id(self.sale.call_id)
 
     def on(self, state: ReceiptState) -> StoredReceipt:
-        """Return the stored receipt if it fits the sale, or a new one. After a crash the call may have another answer
-        than the one in the stored receipt; then the new receipt gets an id of its own.
+        """Return the stored receipt if it fits the sale, or a new one. After a crash the call
+        may have another answer than the one in the stored receipt; then the new receipt gets
+        an id of its own.
         """
         before = state.receipts.get(self.needs)
         if before is not None and before.fits(self.sale):

@@ -70,8 +70,8 @@ def b64(value: bytes) -> str:
 
 
 def unb64(text: str) -> bytes:
-    """Return the bytes of a text that `b64` wrote. Only the one canonical text of a value is accepted. Raises
-    ValueError.
+    """Return the bytes of a text that `b64` wrote. Only the one canonical text of a value is
+    accepted. Raises ValueError.
     """
     try:
         value = base64.b64decode(text.encode("ascii") + b"=" * (-len(text) % 4), altchars=b"-_", validate=True)
@@ -156,8 +156,8 @@ Keys = tuple[Key, ...]
 
 
 def make_key(nbf: int = 0) -> Key:
-    """Return a new key, valid from `nbf` (epoch seconds). The first key of a service is valid from 0, so that no wrong
-    clock can refuse it.
+    """Return a new key, valid from `nbf` (epoch seconds). The first key of a service is valid
+    from 0, so that no wrong clock can refuse it.
     """
     from nacl.signing import SigningKey
 

@@ -29,8 +29,8 @@ NOT_YET = -1  # stands for the last hour of a log that has none
 
 
 class UnchargedCall(NamedTuple):
-    """A call that was not charged, at `at` epoch seconds. `owner` is the SHA-256 (hex) of its token, `receipt_sha256`
-    that of its receipt's core.
+    """A call that was not charged, at `at` epoch seconds. `owner` is the SHA-256 (hex) of its
+    token, `receipt_sha256` that of its receipt's core.
     """
 
     at: float
@@ -214,8 +214,9 @@ class LogMark(NamedTuple):
 
 
 class LogLeaf(NamedTuple):
-    """A leaf as it is stored: its number, its day (UTC, ISO 8601), its bytes, when it was appended (epoch
-    milliseconds), and its bucket. A leaf from before there were buckets is a single call and has none.
+    """A leaf as it is stored: its number, its day (UTC, ISO 8601), its bytes, when it was
+    appended (epoch milliseconds), and its bucket. A leaf from before there were buckets is a
+    single call and has none.
     """
 
     seq: int
@@ -255,8 +256,8 @@ class LogGrowth:
 
 @dataclass(frozen=True, slots=True)
 class LogLease:
-    """The right of one process, `holder`, to append to the log. From `until` on another process may take it. Times are
-    in epoch milliseconds.
+    """The right of one process, `holder`, to append to the log. From `until` on another
+    process may take it. Times are in epoch milliseconds.
     """
 
     holder: str
@@ -328,15 +329,15 @@ class SignCheckpoint:
     marked: LogMark | None = None
 
     def nodes(self, size: int, last: SignedCheckpoint | None) -> list[Place]:
-        """Return the nodes that `on` needs: those below the root of the log now, and below that of each state that it
-        has to extend.
+        """Return the nodes that `on` needs: those below the root of the log now, and below
+        that of each state that it has to extend.
         """
         sizes = {size, *(state.size for state in (last, self.marked) if state is not None and state.size <= size)}
         return [place for each in sorted(sizes) for place in merkle.frontier(each)]
 
     def on(self, size: int, last: SignedCheckpoint | None, nodes: Mapping[Place, bytes]) -> SignedCheckpoint:
-        """Return the new checkpoint of a log of `size` leaves. Raises LogForked if it does not extend `last` and
-        `marked`.
+        """Return the new checkpoint of a log of `size` leaves. Raises LogForked if it does not
+        extend `last` and `marked`.
         """
         for state in (last, self.marked):
             if state is not None:

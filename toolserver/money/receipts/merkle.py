@@ -1,5 +1,5 @@
-"""Computes a tamper-evident log: the Merkle tree of RFC 6962, the tiles of C2SP tlog-tiles, checkpoints as signed
-notes.
+"""Computes a tamper-evident log: the Merkle tree of RFC 6962, the tiles of C2SP tlog-tiles,
+checkpoints as signed notes.
 
 All functions are pure. `node(level, index)` is the hash of the complete subtree over the
 leaves from `index * 2**level` to before `(index + 1) * 2**level`. The caller decides where

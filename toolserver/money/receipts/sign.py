@@ -47,9 +47,10 @@ class Body(NamedTuple):
 
 
 class Sale(NamedTuple):
-    """A paid call after it ended. `owner` is the SHA-256 (hex) of its token. `body` is None for a failure, and a
-    function of the receipt's id if the body names its receipt. `pending` means that it is not known yet how the call
-    was settled. `captured_at` is in epoch seconds, `sla_s` in seconds; `cost`, `charged` and `remaining` are credits.
+    """A paid call after it ended. `owner` is the SHA-256 (hex) of its token. `body` is None
+    for a failure, and a function of the receipt's id if the body names its receipt. `pending`
+    means that it is not known yet how the call was settled. `captured_at` is in epoch seconds,
+    `sla_s` in seconds; `cost`, `charged` and `remaining` are credits.
     """
 
     call_id: str
@@ -235,8 +236,8 @@ def as_object(core: Core, kid: str, signature: bytes) -> Core:
 
 
 class StoredReceipt(NamedTuple):
-    """A receipt as it is stored: `core`, the JWS signature over it, and the name of its signer. `owner` is the SHA-256
-    (hex) of the token that paid, `at` is in epoch milliseconds.
+    """A receipt as it is stored: `core`, the JWS signature over it, and the name of its
+    signer. `owner` is the SHA-256 (hex) of the token that paid, `at` is in epoch milliseconds.
     """
 
     id: str
@@ -261,8 +262,8 @@ class StoredReceipt(NamedTuple):
         return key.verifies(self.signature, signing_input(self.signer, self.core))
 
     def fits(self, sale: Sale) -> bool:
-        """Return True if it describes this sale, not another answer to the same call or a charge that was reversed
-        later.
+        """Return True if it describes this sale, not another answer to the same call or a
+        charge that was reversed later.
         """
         about = msgspec.json.decode(self.core)
         body = sale.find_body(self.id)

@@ -71,8 +71,8 @@ class LogHead(NamedTuple):
 
 
 class DayCall(NamedTuple):
-    """An uncharged call. `seq` is the number of its leaf, or None while its hour is not in the log; `at` is in epoch
-    milliseconds.
+    """An uncharged call. `seq` is the number of its leaf, or None while its hour is not in the
+    log; `at` is in epoch milliseconds.
     """
 
     seq: int | None
@@ -84,8 +84,8 @@ class DayCall(NamedTuple):
 
 
 class DayRecord(NamedTuple):
-    """The uncharged calls of one day: their sums, and the last ones, newest first. `waiting` counts the calls of all
-    days that are booked and not yet in the log.
+    """The uncharged calls of one day: their sums, and the last ones, newest first. `waiting`
+    counts the calls of all days that are booked and not yet in the log.
     """
 
     sums: list[DaySum]
@@ -94,8 +94,8 @@ class DayRecord(NamedTuple):
 
 
 class BucketRecord(NamedTuple):
-    """A bucket: the number of its leaf, or None while its hour is not in the log; and the sorted hashes of its
-    receipts, or None if they were archived and removed.
+    """A bucket: the number of its leaf, or None while its hour is not in the log; and the
+    sorted hashes of its receipts, or None if they were archived and removed.
     """
 
     seq: int | None
@@ -129,8 +129,8 @@ class SqlReceiptStore:
         return await self._file.apart(lambda db: list_booked(db, hour))
 
     async def append(self, operation: AppendHour) -> bool:
-        """Append an hour to the log. Return False, with nothing changed, if another process may append now, or if the
-        hour is in the log already or not as it was read.
+        """Append an hour to the log. Return False, with nothing changed, if another process
+        may append now, or if the hour is in the log already or not as it was read.
 
         No call may be booked in the hour between the count of its calls and the end of the
         transaction.
@@ -179,8 +179,8 @@ class SqlReceiptStore:
         return await self._file.read(lambda db: prove_inclusion(db, index, size))
 
     async def consistency(self, old: int, new: int) -> list[bytes] | None:
-        """Return the proof that the log of size `old` is the beginning of that of size `new`, or None if there is
-        none.
+        """Return the proof that the log of size `old` is the beginning of that of size `new`,
+        or None if there is none.
         """
         return await self._file.read(lambda db: prove_consistency(db, old, new))
 
@@ -254,8 +254,8 @@ def find_receipts(db: SqlConnection, ids: Sequence[str]) -> dict[str, StoredRece
 
 
 def read_receipts(db: SqlConnection, since: int = 0, until: int = 2**62) -> Iterator[StoredReceipt]:
-    """Yield the stored receipts of a time (epoch ms, `until` excluded), page by page: those of earlier versions in
-    their order, then the packed ones in the order of their ids.
+    """Yield the stored receipts of a time (epoch ms, `until` excluded), page by page: those of
+    earlier versions in their order, then the packed ones in the order of their ids.
 
     Raises RowsRewritten.
     """
@@ -313,8 +313,8 @@ def book_calls(db: SqlConnection, calls: Sequence[BookedCall]) -> None:
 
 
 def open_hour(db: SqlConnection) -> int:
-    """Return the last hour that was appended to the log, and keep others from being appended until the transaction
-    ends, so that the calls that it books are counted.
+    """Return the last hour that was appended to the log, and keep others from being appended
+    until the transaction ends, so that the calls that it books are counted.
     """
     hold_together(db, LOG)
     return last_hour(db)

@@ -70,8 +70,8 @@ class TransparencyLog:
         return merkle.verifier(self.origin, self._keys.current().public)
 
     def first_this_minute(self, reason: str, owner: str, endpoint: str) -> bool:
-        """Return True the first time within a minute, so that an outage does not fill the log with one caller's
-        retries.
+        """Return True the first time within a minute, so that an outage does not fill the log
+        with one caller's retries.
         """
         minute = int(self._clock.time() // MINUTE_S)
         if minute != self._minute:
@@ -115,8 +115,9 @@ class TransparencyLog:
         return LogLease(self._holder, now, now + int(LEASE_S * 1000))
 
     async def checkpoint(self) -> SignedCheckpoint:
-        """Return the signed state of the log. It is signed here only if the stored checkpoint is missing, outdated by
-        the mark outside the database, or not under this log's name and key.
+        """Return the signed state of the log. It is signed here only if the stored checkpoint
+        is missing, outdated by the mark outside the database, or not under this log's name and
+        key.
 
         Raises LogForked if the log was tampered with.
         """
@@ -161,8 +162,8 @@ class TransparencyLog:
         return await self._store.inclusion(index, size)
 
     async def consistency(self, old: int, new: int) -> list[bytes] | None:
-        """Return the proof that the log of size `old` is the beginning of that of size `new`, or None if there is
-        none.
+        """Return the proof that the log of size `old` is the beginning of that of size `new`,
+        or None if there is none.
         """
         return await self._store.consistency(old, new)
 
@@ -172,9 +173,9 @@ class TransparencyLog:
         return None if entry is None else msgspec.json.decode(entry)
 
     async def prove_bucket(self, hour: int, key: bytes, receipt: bytes | None) -> dict[str, Any] | None:
-        """Return the proof that the signed log has a bucket and, if `receipt` (the hash of its core) is given, that the
-        bucket has that receipt. Return None if there is no proof, perhaps only because the
-        hour is not in the log yet: see `due_in`.
+        """Return the proof that the signed log has a bucket and, if `receipt` (the hash of its
+        core) is given, that the bucket has that receipt. Return None if there is no proof,
+        perhaps only because the hour is not in the log yet: see `due_in`.
         """
         bucket = await self._store.find_bucket(hour, key)
         if bucket.seq is None:
@@ -196,8 +197,9 @@ class TransparencyLog:
         return {"leaf": leaf, "size": signed.size, "path": [step.hex() for step in path], "checkpoint": signed.note}
 
     async def has_receipt(self, hour: int, key: bytes, receipt: bytes) -> bool | None:
-        """Return True if a bucket of the log has a receipt, False if the bucket does not, and None if that cannot be
-        said: while its hour is not in the log, or once its booked calls are only in an archive.
+        """Return True if a bucket of the log has a receipt, False if the bucket does not, and
+        None if that cannot be said: while its hour is not in the log, or once its booked calls
+        are only in an archive.
         """
         bucket = await self._store.find_bucket(hour, key)
         if bucket.receipts is None:

@@ -191,8 +191,8 @@ def verdict(
 
 
 def _timely(key: Key, issued_at: float, record: IssuerRecord) -> bool:
-    """Return True if the key could sign at that time. A revoked key counts only for receipts that were issued and
-    recorded before its revocation.
+    """Return True if the key could sign at that time. A revoked key counts only for receipts
+    that were issued and recorded before its revocation.
     """
     if not key.covers(issued_at):
         return False

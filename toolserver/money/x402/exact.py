@@ -231,8 +231,8 @@ class ExactScheme:
         return PaidCallResult(rendered, charged, None, reason, *(signed or (None, None)))
 
     async def _refused(self, call: _CalledOperation, rejected: CallRejected, reason: NoCharge) -> CallRejected:
-        """Return the refusal, with a receipt that says that nothing was charged. Raises RateLimited if there were too
-        many uncharged calls.
+        """Return the refusal, with a receipt that says that nothing was charged. Raises
+        RateLimited if there were too many uncharged calls.
         """
         await self._count_uncharged(call)
         self._metrics.settled(call.operation.name, call.operation.credits, reason)

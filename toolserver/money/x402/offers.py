@@ -1,9 +1,9 @@
 """Makes the offers of payment by x402, and checks whether a payment fits an offer. Pure.
 
-An offer describes what it sells as the extension `bazaar`, for facilitators that list what they
-can pay. The description travels in a header, and clients send it back with their payment. So it
-has no words: only the names, types and bounds of arguments, and the shape of the answer as
-`tools/list` shows it.
+An offer describes what it sells as the extension `bazaar`, for facilitators that list what
+they can pay. The description travels in a header, and clients send it back with their payment.
+So it has no words: only the names, types and bounds of arguments, and the shape of the answer
+as `tools/list` shows it.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,8 +28,9 @@ Object = dict[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class X402Terms:
-    """The terms of payment. `host` is part of the text that payers sign, `base_url` precedes every path, `most` is the
-    largest top-up in 0.000001 USDC, and `most_alone` the largest while `count_servers` is below 2.
+    """The terms of payment. `host` is part of the text that payers sign, `base_url` precedes
+    every path, `most` is the largest top-up in 0.000001 USDC, and `most_alone` the largest
+    while `count_servers` is below 2.
     """
 
     pay_to: bytes
@@ -90,8 +91,8 @@ def offer_call(terms: X402Terms, operation: Operation) -> Offer:
 
 
 def offer_topup(terms: X402Terms, amount: int, operation: Operation | None) -> Offer:
-    """Return the offer for a top-up of `amount` (0.000001 USDC), which is requested by this operation, if it is
-    listed.
+    """Return the offer for a top-up of `amount` (0.000001 USDC), which is requested by this
+    operation, if it is listed.
     """
     resource = terms.resource(TOPUP_PATH, DESCRIPTION)
     return Offer(terms.requirement(amount), resource, {} if operation is None else describe_discovery(operation))

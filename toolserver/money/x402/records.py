@@ -123,8 +123,8 @@ class TopupCredit(NamedTuple):
 
 
 class WatchedPayment(NamedTuple):
-    """A settled payment that is not final. `amount` is in 0.000001 USDC, times are in epoch milliseconds, `tx_hash` is
-    the transaction that has it now.
+    """A settled payment that is not final. `amount` is in 0.000001 USDC, times are in epoch
+    milliseconds, `tx_hash` is the transaction that has it now.
     """
 
     payload: bytes

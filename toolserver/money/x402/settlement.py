@@ -61,8 +61,8 @@ LATE_S = 120  # how many seconds after its end of validity a payment may still a
 
 
 class AuthorisationState(NamedTuple):
-    """The state of an authorisation on the chain: it paid us in `tx`, it was used otherwise or cancelled (`void`), or
-    it was not used until `at` (epoch seconds).
+    """The state of an authorisation on the chain: it paid us in `tx`, it was used otherwise or
+    cancelled (`void`), or it was not used until `at` (epoch seconds).
     """
 
     state: Literal["paid", "void", "unused"]
@@ -124,8 +124,8 @@ class SettlementService:
             raise InvalidArguments(f"{wire.SIGNATURE} {message}", errors=errors) from None
 
     async def check_fit(self, payment: Payment, offer: Offer) -> None:
-        """Compare a payment that is not stored with the offer. Raises as `refuse` if it does not fit, and PaymentUsed
-        if its authorisation is stored with another signature.
+        """Compare a payment that is not stored with the offer. Raises as `refuse` if it does
+        not fit, and PaymentUsed if its authorisation is stored with another signature.
         """
         if not await self.store.find_unknown([(payment.payer, payment.nonce)]):
             if await self.find_stored(payment) is None:
@@ -136,8 +136,9 @@ class SettlementService:
             raise await self.refuse(payment, offer, reason)
 
     async def refuse(self, payment: Payment, offer: Offer, reason: str) -> CallRejected:
-        """Return the refusal of a payment that is not stored. It repeats the offer only if nothing can have been paid
-        with its authorisation: a client that accepts an offer signs another payment.
+        """Return the refusal of a payment that is not stored. It repeats the offer only if
+        nothing can have been paid with its authorisation: a client that accepts an offer signs
+        another payment.
 
         PaymentUsed: the chain has its nonce. ChainUnavailable: no server can tell. PaymentRequired: the offer.
         """
@@ -166,8 +167,8 @@ class SettlementService:
     async def verify(self, payment: Payment, offer: Offer) -> None:
         """Have the facilitator check a payment before any work is done for it. Nothing is stored.
 
-        Anyone can write a payment that is worth nothing, and each takes as long as the facilitator likes. So a client
-        has few places to wait for it.
+        Anyone can write a payment that is worth nothing, and each takes as long as the
+        facilitator likes. So a client has few places to wait for it.
 
         Raises:
             PaymentUsed: the chain has its nonce already, and the payment is not stored. The error carries no offer,
@@ -194,8 +195,8 @@ class SettlementService:
             raise await self.refuse(payment, offer, reason)
 
     async def settle(self, payment: Payment, offer: Offer, request: str, claim: bytes | None = None) -> bytes:
-        """Have a payment made, and return the transaction's hash. A caller who hangs up does not stop this. The outcome
-        is durable when this returns.
+        """Have a payment made, and return the transaction's hash. A caller who hangs up does
+        not stop this. The outcome is durable when this returns.
 
         Raises:
             PaymentRequired: the payment was certainly not made.

@@ -1,5 +1,5 @@
-"""Stores signed payments, and what the chain shows of them, in the ledger's database: a top-up and its credits are one
-transaction.
+"""Stores signed payments, and what the chain shows of them, in the ledger's database: a top-up
+and its credits are one transaction.
 """
 
 from collections.abc import Callable, Sequence
@@ -46,8 +46,8 @@ _OPEN = "p.state='settling' OR (p.state='settled' AND p.token IS NULL AND p.answ
 
 
 class SqlPaymentStore:
-    """The signed payments of one database. Each call is a durable transaction. Every method raises
-    StorageFailed when the database cannot be used.
+    """The signed payments of one database. Each call is a durable transaction. Every method
+    raises StorageFailed when the database cannot be used.
 
     With a `task`, a write raises LeaseLost if another instance has taken over that task.
     """

@@ -201,8 +201,8 @@ class Topups:
         return ToppedUp(token, credits, tx)
 
     def _is_sender(self, request: _TopupRequest, stored: StoredPayment) -> bool:
-        """Return True if a payment that is not credited yet comes from its first sender, or tops up a known token: only
-        the holder of that token benefits from it.
+        """Return True if a payment that is not credited yet comes from its first sender, or
+        tops up a known token: only the holder of that token benefits from it.
         """
         if request.token is not None:
             return True

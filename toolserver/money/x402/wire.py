@@ -28,14 +28,14 @@ class Malformed(ToolserverError):
 
 
 class FacilitatorDown(ToolserverError):
-    """The facilitator gave no usable response and did nothing: it was not reached, or it refused. The text never names
-    its address.
+    """The facilitator gave no usable response and did nothing: it was not reached, or it
+    refused. The text never names its address.
     """
 
 
 class SettleAnswer(NamedTuple):
-    """The response to /settle: the payment was made, certainly not made, or it is not known. `reason` is the error
-    code, `tx` the hash of the transaction.
+    """The response to /settle: the payment was made, certainly not made, or it is not known.
+    `reason` is the error code, `tx` the hash of the transaction.
     """
 
     state: Literal["settled", "failed", "pending"]
@@ -78,8 +78,9 @@ class _Payload(msgspec.Struct, frozen=True):
 
 
 class Payment(NamedTuple):
-    """A signed authorisation to move USDC, well formed and not verified. `id` is the same for every spelling of it.
-    `amount` is in 0.000001 USDC, `valid_after` and `valid_before` are in epoch seconds.
+    """A signed authorisation to move USDC, well formed and not verified. `id` is the same for
+    every spelling of it. `amount` is in 0.000001 USDC, `valid_after` and `valid_before` are in
+    epoch seconds.
     """
 
     id: bytes

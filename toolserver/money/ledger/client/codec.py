@@ -36,8 +36,8 @@ def question(
 
 
 class OwnerAccount(NamedTuple):
-    """The balance of an account, and when its token was issued, in epoch seconds. `payer` is the SHA-256 (hex) of the
-    token whose credits are spent, if the owner reports it.
+    """The balance of an account, and when its token was issued, in epoch seconds. `payer` is
+    the SHA-256 (hex) of the token whose credits are spent, if the owner reports it.
     """
 
     credits: int

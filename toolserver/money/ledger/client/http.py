@@ -173,8 +173,9 @@ class LedgerOwnerClient:
     def _check_signature(self, answer: HttpAnswer, request_mac: str) -> None:
         """Raise Unreachable for a reply that somebody else made, or that belongs to another request.
 
-        An owner of an older version signs none. From the first signed reply on, all must be. Any
-        other status than 200 does no more than refuse the call, as one who cuts the line can too.
+        An owner of an older version signs none. From the first signed reply on, all must be.
+        Any other status than 200 does no more than refuse the call, as one who cuts the line
+        can too.
         """
         there = answer.headers.get(REPLY_SIGNATURE)
         if answer.status != 200 or (there is None and not self.must_be_signed):

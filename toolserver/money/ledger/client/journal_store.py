@@ -49,8 +49,8 @@ class Journal:
         self._file, self._now = file, milliseconds(clock)
 
     async def note(self, call_id: str, step: JournalStep) -> JournalState | None:
-        """Note that the call is at this step and return its state before. A call that is to be released stays that
-        way.
+        """Note that the call is at this step and return its state before. A call that is to be
+        released stays that way.
         """
         return await self._file.alone(lambda db: _note(db, call_id, step))
 

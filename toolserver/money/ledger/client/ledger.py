@@ -282,8 +282,8 @@ class HttpLedger:
         return True
 
     async def _note_committed(self, call_id: str) -> None:
-        """Journal the charge, which stands even if the disk fails: the step before is enough for a release after a
-        crash.
+        """Journal the charge, which stands even if the disk fails: the step before is enough
+        for a release after a crash.
         """
         try:
             await self.journal.note(call_id, "committed")
@@ -517,8 +517,8 @@ async def run_ledger_client(
     transport: Transport | None = None,
     chance: Callable[[], float] = random.random,
 ) -> AsyncIterator[HttpLedger]:
-    """Run the client over an open file. Calls that were in progress when the previous process ended are released
-    first.
+    """Run the client over an open file. Calls that were in progress when the previous process
+    ended are released first.
     """
     ledger = build_ledger_client(settings, file, clock, transport=transport, chance=chance)
     try:

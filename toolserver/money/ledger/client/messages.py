@@ -52,9 +52,10 @@ class Commit(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class Validated(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """The reply to Validate. `payer` is the SHA-256 (hex) of the token whose credits are spent. `cap` names the cap of
-    an `allowance` that would be crossed, and `detail` says how. `state` is that of the
-    reservation, which may already have ended if the request is a repeated one.
+    """The reply to Validate. `payer` is the SHA-256 (hex) of the token whose credits are
+    spent. `cap` names the cap of an `allowance` that would be crossed, and `detail` says how.
+    `state` is that of the reservation, which may already have ended if the request is a
+    repeated one.
     """
 
     ok: bool
@@ -75,8 +76,8 @@ class Validated(msgspec.Struct, kw_only=True, omit_defaults=True):
 
 
 class AskAllowances(msgspec.Struct, kw_only=True, omit_defaults=True):
-    """A request to create, list, change or revoke allowances. `hash` is the SHA-256 (hex) of a new allowance's
-    token.
+    """A request to create, list, change or revoke allowances. `hash` is the SHA-256 (hex) of a
+    new allowance's token.
     """
 
     action: Literal["create", "list", "change", "revoke"]

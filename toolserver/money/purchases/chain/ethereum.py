@@ -18,8 +18,8 @@ def keccak(data: bytes) -> bytes:
 
 
 def checksum_address(address: bytes) -> str:
-    """Return the address in hexadecimal with its checksum (EIP-55): a letter is upper case where the digest of the
-    digits is 8 or more.
+    """Return the address in hexadecimal with its checksum (EIP-55): a letter is upper case
+    where the digest of the digits is 8 or more.
     """
     if len(address) != 20:
         raise ValueError("an address must have 20 bytes")
@@ -39,8 +39,8 @@ def address_from(text: str) -> bytes:
 
 
 def tx_hash_of(text: str) -> bytes | None:
-    """Return the 32 bytes of a transaction hash in any spelling, so that one transaction is one key; None if the text
-    is not such a hash.
+    """Return the 32 bytes of a transaction hash in any spelling, so that one transaction is
+    one key; None if the text is not such a hash.
     """
     match = _TX_HASH.fullmatch(text.strip())
     return bytes.fromhex(match[1]) if match else None

@@ -55,8 +55,8 @@ class NodeDown(ToolserverError):
 
 
 class NodeFacts(NamedTuple):
-    """The facts that are checked about a server before any of its responses is used: its chain, and whether the USDC
-    contract is there with the right number of decimals.
+    """The facts that are checked about a server before any of its responses is used: its
+    chain, and whether the USDC contract is there with the right number of decimals.
     """
 
     chain_id: int
@@ -186,8 +186,9 @@ class ChainNode:
         return await self._asked(ask)
 
     async def find_transfer(self, address: bytes, since: int) -> bytes | None:
-        """Return the hash of the first transaction that moved at least 1 USDC to an address since a time (epoch
-        seconds) within the last `SEARCHED` blocks, or None if there is none. Raises NodeDown.
+        """Return the hash of the first transaction that moved at least 1 USDC to an address
+        since a time (epoch seconds) within the last `SEARCHED` blocks, or None if there is
+        none. Raises NodeDown.
         """
 
         async def ask(web3: AsyncWeb3[Any]) -> bytes | None:
@@ -233,8 +234,8 @@ class ChainNode:
         return await self._asked(ask)
 
     async def _asked(self, ask: Callable[["AsyncWeb3[Any]"], Awaitable[T]]) -> T:
-        """Return what `ask` returns, which may make several requests, all within twice the time of one. Raises
-        NodeDown.
+        """Return what `ask` returns, which may make several requests, all within twice the
+        time of one. Raises NodeDown.
         """
         try:
             with anyio.fail_after(2 * self._timeout_s):

@@ -1,5 +1,5 @@
-"""Submits signed authorisations to the USDC contract, from an account that pays the fees. Only this module sends
-transactions.
+"""Submits signed authorisations to the USDC contract, from an account that pays the fees. Only
+this module sends transactions.
 
 It may always be run again with the same document: an authorisation that was used is not sent
 a second time, and one that was sent and is not on the chain yet is reported with the hash of

@@ -250,8 +250,8 @@ class RpcPool:
         return await self._first(lambda server: server.read_transfers(addresses, first, last, outward=outward))
 
     async def find_transfer(self, address: bytes, since: int) -> bytes | None:
-        """Return the hash of the first transaction that paid USDC to an address since a time (epoch seconds), or None
-        if none is seen. Raises ChainDown.
+        """Return the hash of the first transaction that paid USDC to an address since a time
+        (epoch seconds), or None if none is seen. Raises ChainDown.
         """
         return await self._first(lambda server: server.find_transfer(address, since))
 
