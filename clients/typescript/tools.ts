@@ -2048,9 +2048,19 @@ export interface AccountStatementEntries {
   /** Hash of the USDC transfer of a purchase; null where there is none */ transaction: string | null;
 }
 
+export interface AccountStatementPayments {
+  /** Time of its block */ at: string;
+  /** USDC that you paid; negative: paid back to you */ amount_usd: number;
+  /** transfer: to the address of a quote; x402_topup: by a signature; sent: paid back */ way: "transfer" | "x402_topup" | "x402_call" | "other" | "sent";
+  /** quoted, late: nobody has confirmed it; pending: too few blocks; credited: it bought credits; second: the address was paid before; short: too little; held: in doubt; undone: gone from the chain; refunded: paid back */ state: "quoted" | "pending" | "credited" | "second" | "late" | "short" | "foreign" | "held" | "undone" | "swept" | "refunded";
+  /** Since when it is in this state */ state_since: string;
+  /** Hash of the transaction */ transaction: string;
+}
+
 export interface AccountStatementPayload {
   /** What you can spend now; without an allowance the sum of all entries */ credits: number;
   /** The latest first */ entries: Array<AccountStatementEntries>;
+  /** Your USDC on the chain, the latest first; only without a cursor */ payments: Array<AccountStatementPayments>;
   /** Give it as cursor to read on; null: there is nothing older */ next_cursor: string | null;
   /** Only on MCP: what the call cost, and the credits left */ _meta?: Record<string, unknown>;
 }

@@ -1,5 +1,7 @@
 """`toolserver books chain`: the book of the chain by state, held against the balances that a node reports."""
 
+import csv
+import io
 import json
 import random
 from functools import partial
@@ -86,6 +88,47 @@ async def test_the_check_of_everything_compares_documents_transfers_and_balances
     (difference,) = {one["name"]: one for one in found["checks"]}["balances"]["differences"]
     assert difference.lower().startswith(f"{address}: booked are 12.001000 usdc, held 11.001000")
     assert done.exit_code == 1
+
+
+async def test_a_late_payment_to_an_address_that_is_read_once_a_day_is_read_at_once_and_not_named(tmp_path):
+    server, node = Server(), LogNode()
+    node.height = START
+    async with served(node) as url, desk(tmp_path, [server]) as d:
+        scanner, pool = scanner_of(d, url)
+        m = Month(node, d, server, scanner, random.Random(0))
+        address = await m.quote()
+        for _ in range(3):
+            m.pass_blocks(int(COLD_S / 2))
+            await scanner.look()
+        tx, dust = m.pay(address, 5), m.pay(address, 0.001)
+        m.pass_blocks(2000)
+        await scanner.look()
+        assert not {tx, dust} & set(await m.read_states()), "it was not looked at since"
+        for _ in range(2):
+            done, found = await run(tmp_path, url)
+            assert (done.exit_code, found["agrees"], found["differing"]) == (0, True, []), done.output
+            assert found["states"]["late"]["received_usd"] == "5.000000"
+            assert found["dust"]["received_usd"] == "0.001000"
+        done, found = await run(tmp_path, url, "check")
+        assert {one["name"]: one["differences"] for one in found["checks"]}["balances"] == []
+        assert (await m.read_states())[tx] == {"late": 1}
+        await pool.aclose()
+
+
+async def test_the_transfers_are_exported_by_way_and_state_with_what_became_of_them(month):
+    folder, _, _, m = month
+    words = ["export", "--chain", "--data-dir", str(folder), "--month", m.desk.clock.now().strftime("%Y-%m")]
+    done = await anyio.to_thread.run_sync(CliRunner().invoke, books, words)
+    assert done.exit_code == 0, done.output
+    rows = list(csv.DictReader(io.StringIO(done.stdout)))
+    assert [(row["way"], row["state"], row["received_usd"], row["sent_usd"]) for row in rows] == [
+        ("transfer", "credited", "5.000000", "0.000000"),
+        ("transfer", "second", "7.000000", "0.000000"),
+        ("transfer", "short", "0.500000", "0.000000"),
+    ]
+    for row in rows:
+        assert row["history"].rpartition("; ")[2] == f"{row['state']} {row['state_since']}"
+        assert (row["transaction"][:2], len(row["transaction"]), row["payee"][:2]) == ("0x", 66, "0x")
 
 
 async def test_without_a_server_the_last_comparison_of_the_service_is_shown_and_why(month):

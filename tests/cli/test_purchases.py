@@ -188,8 +188,10 @@ async def test_deposits_that_nobody_confirmed_are_found_on_the_chain_also_those_
         fewer = await run(purchases, "--data-dir", tmp_path, "--unclaimed", "--limit", 1, "--json", **settings)
     rows = json.loads(done.stdout)
     assert rows == [
-        {"index": 2, "wallet": found.wallets[2], "amount_usd": "7.000000", "purchase": "quoted"},
-        {"index": 5, "wallet": checksum_address(address(5)), "amount_usd": "10.000000", "purchase": "lost"},
+        {"index": 2, "wallet": found.wallets[2], "amount_usd": "7.000000", "purchase": "quoted"}
+        | {"waits_for": "its buyer to confirm it", "tx": None},
+        {"index": 5, "wallet": checksum_address(address(5)), "amount_usd": "10.000000", "purchase": "lost"}
+        | {"waits_for": "toolserver recover", "tx": None},
     ]
     assert json.loads(fewer.stdout) == rows[:1]
     assert XPUB not in done.output

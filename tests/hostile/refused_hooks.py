@@ -5,6 +5,7 @@ It has a token and allowances, and changes targets and hosts; every slot it canc
 
 import contextlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from tests.calls.parts import RICH
@@ -24,6 +25,8 @@ class Thief:
 
     room: Room
     receiver: Receiver
+    token: str = RICH
+    hosts: Sequence[str] = HOSTS
     bodies: dict[str, bytes] = field(default_factory=dict)
     challenges: int = 0
     subscribed: int = 0
@@ -40,20 +43,22 @@ class Thief:
 
     async def steal(self, slots: int) -> None:
         """Subscribe anew in every slot, by another token and to another target and host each time."""
-        tokens = [RICH, *[await self.allow(number) for number in range(4)]]
+        tokens = [self.token, *[await self.allow(number) for number in range(4)]]
         for slot in range(slots):
             for place in range(5):
-                host, path = HOSTS[(slot + place) % len(HOSTS)], f"/{slot}/{place}"
+                host, path = self.hosts[self.subscribed % len(self.hosts)], f"/{slot}/{place}"
                 token = tokens[(slot + place) % len(tokens)]
                 with contextlib.suppress(ToolserverError):
                     await self.room.subscribe(self.receiver.url(host=host, path=path), token=token)
                     self.subscribed += 1
             await self.room.pass_slots()
             await self.room.pass_time(7)
-            for subscription in await self.room.hooks.subscriptions.list_kept(RICH):
-                await self.room.hooks.subscriptions.cancel(RICH, subscription.id)
+            for subscription in await self.room.hooks.subscriptions.list_kept(self.token):
+                await self.room.hooks.subscriptions.cancel(self.token, subscription.id)
 
     async def allow(self, number: int) -> str:
-        child = f"svc_live_{number:064x}"
-        await self.room.shop.ledger.create_allowance(RICH, token_hash(child).hex(), AllowanceTerms(f"n{number}", 50))
+        child = f"svc_live_{self.token[-8:]}{number:056x}"
+        await self.room.shop.ledger.create_allowance(
+            self.token, token_hash(child).hex(), AllowanceTerms(f"n{number}", 50)
+        )
         return child

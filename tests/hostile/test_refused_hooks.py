@@ -30,6 +30,27 @@ async def test_refusing_every_body_gives_no_more_of_them_than_the_setting_says(t
 
 
 @proves("webhook.unpaid-bodies")
+async def test_a_hundred_names_and_tokens_bought_again_give_three_unpaid_bodies_for_a_credit_and_no_more_ever(tmp_path):
+    """Thirty hours: an owner with a hundred host names, allowances and three tokens, of which each is bought anew."""
+    names, got, bought = [f"n{number}.localhost" for number in range(100)], 0, 0
+    async with open_room(tmp_path, network=LOCAL) as room, receiving() as receiver:
+        for number in range(3):
+            token, credits = f"svc_live_{'e' * 63}{number}", 50
+            await room.shop.ledger.mint(token, credits, cause=f"eip155:8453:0x{number:064x}:0")
+            thief = Thief(room, receiver, token, names)
+            receiver.answer, bought = thief.answer, bought + credits
+            tokens = [token, *[await thief.allow(each) for each in range(4)]]
+            thief.allow = lambda each, tokens=tokens: _same(tokens[1 + each])
+            for _ in range(10):
+                await thief.steal(1)
+                await room.pass_time(3300)
+            got += len(thief.bodies)
+            assert len(thief.bodies) == PER_HOUR, "those of the first hour, and none after it"
+        assert await room.spent() == 0
+    assert got <= 3 * bought
+
+
+@proves("webhook.unpaid-bodies")
 async def test_a_restart_does_not_begin_a_new_hour(tmp_path):
     bodies, clock = set(), None
     for _ in range(4):

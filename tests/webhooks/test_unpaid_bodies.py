@@ -1,5 +1,7 @@
 """The counts of bodies that are not paid for, over every engine."""
 
+from dataclasses import dataclass
+
 import pytest
 
 from tests.money.ledger.ledgers import opened_file
@@ -7,7 +9,7 @@ from tests.postgres import POSTGRES
 from tests.requirements import proves
 from tests.webhooks.shop import NOW, fire, subscription
 from toolserver.webhooks.fire_operations import AcceptFire, AddFire
-from toolserver.webhooks.records import Attempt
+from toolserver.webhooks.records import Attempt, PayerCounts
 from toolserver.webhooks.store import WebhookStore, WebhookTables
 from toolserver.webhooks.subscription_operations import AddSubscription, CancelSubscription, ForgetEnded
 from toolserver.webhooks.unpaid_bodies import HOUR_MS, AdmitBody, ForgetUnpaid, RefuseBody, WithdrawBody
@@ -30,6 +32,17 @@ async def admit(store, number, now=NOW, per_hour=PER_HOUR, **changes):
     return await store.apply(AdmitBody(f"call_{number}", subscription(number, **own), per_hour, now))
 
 
+@dataclass(frozen=True)
+class Pay:
+    """Deliveries that an account has paid for."""
+
+    payer: str
+    credits: int
+
+    def on(self, tables):
+        tables.count_payer(self.payer, PayerCounts(paid=self.credits))
+
+
 async def refuse(store, number, *arguments, **changes):
     admission = await admit(store, number, *arguments, **changes)
     await store.apply(RefuseBody(f"call_{number}"))
@@ -39,6 +52,7 @@ async def refuse(store, number, *arguments, **changes):
 @proves("webhook.unpaid-bodies", "webhook.challenge")
 async def test_an_account_has_so_many_unpaid_bodies_in_any_hour_over_tokens_targets_and_hosts(store):
     payer = {"payer": OWNER}
+    await store.apply(Pay(OWNER, 50))
     admissions = [await refuse(store, n, NOW + n, owner=f"{n:064x}", **payer) for n in range(PER_HOUR)]
     assert admissions == ["send"] * 3 + ["challenge"] * 7
     assert await admit(store, 20, NOW + 20, owner="b" * 64, **payer) == "refuse"
@@ -46,6 +60,51 @@ async def test_an_account_has_so_many_unpaid_bodies_in_any_hour_over_tokens_targ
     assert await admit(store, 20, NOW + HOUR_MS, **payer) == "challenge"
     assert await admit(store, 21, NOW + HOUR_MS, **payer) == "refuse", "one place is free with each that is an hour old"
     assert await admit(store, 22, NOW, owner="c" * 64) == "send", "others are not concerned"
+
+
+@proves("webhook.unpaid-bodies")
+@pytest.mark.parametrize("paid", [0, 4, 40])
+async def test_over_its_life_an_account_has_at_most_three_unpaid_bodies_for_each_credit_that_it_paid(store, paid):
+    """A hundred names of one owner, whose allowances subscribe to all of them in every slot, for thirty hours."""
+    await store.apply(Pay(OWNER, paid))
+    refused = free = 0
+    for slot in range(30 * 12):
+        for place in range(5):
+            number, now = 5 * slot + place, NOW + slot * HOUR_MS // 12
+            place = {"payer": OWNER, "owner": f"{number % 7:064x}", "host": f"{number % 100}.example"}
+            if await refuse(store, number, now, **place) != "refuse":
+                refused += 1
+            missing = AdmitBody(f"call_f{number}", subscription(number, **place), PER_HOUR, now, is_free=True)
+            free += await store.apply(missing) != "refuse"
+        await store.apply(ForgetUnpaid(now))
+    assert (refused, refused + free) == (max(PER_HOUR, 2 * paid), max(PER_HOUR, 2 * paid))
+    assert refused + free <= 3 * max(paid, 4)
+
+
+async def test_free_bodies_are_bounded_too_and_take_nothing_from_deliveries_with_a_price(store):
+    for number in range(2 * PER_HOUR):
+        now = NOW + number * HOUR_MS
+        free = AdmitBody(f"call_{number}", subscription(), PER_HOUR, now, is_free=True)
+        assert (await store.apply(free) == "refuse") == (number >= PER_HOUR)
+    assert await admit(store, 30, NOW + 40 * HOUR_MS) == "send", "an alert is not lost because values were missing"
+
+
+async def test_a_body_that_is_paid_for_gives_two_more_and_one_that_was_not_sent_counts_for_nothing(store):
+    await store.apply(AddSubscription(subscription()))
+    await store.apply(AddFire(fire()))
+    await store.apply(Pay(OWNER, 5))
+    for number in range(PER_HOUR):
+        await refuse(store, number, NOW + number * HOUR_MS)
+    later = NOW + 20 * HOUR_MS
+    assert await admit(store, 20, later) == "refuse"
+    await store.apply(Pay(OWNER, 1))
+    assert await store.apply(AdmitBody(FIRE, subscription(), PER_HOUR, later)) == "send"
+    await store.apply(AcceptFire(FIRE, Attempt(204, None, 5), later))  # a seventh credit
+    for number in range(20, 24):
+        assert await admit(store, number, later) == "send"
+    assert await admit(store, 24, later) == "refuse"
+    await store.apply(WithdrawBody("call_23"))
+    assert await admit(store, 24, later) == "send"
 
 
 async def test_a_body_in_flight_counts_until_it_is_paid_for_or_was_not_sent(store):
@@ -91,6 +150,8 @@ async def test_a_new_subscription_continues_the_counts_of_the_old_one(store):
 
 
 async def test_what_is_an_hour_old_is_forgotten_and_the_future_counts_from_now_on(store):
+    for owner in (OWNER, "b" * 64):
+        await store.apply(Pay(owner, 50))
     await refuse(store, 1, NOW - HOUR_MS)
     await refuse(store, 2, NOW + DAY, owner="b" * 64)
     await store.apply(ForgetUnpaid(NOW))

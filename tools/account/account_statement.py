@@ -64,9 +64,31 @@ class StatementEntry(Payload):
     transaction: str | None = Field(description="Hash of the USDC transfer of a purchase; null where there is none")
 
 
+Way = Literal["transfer", "x402_topup", "x402_call", "other", "sent"]
+PaymentState = Literal[
+    "quoted", "pending", "credited", "second", "late", "short", "foreign", "held", "undone", "swept", "refunded"
+]
+
+
+class StatementPayment(Payload):
+    at: Timestamp = Field(description="Time of its block")
+    amount_usd: float = Field(description="USDC that you paid; negative: paid back to you")
+    way: Way = Field(description="transfer: to the address of a quote; x402_topup: by a signature; sent: paid back")
+    state: PaymentState = Field(
+        description="quoted, late: nobody has confirmed it; pending: too few blocks; credited: it bought credits; "
+        "second: the address was paid before; short: too little; held: in doubt; undone: gone from the chain; "
+        "refunded: paid back"
+    )
+    state_since: Timestamp = Field(description="Since when it is in this state")
+    transaction: str = Field(description="Hash of the transaction")
+
+
 class AccountStatement(TopLevel):
     credits: int = Field(ge=0, description="What you can spend now; without an allowance the sum of all entries")
     entries: list[StatementEntry] = Field(max_length=MOST, description="The latest first")
+    payments: list[StatementPayment] = Field(
+        max_length=MOST, description="Your USDC on the chain, the latest first; only without a cursor"
+    )
     next_cursor: str | None = Field(description="Give it as cursor to read on; null: there is nothing older")
 
 
@@ -90,12 +112,22 @@ async def account_statement(
     """Everything that happened to the credits of this token, the latest first: calls with their receipts, purchases,
     and what was given back. Use payment_balance for the balance alone.
 
-    Shape: an allowance sees its own calls only. The credits of all entries add up to `credits` (for
+    Shape: an allowance sees its own calls only, and no payments. The credits of all entries add up to `credits` (for
     an allowance: to what it has spent). A call that was charged and then given back has two entries.
     Errors: not_found where the ledger belongs to a service that gives no statements.
     """
     page = await ctx.host.statements.read(ctx.token, StatementRange(from_, to, cursor, limit))
-    return AccountStatement(credits=page.credits, entries=[_show(line) for line in page.lines], next_cursor=page.cursor)
+    return AccountStatement(
+        credits=page.credits,
+        entries=[_show(line) for line in page.lines],
+        payments=[
+            StatementPayment.model_validate(
+                payment._asdict() | {"amount_usd": payment.amount / 1_000_000, "state_since": payment.since}
+            )
+            for payment in page.payments
+        ],
+        next_cursor=page.cursor,
+    )
 
 
 def _show(line: StatementLine) -> StatementEntry:

@@ -5,9 +5,8 @@ import json
 import sys
 from collections.abc import Callable
 from datetime import MAXYEAR, UTC, datetime, timedelta
-from functools import lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple, TextIO, TypeVar
 
 import anyio
 import click
@@ -20,12 +19,21 @@ from toolserver.cli.load_settings import settings_from
 from toolserver.cli.months import close, prune, read_published_keys
 from toolserver.cli.options import add_options, data_dir_option, output_options
 from toolserver.cli.printing import print_table
-from toolserver.core.models import iso
+from toolserver.core.models import iso, iso_of_ms
 from toolserver.core.outbound import read_proxies
-from toolserver.money.books.sql_books import list_transfers, read_books, read_tokens, read_tools
-from toolserver.money.books.sql_reconciliation import BooksCheck, FollowedLedger, check_books, check_chain
+from toolserver.money.books.sql_books import list_movements, list_transfers, read_books, read_tokens, read_tools
+from toolserver.money.books.sql_reconciliation import (
+    BooksCheck,
+    FollowedLedger,
+    check_books,
+    check_chain,
+    check_held_receipts,
+)
+from toolserver.money.chain.sql_chain_transfers import BookedMovement
 from toolserver.money.ledger.sql_books import BookedTransfer
+from toolserver.money.purchases.chain.ethereum import checksum_address
 from toolserver.money.purchases.chain.rpc_pool import make_rpc_pool
+from toolserver.money.purchases.listing import show_usd
 from toolserver.money.receipts.transparency_log import read_mark
 from toolserver.serving.shared_database import find_marks
 from toolserver.settings import Settings
@@ -129,20 +137,35 @@ def token(day: str | None, month: str | None, data_dir: Path | None, as_json: bo
 
 @books.command()
 @data_dir_option
+@click.option("--chain", is_flag=True, help="The transfers on the chain instead, by way and state")
 @_spanned
-def export(day: str | None, month: str | None, data_dir: Path | None) -> None:
-    """Print every movement of credits as CSV, one line each, in order."""
+def export(chain: bool, day: str | None, month: str | None, data_dir: Path | None) -> None:
+    """Print every movement of credits as CSV, one line each, in order; with --chain, every transfer on the chain."""
     writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(BookedTransfer._fields)
+    writer.writerow(_ON_CHAIN if chain else BookedTransfer._fields)
     with explain_errors():
-        transfers = list_transfers(find_ledger(find_data_dir(data_dir)), *_span_of(day, month).milliseconds)
-        writer.writerows((seq, f"{_show_second(at // 1000)}.{at % 1000:03}Z", *rest) for seq, at, *rest in transfers)
+        place, span = find_ledger(find_data_dir(data_dir)), _span_of(day, month).milliseconds
+        if chain:
+            writer.writerows(map(_show_movement, list_movements(place, *span)))
+        else:
+            transfers = list_transfers(place, *span)
+            writer.writerows((seq, iso_of_ms(at), *rest) for seq, at, *rest in transfers)
 
 
-@lru_cache(maxsize=4)
-def _show_second(at: int) -> str:
-    """Write a time in epoch seconds without its zone. Cached: an export has hundreds of lines from the same second."""
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+_ON_CHAIN = (
+    *("at", "block", "transaction", "way", "state", "state_since", "received_usd", "sent_usd", "payer", "payee"),
+    "history",
+)
+
+
+def _show_movement(each: BookedMovement) -> tuple[str | int, ...]:
+    """Return a transfer on the chain as a line. Its history has every state, with the time at which it was recorded."""
+    return (
+        *(iso_of_ms(each.at), each.block, f"0x{each.tx_hash.hex()}", each.way, each.state),
+        iso_of_ms(each.history[-1].at) if each.history else "",
+        *(show_usd(each.received), show_usd(each.sent), checksum_address(each.payer), checksum_address(each.payee)),
+        "; ".join(f"{change.state} {iso_of_ms(change.at)}" for change in each.history),
+    )
 
 
 @books.command()
@@ -155,18 +178,27 @@ def _show_second(at: int) -> str:
     type=click.Path(exists=True, file_okay=False, path_type=Path),
     help="Data directory of the service whose ledger this one follows, to compare receipts with its calls",
 )
-def check(chain: bool, owner: Path | None, data_dir: Path | None, as_json: bool) -> None:
+@click.option(
+    "--receipts",
+    type=click.File(encoding="utf-8", errors="replace"),
+    help="Receipts that callers or logs have, a line each, to find those that the ledger does not know; - is standard"
+    " input",
+)
+def check(chain: bool, owner: Path | None, receipts: TextIO | None, data_dir: Path | None, as_json: bool) -> None:
     """Compare ledger, statements, receipts, books, log and chain to the credit. Exits with 1 if any two disagree."""
     settings = settings_from(data_dir=data_dir)
     with explain_errors():
-        checks = anyio.run(_check, settings, find_ledger(settings.data_dir), chain, owner)
+        place = find_ledger(settings.data_dir)
+        checks = anyio.run(_check, settings, place, chain, owner)
+        if receipts is not None:
+            checks.append(check_held_receipts(place, receipts, read_published_keys(settings)))
     ok = not any(one.differences for one in checks)
     if as_json:
         click.echo(json.dumps({"ok": ok, "checks": [one._asdict() for one in checks]}, indent=2))
     else:
         for one in checks:
             verdict = f"{len(one.differences)} differences" if one.differences else "ok" if one.compared else "nothing"
-            click.echo(f"{one.name:12} {one.compared:>10}  {verdict}{'' if one.note is None else f'  ({one.note})'}")
+            click.echo(f"{one.name:13} {one.compared:>10}  {verdict}{'' if one.note is None else f'  ({one.note})'}")
             for line in one.differences:
                 click.echo(f"  {line}")
     sys.exit(0 if ok else 1)

@@ -2,6 +2,7 @@
 
 import json
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +19,7 @@ from toolserver.core.models import iso_of_ms
 from toolserver.core.outbound import read_proxies
 from toolserver.money.books.sql_reconciliation import BooksCheck
 from toolserver.money.chain.balances import BalanceComparison, compare_balances
+from toolserver.money.chain.scanner import COLD, ChainScanner, ScanTerms
 from toolserver.money.chain.service import book_rules_of
 from toolserver.money.chain.sql_chain_book import SqlChainBook
 from toolserver.money.chain.sql_chain_sums import ChainSums, read_chain_sums, show_state
@@ -44,6 +46,7 @@ def chain(balances: bool, data_dir: Path | None, as_json: bool) -> None:
         if sums is None:
             raise click.ClickException("the chain was not read yet; a service that sells credits reads it")
         compared, note = anyio.run(compare_all, settings, place, sums) if balances else (None, "not compared")
+        sums = read_chain_sums(place, sums.final) or sums
     document = _show_sums(sums) | _show_comparison(sums, compared, note)
     click.echo(json.dumps(document, indent=2) if as_json else "\n".join(write_lines(document)))
     sys.exit(0 if document["agrees"] else 1)
@@ -54,7 +57,8 @@ async def compare_all(
 ) -> tuple[BalanceComparison | None, str | None]:
     """Return the comparison of every address after the last final block that was read, or why there is none.
 
-    Raises StorageFailed.
+    The logs of an address that differs are read first, since the service last compared all: money may have come to one
+    that the service looks at once a day. Raises StorageFailed.
     """
     if not settings.payments.rpc_urls:
         return None, "not compared: no RPC server is configured (payments.rpc_urls)"
@@ -62,8 +66,18 @@ async def compare_all(
     servers = make_rpc_pool(settings.payments, find_clock(settings), proxies, patient=True)
     try:
         async with open_place(place) as file:
-            book = SqlChainBook(file, book_rules_of(settings.payments, settings.x402))
-            return await compare_balances(book, servers, sums.final.block), None
+            rules = book_rules_of(settings.payments, settings.x402)
+            book, block = SqlChainBook(file, rules), sums.final.block
+            compared = await compare_balances(book, servers, block)
+            cold = await book.find_mark(COLD)
+            if compared.differences and cold is not None and cold.block < block:
+                terms = ScanTerms(settings.payments.log_addresses, settings.payments.log_blocks)
+                scanner = ChainScanner(book, servers, find_clock(settings), rules, terms)
+                with suppress(ChainDown):  # a server that gives no logs still gives balances
+                    heads = await servers.read_heads()
+                    await scanner.read_differing(compared.differences, cold.block + 1, block, heads)
+                    compared = await compare_balances(book, servers, block)
+            return compared, None
     except ChainDown as down:
         return None, f"not compared: {down}"
     finally:
@@ -78,6 +92,7 @@ async def check_balances(settings: Settings, place: LedgerPlace) -> BooksCheck:
     compared, note = await compare_all(settings, place, sums)
     if compared is None:
         return BooksCheck("balances", 0, [], note)
+    sums = read_chain_sums(place, sums.final) or sums
     differing = [
         f"{checksum_address(address)}: booked are {show_signed_usd(booked)} USDC, held {show_signed_usd(held)}"
         for address, booked, held in compared.differences

@@ -15,9 +15,10 @@ from toolserver.cli.load_settings import settings_from
 from toolserver.cli.options import data_dir_option, json_option, limit_option
 from toolserver.cli.printing import print_rows
 from toolserver.core.outbound import read_proxies
-from toolserver.money.books.open_cases import list_open_cases, list_pending_payments
+from toolserver.money.books.open_cases import add_waiting, list_open_cases, list_pending_payments
 from toolserver.money.purchases.chain.ethereum import tx_hash_of
 from toolserver.money.purchases.listing import show_purchase
+from toolserver.money.purchases.matching import policy_of
 from toolserver.money.purchases.quotes import ADDRESS_MARK
 from toolserver.money.purchases.store import approve_transfer, read_deposit_states, read_deposits, read_purchases
 from toolserver.money.purchases.sweep import find_unclaimed, sweep_plan
@@ -36,7 +37,7 @@ _STATES = click.Choice(["quoted", "credited", "reorged"])
 @limit_option
 @click.option("--cases", "only_cases", is_flag=True, help="List cases that need attention, oldest first")
 @click.option("--pending", "only_pending", is_flag=True, help="List signed payments (x402) that are not yet settled")
-@click.option("--unclaimed", is_flag=True, help="Search the chain for deposits that were paid but never confirmed")
+@click.option("--unclaimed", is_flag=True, help="Search the chain for money that nobody confirmed, or that waits")
 @click.option("--approve", metavar="TX_HASH", help="Approve a payment that is held because it exceeds a ceiling")
 @json_option
 def purchases(
@@ -63,6 +64,8 @@ def purchases(
             rows = _pending(path, limit)
         else:
             rows = _cases(path, limit) if only_cases else _purchases(path, state, limit)
+            if only_cases and not as_json:
+                rows = [_shorten(case) for case in rows]
     nothing = "no payment is pending" if only_pending else "no purchases"
     print_rows(rows, as_json, "nothing needs attention" if only_cases else nothing)
 
@@ -107,6 +110,11 @@ def _cases(path: LedgerPlace, limit: int) -> list[dict[str, Any]]:
     return list_open_cases(path, int(find_clock(settings_from()).time() * 1000), limit)
 
 
+def _shorten(case: dict[str, Any]) -> dict[str, Any]:
+    """Return a case as one line shows it: of what is on the chain the state."""
+    return case | {"on_chain": ", ".join(f"{each['state']} on the chain" for each in case["on_chain"]) or None}
+
+
 def _approve(path: LedgerPlace, text: str) -> None:
     """Approve a held payment. Its buyer must confirm it once more."""
     tx_hash = tx_hash_of(text)
@@ -137,7 +145,8 @@ def _unclaimed(path: LedgerPlace, data_dir: Path | None) -> list[dict[str, Any]]
         clock=find_clock(settings),
         proxies=read_proxies(settings.upstream.proxy_address),
     )
-    return anyio.run(find)
+    policy, servers = policy_of(settings.payments), len(settings.payments.rpc_urls)
+    return add_waiting(path, anyio.run(find), policy, servers)
 
 
 def _pending(path: LedgerPlace, limit: int) -> list[dict[str, Any]]:

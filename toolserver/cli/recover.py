@@ -1,6 +1,7 @@
 """Implement `toolserver recover`: credit a payment that a restored ledger no longer knows to the account that paid."""
 
 import secrets
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -11,6 +12,7 @@ from toolserver.cli.find_ledger import find_ledger
 from toolserver.cli.options import data_dir_option, json_option
 from toolserver.cli.printing import print_facts
 from toolserver.core.caller import token_hash
+from toolserver.money.chain.sql_chain_transfers import find_movements, show_movement
 from toolserver.money.ledger.admin import grant
 from toolserver.money.purchases.buyer_proof import find_signer, recovery_text
 from toolserver.money.purchases.chain.ethereum import checksum_address, tx_hash_of
@@ -26,6 +28,7 @@ from toolserver.money.x402.records import ChainTopup, TopupCredit, begin_recover
 from toolserver.money.x402.store import SqlPaymentStore
 from toolserver.registry.registry import Registry
 from toolserver.serving.shared_database import find_marks
+from toolserver.sql.connection import SqlConnection
 
 REASON = "a payment that a restored backup did not know"
 
@@ -64,12 +67,19 @@ async def _recover(desk: Desk, text: str, signature: str | None) -> dict[str, An
         text_to_sign = recovery_text(desk.host, tx_hash)
         if signature is None:
             payers = ", ".join(map(checksum_address, payment.payers))
-            return _describe(payment) | {"payers": payers, "text": text_to_sign}
+            on_chain = await desk.file.read(partial(_show_on_chain, tx_hash))
+            return _describe(payment) | {"payers": payers, "on_chain": on_chain, "text": text_to_sign}
         payer = await find_signer(chain, text_to_sign, signature, payment.payers)
     if not payment.topups:
         return _describe(payment) | {"token": await _grant(desk, payment, tx_hash)}
     own = _sum_topups([one for one in payment.topups if one.payer == payer])
     return _describe(own) | {"token": await _credit_topups(desk, own, tx_hash)}
+
+
+def _show_on_chain(tx_hash: bytes, db: SqlConnection) -> list[dict[str, Any]] | None:
+    """Return what the book of the chain has of a transaction; None if nothing, because its addresses were lost too."""
+    movements = find_movements(db, [tx_hash])[tx_hash]
+    return [show_movement(each) for each in movements] or None
 
 
 def _describe(payment: LostPayment) -> dict[str, Any]:

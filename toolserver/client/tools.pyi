@@ -1824,9 +1824,18 @@ class AccountStatementEntries(TypedDict):
     allowance: str | None
     transaction: str | None
 
+class AccountStatementPayments(TypedDict):
+    at: str
+    amount_usd: float
+    way: Literal["transfer", "x402_topup", "x402_call", "other", "sent"]
+    state: Literal["quoted", "pending", "credited", "second", "late", "short", "foreign", "held", "undone", "swept", "refunded"]
+    state_since: str
+    transaction: str
+
 class AccountStatementPayload(TypedDict):
     credits: int
     entries: list[AccountStatementEntries]
+    payments: list[AccountStatementPayments]
     next_cursor: str | None
     _meta: NotRequired[dict[str, Any]]
 

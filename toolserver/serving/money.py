@@ -28,7 +28,7 @@ from toolserver.money.purchases.closed_purchases import ClosedPurchases
 from toolserver.money.purchases.credit_sales import CreditSales, NoCreditSales
 from toolserver.money.purchases.remote import open_remote_sales
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS
-from toolserver.money.receipts.service import AccountStatements, ReceiptService
+from toolserver.money.receipts.service import AccountStatements, ChainPayments, ReceiptService
 from toolserver.money.receipts.transparency_log import CLOSE_EVERY_S
 from toolserver.serving.background_tasks import open_tasks, repeat
 from toolserver.serving.receipts import open_receipts
@@ -207,7 +207,7 @@ async def open_own_money(
                 own=ledger,
                 idempotency=idempotency,
                 payments=payments,
-                statements=AccountStatements(ledger, evidence),
+                statements=AccountStatements(ledger, evidence, _open_payments(settings, ledger.file)),
                 evidence=evidence,
                 stored=StoredSales(
                     receipted_charges=ReceiptedCharges(charges, evidence.issuer, clock),
@@ -236,6 +236,15 @@ def _open_reissues(file: GroupCommit, clock: Clock) -> "SqlReissues":
     from toolserver.money.purchases.sql_refunds import SqlReissues
 
     return SqlReissues(file, clock)
+
+
+def _open_payments(settings: Settings, file: GroupCommit) -> ChainPayments | None:
+    """Open what knows the payments of accounts, whose modules are loaded only where something is sold."""
+    if not (settings.payments.enabled or settings.x402.enabled):
+        return None
+    from toolserver.money.chain.sql_account_payments import AccountPayments
+
+    return AccountPayments(file)
 
 
 def _put_quotes_aside(settings: Settings, ledger: SqlLedger, clock: Clock) -> Callable[[], Awaitable[None]]:

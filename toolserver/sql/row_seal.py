@@ -200,6 +200,7 @@ NOT_SEALED = {
     "webhook_fire": "as its subscription",
     "webhook_payload": "as its subscription",
     "webhook_unpaid": "as its subscription",
+    "webhook_payer": "no money: how many bodies an account may still have for nothing",
     "chain_scan": "how far the chain was read",
     "chain_difference": "cases that the next reading of the chain writes again",
     "oauth_client": "no money: what a grant spends is an allowance",

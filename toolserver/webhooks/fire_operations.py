@@ -22,6 +22,7 @@ from toolserver.webhooks.records import (
     ClaimedFire,
     FireKind,
     FireState,
+    PayerCounts,
     WebhookFire,
     WebhookSubscription,
     after_failure,
@@ -216,11 +217,14 @@ class AcceptFire(LocksItsRows):
             duration_ms=self.attempt.duration_ms,
         )
         tables.save_fire(accepted)
-        if fire.price:  # one that costs nothing stays counted
-            tables.remove_unpaid(fire.id)
         subscription = tables.find_for_change(fire.subscription)
         if subscription is not None and fire.kind != "test":
             tables.save(after_success(subscription, accepted, self.now))
+        if fire.price:  # one that costs nothing stays counted
+            counted = tables.remove_unpaid(fire.id)
+            payer = counted or (subscription and subscription.payer)
+            if payer:
+                tables.count_payer(payer, PayerCounts(paid=fire.price, refused=-1 if counted else 0))
         return accepted
 
 

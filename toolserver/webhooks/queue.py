@@ -224,7 +224,8 @@ class FireWorker:
         fire, per_hour = message.fire, self._parts.uncharged_per_hour
         if per_hour is None or not counts_as_unpaid(fire):
             return "send"
-        return await self._parts.store.apply(AdmitBody(fire.id, message.subscription, per_hour, self._now))
+        admit = AdmitBody(fire.id, message.subscription, per_hour, self._now, is_free=not fire.price)
+        return await self._parts.store.apply(admit)
 
     async def _challenge(self, message: WebhookMessage) -> Attempt | None:
         """Send a challenge. Returns how it failed, which is the end of the attempt, or None if it was accepted."""
@@ -273,7 +274,8 @@ class FireWorker:
         """Plan the next attempt within the slot, or give up the fire."""
         fire = message.fire
         if self._parts.uncharged_per_hour is not None and counts_as_unpaid(fire):
-            await self._parts.store.apply(RefuseBody(fire.id) if attempt.maybe_read else WithdrawBody(fire.id))
+            withdraw = WithdrawBody(fire.id, is_free=not fire.price)
+            await self._parts.store.apply(RefuseBody(fire.id) if attempt.maybe_read else withdraw)
         delay = retry_delay(fire.attempts + 1, attempt)
         due = None if delay is None else self._now + int(delay * 1000)
         if due is not None and due < fire.expires_at and fire.kind != "test":

@@ -266,6 +266,16 @@ class UnpaidBody(NamedTuple):
         return cls(fire, subscription.payer, subscription.owner, target, subscription.host, now)
 
 
+class PayerCounts(NamedTuple):
+    """What an account had over its life: the credits charged for deliveries, the bodies with a price that were sent and
+    are not paid for, and the bodies that cost nothing.
+    """
+
+    paid: int = 0
+    refused: int = 0
+    free: int = 0
+
+
 class ClaimedFire(NamedTuple):
     """A fire to work on now, with the current state of its subscription."""
 

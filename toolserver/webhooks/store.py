@@ -10,7 +10,15 @@ from toolserver.money.ledger.owner_limits import AlertCrossing
 from toolserver.money.ledger.sql_tables import take_crossings
 from toolserver.sql.connection import SqlConnection, for_change, in_order, is_shared, unclaimed
 from toolserver.sql.group_commit import TOGETHER, GroupCommit
-from toolserver.webhooks.records import FAR_FAILING_MS, FAR_MS, SLOT_MS, UnpaidBody, WebhookFire, WebhookSubscription
+from toolserver.webhooks.records import (
+    FAR_FAILING_MS,
+    FAR_MS,
+    SLOT_MS,
+    PayerCounts,
+    UnpaidBody,
+    WebhookFire,
+    WebhookSubscription,
+)
 
 R = TypeVar("R")
 R_co = TypeVar("R_co", covariant=True)
@@ -40,6 +48,11 @@ ADD_FIRE = _insert("webhook_fire", WebhookFire._fields).removesuffix("?)") + (
     "(SELECT coalesce(max(seq), 0) + 1 FROM webhook_fire WHERE subscription = ?2))"
 )
 
+COUNT_PAYER = """INSERT INTO webhook_payer(payer, paid, refused, free)
+  VALUES(?1, ?2, CASE WHEN ?3 > 0 THEN ?3 ELSE 0 END, CASE WHEN ?4 > 0 THEN ?4 ELSE 0 END)
+  ON CONFLICT(payer) DO UPDATE SET paid = webhook_payer.paid + ?2,
+    refused = CASE WHEN webhook_payer.refused + ?3 > 0 THEN webhook_payer.refused + ?3 ELSE 0 END,
+    free = CASE WHEN webhook_payer.free + ?4 > 0 THEN webhook_payer.free + ?4 ELSE 0 END"""
 ADD_UNPAID = _insert("webhook_unpaid", UnpaidBody._fields)
 SAVE_FIRE = _update("webhook_fire", WebhookFire._fields)
 CLAIM_SUBSCRIPTIONS = f"""UPDATE webhook_subscription
@@ -99,6 +112,8 @@ class WebhookTables:
         for column in ("owner", "payer"):
             self._db.execute(f"UPDATE webhook_subscription SET {column}=? WHERE {column}=?", (after, before))
             self._db.execute(f"UPDATE webhook_unpaid SET {column}=? WHERE {column}=?", (after, before))
+        self.count_payer(after, self.find_payer(before))
+        self._db.execute("DELETE FROM webhook_payer WHERE payer=?", (before,))
 
     def list_all(self, limit: int, state: str | None) -> list[WebhookSubscription]:
         return self._subscriptions(
@@ -205,8 +220,19 @@ class WebhookTables:
     def refuse_unpaid(self, fire: str) -> None:
         self._db.execute("UPDATE webhook_unpaid SET refused=1 WHERE fire=?", (fire,))
 
-    def remove_unpaid(self, fire: str) -> None:
-        self._db.execute("DELETE FROM webhook_unpaid WHERE fire=?", (fire,))
+    def remove_unpaid(self, fire: str) -> str | None:
+        """Stop counting a body, and return the payer with whom it was counted, or None if it was not."""
+        row = self._db.execute("DELETE FROM webhook_unpaid WHERE fire=? RETURNING payer", (fire,)).fetchone()
+        return None if row is None else str(row[0])
+
+    def find_payer(self, payer: str) -> PayerCounts:
+        """Return what an account had over its life."""
+        row = self._db.execute("SELECT paid, refused, free FROM webhook_payer WHERE payer=?", (payer,)).fetchone()
+        return PayerCounts() if row is None else PayerCounts._make(row)
+
+    def count_payer(self, payer: str, more: PayerCounts) -> None:
+        """Add to what an account had over its life. No count falls below 0: a body may be older than its count."""
+        self._db.execute(COUNT_PAYER, (payer, *more))
 
     def forget_unpaid(self, before: int, now: int) -> None:
         self._db.execute("DELETE FROM webhook_unpaid WHERE sent_at<=?", (before,))

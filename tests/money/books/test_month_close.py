@@ -1,6 +1,8 @@
 """Months are closed in their order, once, with a statement that their rows bear out, on either engine."""
 
+import gzip
 import hashlib
+import json
 import sqlite3
 from contextlib import closing
 from dataclasses import replace
@@ -9,14 +11,18 @@ import anyio
 import pytest
 
 from tests.money.books.months import DAY, JANUARY, MARCH, closer_of, opened_seller, place_of, sell_three_months
+from tests.money.chain.parts import HEADS, RULES, WALLET, logged
+from tests.money.ledger.ledgers import opened_file
 from tests.postgres import POSTGRES
 from toolserver.money.books import months
 from toolserver.money.books.month_archive import name_archive
 from toolserver.money.books.month_proof import prove_month
 from toolserver.money.books.sql_months import MonthRefused, list_closed
+from toolserver.money.chain.sql_chain_book import ScanMark, SqlChainBook
+from toolserver.money.chain.transfer_states import name_transfers
 from toolserver.money.ledger.sql_invariants import find_breaches
 from toolserver.money.ledger.store import FILE
-from toolserver.money.receipts.month_statement import CLOSING, OPENING, parse_month
+from toolserver.money.receipts.month_statement import CLOSING, ON_CHAIN, OPENING, parse_month
 from toolserver.sql.ledger_place import read_place
 from toolserver.sql.row_seal import read_heads
 
@@ -43,8 +49,39 @@ async def test_all_months_that_are_over_are_closed_in_their_order(kind, sold):
     assert february.tables[OPENING] == january.tables[CLOSING]
     rows = {name: table.rows for name, table in january.tables.items()}
     assert rows == {"opening": 0, "transfer": 10, "reservation": 5, "receipt": 6, "uncharged_call": 1, "no_charge": 1,
-                    "closing": 4}  # fmt: skip
+                    "chain_transfer": 0, "closing": 4}  # fmt: skip
     assert [one.log.size for one in statements] == [1, 2]
+
+
+async def test_a_month_states_the_money_on_the_chain_by_way_and_state_and_its_archive_bears_that_out(kind, sold):
+    async with opened_file(kind, sold) as file:
+        book, at = SqlChainBook(file, RULES), JANUARY.since // 1000
+        await book.set_mark("final", ScanMark(190, JANUARY.until))
+        ours, topup = bytes([1]) * 32, bytes([2]) * 32
+        moved = [logged(ours, WALLET, 3, block_time=at), logged(topup, WALLET, 2, block_time=at, block=199)]
+        later = logged(bytes([3]) * 32, WALLET, 7, block_time=JANUARY.until // 1000, log_index=1)
+        await book.record(name_transfers([*moved, later]), HEADS, JANUARY.until)
+    closer = closer_of(kind, sold)
+    (facts,) = await closer.close_until(JANUARY, NOW)
+    assert facts.describe()["on_chain"] == {
+        "other": {
+            "pending": {"transfers": 1, "received": 2_000_000, "sent": 0},
+            "foreign": {"transfers": 1, "received": 3_000_000, "sent": 0},
+        }
+    }
+    assert facts.signed.statement.tables[ON_CHAIN].rows == 2
+    path = name_archive(sold / "archive", "2027-01")
+    lines = [json.loads(line) for line in gzip.open(path)]
+    for line in lines:
+        if isinstance(line, list) and "foreign" in line:
+            line[line.index("foreign")] = "swept"
+    with gzip.open(path, "wb") as archive:
+        archive.writelines(json.dumps(line, separators=(",", ":")).encode() + b"\n" for line in lines)
+    problems = prove_month(path, closer.ring.find).problems
+    assert f"{ON_CHAIN}: the rows differ from those that were signed" in problems
+    sums = "the rows do not add up to what the statement says"
+    assert {f"on the chain, other, {state}: {sums}" for state in ("foreign", "swept")} <= set(problems)
+    assert any("which is not the end of its history" in problem for problem in problems)
 
 
 async def test_a_closed_month_is_stored_once_with_the_statement_of_its_archive(kind, sold):

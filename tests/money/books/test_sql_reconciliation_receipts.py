@@ -1,5 +1,6 @@
 """Receipts and log against the ledger: what counts as a difference, and what does not."""
 
+import json
 import sqlite3
 from contextlib import closing
 
@@ -10,6 +11,7 @@ from tests.money.receipts.old_log import make_old_log
 from toolserver.core.caller import new_call_id
 from toolserver.money.books.sql_reconciliation import (
     KEPT_MS,
+    check_held_receipts,
     count_logged,
     count_receipts,
     find_log_differences,
@@ -17,9 +19,10 @@ from toolserver.money.books.sql_reconciliation import (
     find_unlogged,
 )
 from toolserver.money.ledger.store import FILE
+from toolserver.money.receipts.keys import RECEIPT_KEYS, read_keys
 from toolserver.money.receipts.log import LogMark
 from toolserver.money.receipts.sign import Body, Sale
-from toolserver.money.receipts.sql_store import last_checkpoint
+from toolserver.money.receipts.sql_store import last_checkpoint, read_receipts
 from toolserver.sql.migrate import migrate
 from toolserver.sql.sqlite import snapshot
 
@@ -41,6 +44,30 @@ async def test_charged_calls_have_their_receipts(stand):
         await stand.buy(new_call_id())
     assert differences(stand) == []
     assert snapshot(stand.path, count_receipts) == 3
+
+
+async def test_receipts_that_callers_hold_and_the_ledger_lost_are_named_one_by_one(stand, tmp_path):
+    """A failover to a copy from before the last sales: what callers and logs have is more than the ledger knows."""
+    calls = [new_call_id() for _ in range(3)]
+    await stand.buy(calls[0])
+    older = tmp_path / "older.sqlite3"
+    with closing(sqlite3.connect(stand.path)) as db:
+        db.execute("VACUUM INTO ?", (str(older),))
+    for call_id in calls[1:]:
+        await stand.buy(call_id)
+    kept = snapshot(stand.path, lambda db: list(read_receipts(db)))
+    jws = [receipt.jws for receipt in kept]
+    lines = [jws[0], f'10.0.0.1 "GET /api/pro/x" 200 receipt={jws[1]} 12 ms', json.dumps({"receipt": jws[2]})]
+    keys = read_keys(tmp_path / RECEIPT_KEYS)
+    for place, lost in ((stand.path, []), (older, calls[1:])):
+        found = check_held_receipts(place, lines, keys)
+        assert found.compared == 3
+        assert [call_id for call_id in lost if any(call_id in text for text in found.differences)] == lost
+        assert len(found.differences) == len(lost)
+    forged = check_held_receipts(older, [jws[1][:-6] + "AAAAAA", '{"receipt": "a.b"}', "no receipt here"], keys)
+    assert forged.compared == 2
+    assert "none of our keys signed it" in forged.differences[0]
+    assert "line 2: it is no receipt" in forged.differences[1]
 
 
 async def test_a_charge_without_a_receipt_is_found_while_receipts_are_kept(stand):

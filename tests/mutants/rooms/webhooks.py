@@ -31,6 +31,12 @@ FAULTS = (
         "tests/webhooks/test_store.py",
     ),
     fault(
+        "toolserver/webhooks/unpaid_bodies.py",
+        "an account has as many unpaid bodies as it likes, if it waits for them",
+        "if is_spent(",
+        "if False and is_spent(",
+    ),
+    fault(
         "toolserver/webhooks/egress.py",
         "a delivery may go to an address that is not public",
         "if not is_public(address):",

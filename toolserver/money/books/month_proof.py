@@ -2,7 +2,8 @@
 
 The statement is signed and counts exactly these rows. Opening balances and transfers add up
 to the closing balances. Credits and debits of all accounts are equal. Reservations match
-their transfers. Every receipt is signed. The leaves of the log match what was booked.
+their transfers. The transfers on the chain add up to its sums by way and state. Every receipt is signed. The leaves
+of the log match what was booked.
 
 What has to be compared with rows further on is put into a scratch database, which SQLite
 keeps in a temporary file. So the memory needed does not grow with the month.
@@ -14,13 +15,17 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import msgspec
+
 from toolserver.money.books.month_archive import ArchiveBroken, read_lines
 from toolserver.money.books.sql_month_scratch import MonthScratch, open_scratch
 from toolserver.money.receipts.keys import Key, unb64
 from toolserver.money.receipts.log import BookedCall, add_up
 from toolserver.money.receipts.month_statement import (
     CLOSING,
+    ON_CHAIN,
     OPENING,
+    MovedMoney,
     RowDigest,
     SignedMonth,
     StatementUnreadable,
@@ -52,6 +57,7 @@ class MonthFacts(NamedTuple):
             "rows": {name: table.rows for name, table in statement.tables.items()},
             "credits": statement.credits,
             "usdc": statement.usdc,
+            "on_chain": statement.on_chain and msgspec.to_builtins(statement.on_chain),
             "seals": statement.seals and {"commits": statement.seals.commits, "head": statement.seals.head},
             "log": {"size": statement.log.size, "root": statement.log.root},
             "sha256": self.signed.sha256,
@@ -106,6 +112,7 @@ class _MonthProof:
         self._counts: dict[str, int] = {}
         self._owed_before = self._owed_after = 0  # credits owed to buyers
         self._used = self._given_back = 0
+        self._moved: dict[tuple[str, str], MovedMoney] = {}  # by way and state
         self._takes: dict[str, Callable[[Row], None]] = {
             OPENING: self._take_opening,
             "transfer": self._take_transfer,
@@ -113,6 +120,7 @@ class _MonthProof:
             "receipt": self._take_receipt,
             "uncharged_call": self._take_uncharged,
             "no_charge": self._take_leaf,
+            ON_CHAIN: self._take_movement,
             CLOSING: self._take_closing,
         }
 
@@ -146,6 +154,7 @@ class _MonthProof:
         yield from self._compare_calls()
         yield from self._compare_balances()
         yield from self._compare_figures(signed.statement.credits)
+        yield from self._compare_money(signed.statement.on_chain or {})
         yield from self._compare_leaves()
 
     def _note(self, problem: str) -> None:
@@ -195,6 +204,12 @@ class _MonthProof:
         if row["hour"] is not None:
             self._scratch.add_leaf(row["hour"], unb64(row["key"]), row["seq"], unb64(row["entry"]))
 
+    def _take_movement(self, row: Row) -> None:
+        key, sums = (row["way"], row["state"]), self._moved.get((row["way"], row["state"]), MovedMoney(0, 0, 0))
+        self._moved[key] = MovedMoney(sums.transfers + 1, sums.received + row["received"], sums.sent + row["sent"])
+        if row["history"][-1][0] != row["state"]:
+            self._note(f"the transfer {row['tx_hash']} is {row['state']}, which is not the end of its history")
+
     def _compare_calls(self) -> Iterator[str]:
         for seq in self._scratch.find_unlike():
             yield f"transfer {seq} does not match its reservation"
@@ -219,6 +234,12 @@ class _MonthProof:
         for name, total in totals.items():
             if total != signed.get(name):
                 yield f"{name}: the rows add up to {total}, but the statement says {signed.get(name)}"
+
+    def _compare_money(self, signed: dict[str, dict[str, MovedMoney]]) -> Iterator[str]:
+        said = {(way, state): sums for way, states in signed.items() for state, sums in states.items()}
+        for way, state in sorted(said.keys() | self._moved.keys()):
+            if said.get((way, state)) != self._moved.get((way, state)):
+                yield f"on the chain, {way}, {state}: the rows do not add up to what the statement says"
 
     def _compare_leaves(self) -> Iterator[str]:
         for hour in self._scratch.read_hours():

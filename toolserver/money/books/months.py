@@ -40,6 +40,7 @@ from toolserver.money.books.sql_months import (
     read_figures,
     read_first_month,
     read_log_root,
+    read_moved_money,
     read_rows,
     read_seal_head,
     release_month,
@@ -135,6 +136,7 @@ class MonthCloser:
                 log=root,
                 usdc=read_usdc(db, span.since, span.until),
                 seals=read_seal_head(db),
+                on_chain=read_moved_money(db, span),
             )
             writer.finish(statement, self.ring.current())
 

@@ -6,6 +6,7 @@ from typing import Any, NamedTuple
 
 from toolserver.money.books.sql_months import find_closed
 from toolserver.money.chain.sql_chain_sums import show_state
+from toolserver.money.chain.sql_chain_transfers import BookedMovement, read_movements
 from toolserver.money.chain.sql_chain_ways import ChainWays, sum_ways
 from toolserver.money.ledger.sql_books import (
     EVER,
@@ -152,6 +153,11 @@ def read_tokens(place: LedgerPlace, since: int, until: int) -> list[TokenBooks]:
 def list_transfers(place: LedgerPlace, since: int, until: int) -> Iterator[BookedTransfer]:
     """Yield every transfer of the span in order; from a file, without holding all in memory. Raises StorageFailed."""
     return iterate_place(place, lambda db: read_transfers(db, since, until))
+
+
+def list_movements(place: LedgerPlace, since: int, until: int) -> Iterator[BookedMovement]:
+    """Yield every transfer on the chain in blocks of the span, in the order of the blocks. Raises StorageFailed."""
+    return iterate_place(place, lambda db: read_movements(db, since, until))
 
 
 def _read_books(db: SqlConnection, since: int, until: int) -> dict[str, Any]:

@@ -2,8 +2,9 @@
 
 A transfer belongs to the month of its time, a reservation to the month in which it was
 settled, a receipt to the month in which it was issued, an uncharged call and its leaf to the
-month of their hour. Balances cover all accounts at the start and the end of the month. Rows
-are read from one snapshot, page by page.
+month of their hour, and a transfer on the chain to the month of its block, in the state that
+it had when the month was closed. Balances cover all accounts at the start and the end of the
+month. Rows are read from one snapshot, page by page.
 
 A call is removed completely, with its reservation and transfers, and its sums are added to
 `removed_calls`. A transfer that added or removed credits stays for ever, because a cause
@@ -20,6 +21,8 @@ from typing import Any, NamedTuple
 
 from toolserver.errors import ToolserverError
 from toolserver.money.books.month_archive import encode_row
+from toolserver.money.chain.sql_chain_transfers import BookedMovement, read_movements
+from toolserver.money.chain.sql_chain_ways import sum_ways
 from toolserver.money.ledger.sql_books import read_credit_books
 from toolserver.money.ledger.sql_removed_names import keep_names, move_names
 from toolserver.money.receipts import sql_store
@@ -27,10 +30,12 @@ from toolserver.money.receipts.issue import pack_id
 from toolserver.money.receipts.keys import Key
 from toolserver.money.receipts.month_statement import (
     CLOSING,
+    ON_CHAIN,
     OPENING,
     LogRoot,
     MonthSpan,
     MonthStatement,
+    MovedMoney,
     RowDigest,
     SealHead,
     SignedMonth,
@@ -169,7 +174,8 @@ _ROWS = {
     "no_charge": "CASE WHEN hour IS NULL THEN day >= '{first_day}' AND day < '{last_day}'"
     " ELSE hour >= {first} AND hour < {last} END",
 }
-TABLES = (OPENING, *_ROWS, CLOSING)
+TABLES = (OPENING, *_ROWS, ON_CHAIN, CLOSING)
+_MOVEMENTS = tuple(name for name in BookedMovement._fields if name != "id")
 RECEIPT = "receipt"
 _COMPARED = ("transfer", RECEIPT, "uncharged_call")  # a reservation may have moved on since, by a transfer
 RECEIPTS_WITH_NUMBERS = "receipt with seq"  # the same table as versions before 0029 archived it
@@ -184,6 +190,8 @@ def columns_of(table: str) -> tuple[str, ...]:
         return ("id", "owner", "core", "key", "signature", "at")
     if table == RECEIPTS_WITH_NUMBERS:
         return _kept(RECEIPT).columns
+    if table == ON_CHAIN:
+        return _MOVEMENTS
     return BALANCES if table in (OPENING, CLOSING) else _kept(table).columns
 
 
@@ -195,6 +203,8 @@ def read_rows(db: SqlConnection, table: str, span: MonthSpan) -> Iterator[tuple[
         return ((account, name, *map(int, sums)) for account, name, *sums in rows)
     if table == RECEIPT:
         return map(tuple, sql_store.read_receipts(db, span.since, span.until))
+    if table == ON_CHAIN:
+        return (each[1:] for each in read_movements(db, span.since, span.until))
     table = RECEIPT if table == RECEIPTS_WITH_NUMBERS else table
     condition = _ROWS[table].format(
         since=span.since,
@@ -218,6 +228,14 @@ def read_figures(db: SqlConnection, span: MonthSpan) -> dict[str, int]:
     figures = read_credit_books(db, span.since, span.until)._asdict()
     del figures["owed_now"]
     return {name: int(figure) for name, figure in figures.items()}
+
+
+def read_moved_money(db: SqlConnection, span: MonthSpan) -> dict[str, dict[str, MovedMoney]] | None:
+    """Return the transfers on the chain in a month by way and state as they are now; None if it was never read."""
+    ways = sum_ways(db, span.since, span.until)
+    if ways is None:
+        return None
+    return {way: {state: MovedMoney(*sums) for state, sums in states.items()} for way, states in ways.items()}
 
 
 def read_log_root(db: SqlConnection, span: MonthSpan) -> LogRoot | None:

@@ -12,12 +12,13 @@ or it never came, which is a difference.
 """
 
 import hashlib
+import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -40,6 +41,7 @@ from toolserver.money.receipts.keys import Key
 from toolserver.money.receipts.log import BucketTotal, LogMark, add_up, read_hour, show_hour, sum_by_day
 from toolserver.money.receipts.sign import StoredReceipt, receipt_id
 from toolserver.money.receipts.sql_store import (
+    find_month,
     find_receipts,
     first_hour,
     last_checkpoint,
@@ -48,12 +50,14 @@ from toolserver.money.receipts.sql_store import (
     log_size,
     read_receipts,
 )
+from toolserver.money.receipts.verify import Parsed, Unreadable, parse_receipt
 from toolserver.sql.connection import SqlConnection, among, json_number, json_text
 from toolserver.sql.group_commit import GroupCommit
 from toolserver.sql.ledger_place import LedgerPlace, read_place
 
 SHOWN = 20  # maximum number of differences listed for each check
 MOST_LOOKED_UP = 1000  # transactions, the newest first
+MOST_LISTED = 10_000  # receipts that the ledger does not know: each is one that somebody may ask about
 DAY_MS = 86_400_000
 KEPT_MS = 89 * DAY_MS  # receipts that are older may have been deleted
 
@@ -112,6 +116,16 @@ def _compare_followed(check: BooksCheck, followed: FollowedLedger, place: Ledger
     horizon = read_place(followed.path, read_horizon)
     differences = read_place(place, lambda db: list(islice(find_follower_differences(calls, now, db, horizon), SHOWN)))
     return BooksCheck(check.name, check.compared, differences)
+
+
+def check_held_receipts(place: LedgerPlace, lines: Iterable[str], keys: Iterable[Key]) -> BooksCheck:
+    """Compare receipts that callers or logs still have with what the ledger and its archives know.
+
+    Raises StorageFailed.
+    """
+    held, known = list(read_held_receipts(lines)), {key.kid: key for key in keys}
+    differences = read_place(place, lambda db: list(islice(find_unknown_receipts(held, known.get, db), MOST_LISTED)))
+    return BooksCheck("held_receipts", len(held), differences)
 
 
 async def check_chain(place: LedgerPlace, chain: RpcPool | None) -> BooksCheck:
@@ -244,6 +258,7 @@ def _name(one: ClaimedTransfer, paid: int) -> str:
     return f"0x{one.tx_hash.hex()}: {show_usd(one.amount)} USDC{where} are booked, the chain has {show_usd(paid)}"
 
 
+_JWS = re.compile(r"eyJ[\w-]+\.[\w-]+\.[\w-]+")
 _STATES = "SELECT call_id, state, credits FROM reservation WHERE "
 _POSTED = """SELECT call_id, credits FROM reservation
   WHERE call_id > ? AND state = 'posted' AND service = '' AND settled_at >= ? ORDER BY call_id LIMIT ?"""
@@ -312,6 +327,52 @@ def _compare_receipts(db: SqlConnection, receipts: Sequence[StoredReceipt], sinc
         if is_wrong:
             ledger = "has no such call" if state is None else f"has it as {state}, for {credits} credits"
             yield f"{receipt.id} says {charged} credits were charged for {core['call_id']}; the ledger {ledger}"
+
+
+def read_held_receipts(lines: Iterable[str]) -> Iterator[Parsed | str]:
+    """Yield the receipts in lines of text: objects, or JWS anywhere in a line, as in a log; a sentence where one cannot
+    be read.
+    """
+    for number, line in enumerate(lines, 1):
+        for receipt in _find_receipts_in(line):
+            try:
+                yield parse_receipt(receipt)
+            except Unreadable as error:
+                yield f"line {number}: it is no receipt: {error}"
+
+
+def _find_receipts_in(line: str) -> list[Any]:
+    if line.lstrip().startswith("{"):
+        try:
+            found = msgspec.json.decode(line)
+        except (ValueError, RecursionError):
+            found = None
+        found = found.get("receipt", found) if isinstance(found, dict) else None
+        if isinstance(found, str) or (isinstance(found, dict) and "signature" in found):
+            return [found]
+    return _JWS.findall(line)
+
+
+def find_unknown_receipts(held: Iterable[Parsed | str], find_key: FindKey, db: SqlConnection) -> Iterator[str]:
+    """Yield the receipts that somebody holds, that our keys signed, and that neither the ledger nor an archive has.
+
+    These were acknowledged and then lost, as by a failover to a copy that was behind. Say what is no receipt of ours.
+    """
+    for one in held:
+        if isinstance(one, str):
+            yield one
+            continue
+        id, call_id, key = one.core["id"], one.core["call_id"], find_key(one.kid)
+        if key is None or not key.verifies(one.signature, one.signed):
+            yield f"{id}: none of our keys signed it"
+        elif not find_receipts(db, [id]) and find_month(db, id) is None and not _has_call(db, call_id):
+            facts = f"{one.core['credits_charged']} credits for {call_id}, {one.core['endpoint']}"
+            whose = f"issued at {one.core['issued_at']} to token {one.core['token_fp']}"
+            yield f"{id}: {facts}, {whose}: neither the ledger nor an archive has it"
+
+
+def _has_call(db: SqlConnection, call_id: str) -> bool:
+    return db.execute("SELECT 1 FROM reservation WHERE call_id=?", (call_id,)).fetchone() is not None
 
 
 def find_log_differences(db: SqlConnection, mark: LogMark | None) -> Iterator[str]:

@@ -23,6 +23,7 @@ from typing import NamedTuple
 from toolserver.clock import Clock
 from toolserver.money.chain.balances import compare_balances
 from toolserver.money.chain.sql_chain_book import (
+    BalanceDifference,
     BookRules,
     ChainTransfer,
     HotAddresses,
@@ -248,13 +249,9 @@ class ChainScanner:
         differing = (await compare_balances(self._book, self._chain, final.block)).differences
         beginning = await self._find_first_block(heads) or 0
         for first in sorted({cold.block + 1, beginning}, reverse=True):
-            if differing:
-                named = [each.address for each in differing]
-                if first == beginning:
-                    await self._book.forget_dust(named)
-                for start, last in _cut(first, final.block, self._terms.blocks):
-                    await self._read_range(HotAddresses(named, named), start, last, heads, is_final=True)
-                differing = (await compare_balances(self._book, self._chain, final.block, named)).differences
+            if differing and first == beginning:
+                await self._book.forget_dust([each.address for each in differing])
+            differing = await self.read_differing(differing, first, final.block, heads)
         for each in differing:
             log.error("an address does not hold what its transfers say", extra={"address": f"0x{each.address.hex()}"})
         mark = ScanMark(final.block, self._now())
@@ -262,6 +259,20 @@ class ChainScanner:
         await self._book.set_differences(differing, mark)
         await self._book.set_mark(COLD, mark)
         self.health = self.health._replace(differences=len(differing))
+
+    async def read_differing(
+        self, differing: Sequence[BalanceDifference], first: int, through: int, heads: ChainHeads
+    ) -> list[BalanceDifference]:
+        """Read the logs of addresses that differ, in a range of final blocks, and return those that still differ.
+
+        Raises ChainDown.
+        """
+        if not differing:
+            return []
+        named = [each.address for each in differing]
+        for start, last in _cut(first, through, self._terms.blocks):
+            await self._read_range(HotAddresses(named, named), start, last, heads, is_final=True)
+        return (await compare_balances(self._book, self._chain, through, named)).differences
 
     async def _open_wallets(self, final: ScanMark) -> None:
         """Record what each wallet held beside the transfers that were read, once: it is older than our documents."""

@@ -268,7 +268,8 @@ def list_in_blocks(first: int, last: int, db: SqlConnection) -> list[ChainTransf
 def record(placed: Sequence[PlacedTransfer], heads: ChainHeads, rules: BookRules, now: int, db: SqlConnection) -> int:
     ours = _find_ours(db, {side for _, each in placed for side in (each.payer, each.payee)}, rules.wallets)
     stored = {row.id: row for row in _find_rows(db, [id for id, _ in placed])}
-    rows = [_place(one, stored.get(one.id), ours) for one in placed]
+    removed = _find_removed(db, [id for id, _ in placed if id not in stored])
+    rows = [_place(one, stored.get(one.id), ours) for one in placed if one.id not in removed]
     return _store(db, _decide(db, rows, frozenset(), heads, rules), stored, now)
 
 
@@ -373,6 +374,14 @@ def _conditions(db: SqlConnection, column: str, values: Iterable[bytes]) -> Iter
 
 def _find_rows(db: SqlConnection, ids: Iterable[bytes]) -> list[ChainTransfer]:
     return [row for where, values in _conditions(db, "id", ids) for row in _read_rows(db, _ROWS + where, values)]
+
+
+def _find_removed(db: SqlConnection, ids: Iterable[bytes]) -> set[bytes]:
+    """Return those with a history and without a row, which somebody removed: a difference to be named, not mended."""
+    sql = "SELECT DISTINCT transfer FROM chain_change WHERE "
+    return {
+        bytes(id) for where, values in _conditions(db, "transfer", ids) for (id,) in db.execute(sql + where, values)
+    }
 
 
 def _find_ours(db: SqlConnection, addresses: Collection[bytes], wallets: frozenset[bytes]) -> set[bytes]:

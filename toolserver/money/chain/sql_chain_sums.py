@@ -1,5 +1,6 @@
 """Reads the sums of the book of the chain, whether or not a service runs. Amounts are in 0.000001 USDC."""
 
+from functools import partial
 from typing import Any, NamedTuple
 
 from toolserver.money.chain.scanner import COLD, FINAL
@@ -54,14 +55,16 @@ def show_state(sums: StateSums) -> dict[str, Any]:
     return {"transfers": sums.transfers, "received_usd": show_usd(sums.received), "sent_usd": show_usd(sums.sent)}
 
 
-def read_chain_sums(place: LedgerPlace) -> ChainSums | None:
-    """Return the sums of the book, or None if the chain was never read. Raises StorageFailed."""
-    return read_place(place, sum_chain)
+def read_chain_sums(place: LedgerPlace, after: ScanMark | None = None) -> ChainSums | None:
+    """Return the sums of the book, or None if the chain was never read; by default after the last final block that was
+    read. Raises StorageFailed.
+    """
+    return read_place(place, partial(sum_chain, after=after))
 
 
-def sum_chain(db: SqlConnection) -> ChainSums | None:
+def sum_chain(db: SqlConnection, after: ScanMark | None = None) -> ChainSums | None:
     """Return the same within the caller's transaction."""
-    final, cold = find_mark(FINAL, db), find_mark(COLD, db)
+    final, cold = after or find_mark(FINAL, db), find_mark(COLD, db)
     if final is None:
         return None
     dust = Dust(*db.execute(_DUST).fetchone())

@@ -27,13 +27,15 @@ _SIGNED = """(EXISTS (SELECT 1 FROM x402_payment p WHERE p.tx_hash = m.tx_hash A
   OR EXISTS (SELECT 1 FROM x402_confirmation c JOIN x402_payment p ON p.payload = c.payload
     WHERE c.tx_hash = m.tx_hash AND {terms}))"""
 _TERMS = "p.authorizer = m.payer AND p.amount = m.amount"
-_SUMS = f"""SELECT CASE WHEN m.outward = 1 THEN 'sent'
+WAY = f"""CASE WHEN m.outward = 1 THEN 'sent'
     WHEN {_SIGNED.format(terms=f"{_TERMS} AND p.request LIKE 'topup %'")} THEN 'x402_topup'
     WHEN {_SIGNED.format(terms=_TERMS)} THEN 'x402_call'
     WHEN EXISTS (SELECT 1 FROM tx_credit c WHERE c.chain_id = 8453 AND c.tx_hash = m.tx_hash)
       OR EXISTS (SELECT 1 FROM purchase p WHERE p.address = m.payee AND p.hd_index IS NOT NULL)
       OR EXISTS (SELECT 1 FROM old_quote o WHERE o.address = m.payee AND o.hd_index IS NOT NULL)
-    THEN 'transfer' ELSE 'other' END AS way, m.state, count(*),
+    THEN 'transfer' ELSE 'other' END"""
+"""The way of a transfer `m`, in SQL."""
+_SUMS = f"""SELECT {WAY} AS way, m.state, count(*),
     sum(CASE WHEN m.inward = 1 THEN m.amount ELSE 0 END), sum(CASE WHEN m.outward = 1 THEN m.amount ELSE 0 END)
   FROM chain_transfer m WHERE m.block_time >= :since AND m.block_time < :until GROUP BY 1, 2"""
 

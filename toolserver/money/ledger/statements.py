@@ -6,7 +6,7 @@ account can spend now. The entry of a call is negative. A call that was charged 
 reversed has two entries, so that a statement read earlier stays true.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import islice
 from typing import Literal, NamedTuple, Protocol
@@ -49,12 +49,29 @@ class StatementLine(NamedTuple):
     allowance: str | None = None
 
 
+class AccountPayment(NamedTuple):
+    """One transfer of USDC that is the account's, as the book of the chain has it. `amount` is in 0.000001 USDC,
+    negative if it was paid back; `state` and `way` are words of that book, and it is in the state since `since`.
+    """
+
+    at: datetime
+    amount: int
+    way: str
+    state: str
+    since: datetime
+    transaction: str
+
+
 class StatementLines(NamedTuple):
-    """A part of a statement, latest first. Pass `cursor` to continue; None means that there is nothing older."""
+    """A part of a statement, latest first. Pass `cursor` to continue; None means that there is nothing older.
+
+    `payments` come with the first part: those of the same time on the chain, whatever became of them, latest first.
+    """
 
     credits: int
     lines: list[StatementLine]
     cursor: str | None
+    payments: Sequence[AccountPayment] = ()
 
 
 class StatementRange(NamedTuple):

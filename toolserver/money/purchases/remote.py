@@ -41,6 +41,7 @@ from toolserver.errors import (
 )
 from toolserver.money.ledger.operations import Who
 from toolserver.money.ledger.statements import (
+    AccountPayment,
     CallState,
     EntryKind,
     NoStatements,
@@ -49,6 +50,7 @@ from toolserver.money.ledger.statements import (
     StatementRange,
     Statements,
 )
+from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.money.purchases.credit_sales import Balance, Claim, CreditedPurchase, NoCreditSales, PurchaseQuote
 from toolserver.settings import LedgerSettings as Settings
 
@@ -329,10 +331,20 @@ class _Line(msgspec.Struct):
     allowance: str | None = None
 
 
+class _Payment(msgspec.Struct):
+    at: datetime
+    amount_usd: float
+    way: str
+    state: str
+    state_since: datetime
+    transaction: str
+
+
 class _Part(msgspec.Struct):
     credits: int
     entries: list[_Line]
     next_cursor: str | None
+    payments: list[_Payment] = []
 
 
 class RemoteStatements:
@@ -352,7 +364,13 @@ class RemoteStatements:
         query = urlencode({name: value for name, value in parameters.items() if value is not None})
         headers = {"authorization": f"Bearer {token}"}
         page = read_answer(await self._desk.pass_on("GET", f"{PATH}?{query}", None, headers, ASK_S), _Part)
-        return StatementLines(page.credits, [_line_of(entry) for entry in page.entries], page.next_cursor)
+        lines, payments = [_line_of(entry) for entry in page.entries], [_payment_of(each) for each in page.payments]
+        return StatementLines(page.credits, lines, page.next_cursor, payments)
+
+
+def _payment_of(each: _Payment) -> AccountPayment:
+    amount = round(each.amount_usd * ATOMIC)
+    return AccountPayment(each.at, amount, each.way, each.state, each.state_since, each.transaction)
 
 
 def _line_of(entry: _Line) -> StatementLine:

@@ -17,6 +17,7 @@ from toolserver.money.receipts.sign import ALGORITHMS, encode
 
 TYPE = "month+jws"
 OPENING, CLOSING = "opening", "closing"  # the tables of balances in an archive; the others are tables of the database
+ON_CHAIN = "chain_transfer"  # in an archive each with its way, and with its history as far as it goes
 
 
 class MonthSpan(NamedTuple):
@@ -61,11 +62,20 @@ class SealHead(msgspec.Struct, frozen=True):
     head: str
 
 
+class MovedMoney(msgspec.Struct, frozen=True):
+    """Transfers on the chain: their number, and what came to and left our addresses, in 0.000001 USDC."""
+
+    transfers: int
+    received: int
+    sent: int
+
+
 class MonthStatement(msgspec.Struct, frozen=True):
     """A closed month. Times are epoch milliseconds; `previous` is the SHA-256 (hex) of the statement before.
 
     `credits` has the figures of `toolserver books month`, and `usdc` those of payments, by way and state, in 0.000001
-    USDC; `seals` says how far the seals of rows had come. Months that earlier versions closed have neither.
+    USDC; `on_chain` has the transfers in blocks of the month by way and by their state when it was closed, None if the
+    chain was never read; `seals` says how far the seals of rows had come. Earlier versions closed months with less.
     """
 
     v: Literal[1]
@@ -80,6 +90,7 @@ class MonthStatement(msgspec.Struct, frozen=True):
     log: LogRoot
     usdc: dict[str, int] | None = None
     seals: SealHead | None = None
+    on_chain: dict[str, dict[str, MovedMoney]] | None = None
 
 
 class StatementUnreadable(ValueError):

@@ -18,7 +18,13 @@ from toolserver.core.caller import token_hash
 from toolserver.core.models import iso_ms
 from toolserver.money.ledger.protocol import NoCharge, StatementPage, StatementQuery, Who
 from toolserver.money.ledger.state import FOREIGN
-from toolserver.money.ledger.statements import LedgerEntry, StatementLine, StatementLines, StatementRange
+from toolserver.money.ledger.statements import (
+    AccountPayment,
+    LedgerEntry,
+    StatementLine,
+    StatementLines,
+    StatementRange,
+)
 from toolserver.money.receipts import keys
 from toolserver.money.receipts.issue import IssueReceipt, ReceiptIssuer
 from toolserver.money.receipts.keys import Key, KeyFileBroken, KeyRing, find_key_file
@@ -209,18 +215,35 @@ class StatementLedger(Protocol):
         ...
 
 
-class AccountStatements:
-    """Returns statements of a ledger. For this service's own calls they name only receipts stored in `receipts`."""
+class ChainPayments(Protocol):
+    """What knows the payments of accounts on the chain."""
 
-    def __init__(self, ledger: StatementLedger, receipts: ReceiptService | None) -> None:
-        self._ledger, self._receipts = ledger, receipts
+    async def list_own(self, key: str, query: StatementQuery) -> list[AccountPayment]:
+        """Return the latest payments of a token's account, given by the token's SHA-256 (hex), the latest first."""
+        ...
+
+
+class AccountStatements:
+    """Returns statements of a ledger. For this service's own calls they name only receipts stored in `receipts`, and
+    they have the payments that `payments` knows.
+    """
+
+    def __init__(
+        self, ledger: StatementLedger, receipts: ReceiptService | None, payments: ChainPayments | None = None
+    ) -> None:
+        self._ledger, self._receipts, self._payments = ledger, receipts, payments
 
     async def read(self, token: str, wanted: StatementRange) -> StatementLines:
         """Return a page of a token's statement, also for a revoked token. Raises invalid_token."""
-        page = await self._ledger.statement(token, _query_of(wanted))
+        query = _query_of(wanted)
+        page = await self._ledger.statement(token, query)
         receipt_ids = await self._find_receipts(page.entries)
         lines = [_show_line(entry, receipt_ids) for entry in page.entries]
-        return StatementLines(page.credits, lines, None if page.next_before is None else f"{page.next_before:016x}")
+        cursor = None if page.next_before is None else f"{page.next_before:016x}"
+        if self._payments is None or wanted.cursor is not None:
+            return StatementLines(page.credits, lines, cursor)
+        payments = await self._payments.list_own(token_hash(token).hex(), query)
+        return StatementLines(page.credits, lines, cursor, payments)
 
     async def _find_receipts(self, entries: list[LedgerEntry]) -> set[str]:
         """Return the ids of the receipts that exist. Those of a sister service's calls are stored there, so they are

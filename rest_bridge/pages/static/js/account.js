@@ -19,6 +19,10 @@ const KINDS = {
   refund: "Paid back", taken_back: "Taken back", withheld: "Payment in doubt", released: "Payment confirmed",
 };
 const STATES = { open: "still running", voided: "not charged", reversed: "returned later" };
+const PAID = {
+  quoted: "Arrived, not confirmed", pending: "Waiting for blocks", credited: "Credited", second: "Second payment, not credited",
+  late: "Late, not confirmed", short: "Too little", held: "In doubt", undone: "Gone from the chain", refunded: "Paid back",
+};
 const PAGE = 20;
 const trouble = find("#trouble");
 const allowances = startAllowances(ask);
@@ -69,7 +73,7 @@ async function open() {
 function forget() {
   setToken("");
   find("#token").value = "";
-  for (const place of ["#balance", "#balance-about", "#statement"]) find(place).replaceChildren();
+  for (const place of ["#balance", "#balance-about", "#payments", "#statement"]) find(place).replaceChildren();
   for (const part of parts) part.clear();
   find("#account").hidden = find("#forget").hidden = true;
   delete find("#account").dataset.filled;
@@ -98,12 +102,27 @@ async function keepToken() {
 }
 
 async function readStatement(from) {
-  const { entries, next_cursor } = await ask("/api/payment/statement", { query: { limit: PAGE, cursor: from } });
+  const { entries, payments, next_cursor } = await ask("/api/payment/statement", { query: { limit: PAGE, cursor: from } });
   cursor = next_cursor;
   find("#more").hidden = cursor === null;
+  if (!from) find("#payments").replaceChildren(...(payments.length ? [element("h3", {}, "Your USDC on the chain"), drawPayments(payments)] : []));
   const body = from && find("#statement tbody");
   if (body) body.append(...entries.map(drawEntry));
   else find("#statement").replaceChildren(entries.length ? drawStatement(entries) : element("p", {}, "Nothing has happened yet."));
+}
+
+function drawPayments(payments) {
+  const head = ["When", "State", "USDC"].map((name) => element("th", { scope: "col", class: name === "USDC" ? "number" : null }, name));
+  const rows = payments.map(({ at, amount_usd, state, transaction }) =>
+    element(
+      "tr",
+      {},
+      element("td", { "data-label": "When" }, ageOf(at)),
+      element("td", { "data-label": "State" }, PAID[state] ?? state, " ", element("code", { title: transaction }, `${transaction.slice(0, 10)}…`)),
+      element("td", { class: "number", "data-label": "USDC" }, formatNumber(amount_usd)),
+    ),
+  );
+  return element("table", { class: "narrow" }, element("thead", {}, element("tr", {}, ...head)), element("tbody", {}, ...rows));
 }
 
 function drawStatement(entries) {

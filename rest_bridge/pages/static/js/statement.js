@@ -7,7 +7,7 @@ import { formatNumber } from "./format.js";
 const PAGE = 500;
 const MOST = 5000; // entries that the page reads, in ten requests
 const DAY = 86_400_000;
-const COLUMNS = ["at", "kind", "credits", "endpoint", "state", "no_charge_reason", "receipt_id", "call_id", "allowance", "transaction"];
+const COLUMNS = ["at", "kind", "credits", "endpoint", "state", "no_charge_reason", "receipt_id", "call_id", "allowance", "transaction", "amount_usd"];
 
 /**
  * Return {load, clear} of the section. `ask` sends a request with the token. An allowance sees its own calls only, so
@@ -19,7 +19,7 @@ export function startStatement(ask, isAllowance) {
   let read = null;
 
   days.addEventListener("change", load);
-  find("#download").addEventListener("click", () => read && download(read.entries));
+  find("#download").addEventListener("click", () => read && download([...read.entries, ...read.payments.map(asEntry)]));
 
   async function load() {
     const now = Date.now();
@@ -55,18 +55,24 @@ export function startStatement(ask, isAllowance) {
   return { load, clear };
 }
 
-/** Resolve to {credits, entries, isWhole}: the newest entries since a time, the newest first. */
+/** Return a payment as a line of the CSV: the state is that of the money on the chain, and the credits have lines of their own. */
+function asEntry({ at, amount_usd, state, transaction }) {
+  return { at, kind: "payment", state, transaction, amount_usd };
+}
+
+/** Resolve to {credits, entries, payments, isWhole}: the newest entries since a time, the newest first. */
 async function readEntries(ask, from) {
   const entries = [];
   let cursor = null;
   let credits = 0;
+  let payments = [];
   do {
     const page = await ask("/api/payment/statement", { query: { limit: PAGE, cursor, from } });
-    if (!entries.length) credits = page.credits;
+    if (cursor === null) ({ credits, payments } = page);
     entries.push(...page.entries);
     cursor = page.next_cursor;
   } while (cursor && entries.length < MOST);
-  return { credits, entries, isWhole: !cursor };
+  return { credits, entries, payments, isWhole: !cursor };
 }
 
 /** Draw the balance after each entry, counted back from what is left now. Its steps are steps, not slopes. */
