@@ -49,7 +49,7 @@ async def test_all_months_that_are_over_are_closed_in_their_order(kind, sold):
     assert february.tables[OPENING] == january.tables[CLOSING]
     rows = {name: table.rows for name, table in january.tables.items()}
     assert rows == {"opening": 0, "transfer": 10, "reservation": 5, "receipt": 6, "uncharged_call": 1, "no_charge": 1,
-                    "chain_transfer": 0, "closing": 4}  # fmt: skip
+                    "on_chain": 0, "closing": 4}  # fmt: skip
     assert [one.log.size for one in statements] == [1, 2]
 
 

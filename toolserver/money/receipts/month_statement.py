@@ -16,8 +16,8 @@ from toolserver.money.receipts.keys import Key, b64, unb64
 from toolserver.money.receipts.sign import ALGORITHMS, encode
 
 TYPE = "month+jws"
-OPENING, CLOSING = "opening", "closing"  # the tables of balances in an archive; the others are tables of the database
-ON_CHAIN = "chain_transfer"  # in an archive each with its way, and with its history as far as it goes
+OPENING, CLOSING = "opening", "closing"  # the tables of balances in an archive; the others but one are of the database
+ON_CHAIN = "on_chain"  # the transfers on the chain, with way and history
 
 
 class MonthSpan(NamedTuple):
