@@ -189,10 +189,11 @@ async def open_own_money(
         charges = SqlChargeStore(ledger, evidence.log.buckets)
         if released := await charges.release_undelivered():
             log.warning("calls whose answers were not sent were released", extra={"count": released})
+        opening_scanner, chain_payments = _open_chain(settings, ledger.file, clock=clock, proxies=proxies)
         async with (
             _open_purchases(settings, ledger, clock=clock, host=service, proxies=proxies) as payments,
             _open_x402(settings, ledger.file, clock=clock, base_url=base_url, host=service, proxies=proxies) as x402,
-            _open_chain_scanner(settings, ledger.file, clock=clock, proxies=proxies) as chain_scanner,
+            opening_scanner as chain_scanner,
             open_tasks() as upkeep,
         ):
             start_upkeep(upkeep, ledger.file, evidence, idempotency)
@@ -207,7 +208,7 @@ async def open_own_money(
                 own=ledger,
                 idempotency=idempotency,
                 payments=payments,
-                statements=AccountStatements(ledger, evidence, _open_payments(settings, ledger.file)),
+                statements=AccountStatements(ledger, evidence, chain_payments),
                 evidence=evidence,
                 stored=StoredSales(
                     receipted_charges=ReceiptedCharges(charges, evidence.issuer, clock),
@@ -238,15 +239,6 @@ def _open_reissues(file: GroupCommit, clock: Clock) -> "SqlReissues":
     return SqlReissues(file, clock)
 
 
-def _open_payments(settings: Settings, file: GroupCommit) -> ChainPayments | None:
-    """Open what knows the payments of accounts, whose modules are loaded only where something is sold."""
-    if not (settings.payments.enabled or settings.x402.enabled):
-        return None
-    from toolserver.money.chain.sql_account_payments import AccountPayments
-
-    return AccountPayments(file)
-
-
 def _put_quotes_aside(settings: Settings, ledger: SqlLedger, clock: Clock) -> Callable[[], Awaitable[None]]:
     """Return the job that archives quotes which nobody paid."""
     from toolserver.money.purchases.quotes import put_old_quotes_aside
@@ -266,15 +258,19 @@ def _open_x402(
     return open_x402(settings.x402, settings.payments, file, clock=clock, base_url=base_url, host=host, proxies=proxies)
 
 
-def _open_chain_scanner(
+def _open_chain(
     settings: Settings, file: GroupCommit, *, clock: Clock, proxies: Proxies
-) -> "AbstractAsyncContextManager[ChainScanner | None]":
-    """Open what reads the chain for the books, whose modules are loaded only where something is sold."""
-    if not (settings.payments.enabled or settings.x402.enabled):
-        return nullcontext()
-    from toolserver.money.chain.service import open_chain_scanner
+) -> "tuple[AbstractAsyncContextManager[ChainScanner | None], ChainPayments | None]":
+    """Return what reads the chain for the books, and what knows the payments of accounts there.
 
-    return open_chain_scanner(settings.payments, settings.x402, file, clock=clock, proxies=proxies)
+    Their modules are loaded only where something is sold.
+    """
+    if not (settings.payments.enabled or settings.x402.enabled):
+        return nullcontext(), None
+    from toolserver.money.chain import service, sql_chain_transfers
+
+    scanner = service.open_chain_scanner(settings.payments, settings.x402, file, clock=clock, proxies=proxies)
+    return scanner, sql_chain_transfers.AccountPayments(file)
 
 
 @asynccontextmanager

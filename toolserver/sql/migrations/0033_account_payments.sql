@@ -1,4 +1,4 @@
--- By which the payments of an account are found for its statement (money/chain/sql_account_payments.py).
+-- By which the payments of an account are found for its statement (money/chain/sql_chain_transfers.py).
 
 CREATE INDEX tx_credit_token ON tx_credit(token);
 CREATE INDEX tx_reversal_token ON tx_reversal(token);

@@ -1,4 +1,4 @@
--- concurrently: by which the payments of an account are found for its statement (money/chain/sql_account_payments.py).
+-- concurrently: by which the payments of an account are found for its statement (money/chain/sql_chain_transfers.py).
 
 CREATE INDEX CONCURRENTLY IF NOT EXISTS tx_credit_token ON tx_credit(token);
 CREATE INDEX CONCURRENTLY IF NOT EXISTS tx_reversal_token ON tx_reversal(token);

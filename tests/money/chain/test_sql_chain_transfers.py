@@ -9,7 +9,7 @@ from tests.money.chain.month import START, Month, scanner_of
 from tests.money.purchases.parts import Server, desk
 from tests.postgres import POSTGRES
 from toolserver.money.chain.scanner import COLD_S
-from toolserver.money.chain.sql_account_payments import AccountPayments
+from toolserver.money.chain.sql_chain_transfers import AccountPayments
 from toolserver.money.ledger.statements import StatementQuery
 from toolserver.money.purchases.credit_price import ATOMIC
 
