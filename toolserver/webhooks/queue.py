@@ -71,9 +71,8 @@ from toolserver.webhooks.unpaid_bodies import (
     Admission,
     AdmitBody,
     ForgetUnpaid,
-    RefuseBody,
-    WithdrawBody,
     counts_as_unpaid,
+    note_failure,
 )
 from toolserver.webhooks.verification import verify_receiver
 
@@ -207,12 +206,11 @@ class FireWorker:
                     await self._drop(message.fire, subscription, "cancelled")
                     return
                 admission = await self._admit(message)
-                if admission == "refuse":
+                attempt = await self._challenge(message) if admission in ("challenge", "only_challenge") else None
+                if attempt is None and admission in ("refuse", "only_challenge"):
                     await self._refuse(message)
                     return
-                attempt = await self._challenge(message) if admission == "challenge" else None
-                if attempt is None:
-                    attempt = await self._attempt(message)
+                attempt = attempt or await self._attempt(message)
         except HostBusy as busy:
             await self._postpone(message.fire, busy.wait_s)
             return
@@ -224,8 +222,9 @@ class FireWorker:
         fire, per_hour = message.fire, self._parts.uncharged_per_hour
         if per_hour is None or not counts_as_unpaid(fire):
             return "send"
-        admit = AdmitBody(fire.id, message.subscription, per_hour, self._now, is_free=not fire.price)
-        return await self._parts.store.apply(admit)
+        return await self._parts.store.apply(
+            AdmitBody(fire.id, message.subscription, per_hour, self._now, is_free=not fire.price)
+        )
 
     async def _challenge(self, message: WebhookMessage) -> Attempt | None:
         """Send a challenge. Returns how it failed, which is the end of the attempt, or None if it was accepted."""
@@ -274,8 +273,7 @@ class FireWorker:
         """Plan the next attempt within the slot, or give up the fire."""
         fire = message.fire
         if self._parts.uncharged_per_hour is not None and counts_as_unpaid(fire):
-            withdraw = WithdrawBody(fire.id, is_free=not fire.price)
-            await self._parts.store.apply(RefuseBody(fire.id) if attempt.maybe_read else withdraw)
+            await self._parts.store.apply(note_failure(fire, attempt))
         delay = retry_delay(fire.attempts + 1, attempt)
         due = None if delay is None else self._now + int(delay * 1000)
         if due is not None and due < fire.expires_at and fire.kind != "test":

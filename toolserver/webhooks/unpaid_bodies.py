@@ -17,14 +17,14 @@ to a receiver by refusing theirs at its host.
 from dataclasses import dataclass
 from typing import Literal
 
-from toolserver.webhooks.records import PayerCounts, UnpaidBody, WebhookFire, WebhookSubscription
+from toolserver.webhooks.records import Attempt, PayerCounts, UnpaidBody, WebhookFire, WebhookSubscription
 from toolserver.webhooks.store import WebhookTables
 
 HOUR_MS = 3_600_000
 UNCHALLENGED = 3  # refused bodies within an hour, after which a challenge comes first
 REFUSED_PER_CREDIT, FREE_PER_CREDIT = 2, 1  # over the life of an account
 
-Admission = Literal["send", "challenge", "refuse"]
+Admission = Literal["send", "challenge", "only_challenge", "refuse"]
 
 
 def counts_as_unpaid(fire: WebhookFire) -> bool:
@@ -47,7 +47,8 @@ def is_spent(counts: PayerCounts, first: int, *, is_free: bool) -> bool:
 class AdmitBody:
     """Count a body that is about to be sent. Every attempt of a fire sends the same body, which counts once.
 
-    Returns "refuse", and counts nothing, if `per_hour` bodies of the account are unpaid, or all that it may ever have.
+    Counts nothing and returns "refuse" if `per_hour` bodies of the account are unpaid, and "only_challenge" if as many
+    are as it may ever have: whether its endpoint fails is then still known.
     """
 
     fire: str
@@ -65,7 +66,7 @@ class AdmitBody:
             if tables.count_unpaid(column, getattr(body, column), since, self.per_hour) >= self.per_hour:
                 return "refuse"
         if is_spent(tables.find_payer(body.payer), self.per_hour, is_free=self.is_free):
-            return "refuse"
+            return "only_challenge"
         tables.add_unpaid(body)
         tables.count_payer(body.payer, PayerCounts(free=1) if self.is_free else PayerCounts(refused=1))
         proven = self.subscription.delivered_count > 0 and not self.subscription.consecutive_failures
@@ -97,6 +98,11 @@ class WithdrawBody:
         payer = tables.remove_unpaid(self.fire)
         if payer is not None:
             tables.count_payer(payer, PayerCounts(free=-1) if self.is_free else PayerCounts(refused=-1))
+
+
+def note_failure(fire: WebhookFire, attempt: Attempt) -> RefuseBody | WithdrawBody:
+    """Return what to count after a failed attempt: a body that may have been read stays counted."""
+    return RefuseBody(fire.id) if attempt.maybe_read else WithdrawBody(fire.id, is_free=not fire.price)
 
 
 @dataclass(frozen=True, slots=True)

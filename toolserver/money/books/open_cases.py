@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 from toolserver.money.chain.sql_chain_transfers import (
     BookedMovement,
-    find_movements,
-    list_in_state,
+    read_in_state,
+    read_of,
     show_movement,
 )
 from toolserver.money.chain.transfer_states import TransferState
@@ -23,8 +23,7 @@ from toolserver.money.purchases.sql_doubts import read_review_cases
 from toolserver.money.purchases.store import read_cases, read_purchases
 from toolserver.money.x402.records import show_pending
 from toolserver.money.x402.store import read_confirmation_cases, read_payment_cases, read_pending
-from toolserver.sql.connection import SqlConnection
-from toolserver.sql.ledger_place import LedgerPlace, read_place
+from toolserver.sql.ledger_place import LedgerPlace
 
 _WAITING: tuple[TransferState, ...] = ("pending", "quoted", "late", "held", "foreign")
 _BY_BOOK: dict[TransferState, str] = {"second": "second_transfer", "short": "below_minimum", "held": "held"}
@@ -48,24 +47,24 @@ def list_open_cases(path: LedgerPlace, now: int, limit: int) -> list[dict[str, A
     """
     cases = read_cases(path) + read_payment_cases(path, now)
     cases += read_review_cases(path) + read_confirmation_cases(path)
-    cases += read_place(path, lambda db: list(_find_by_book(db, cases, now)))
+    cases += list(_find_by_book(read_in_state(path, list(_BY_BOOK)), cases, now))
     listed = sorted(cases, key=lambda case: case.at)[:limit]
     hashes = [bytes(case.tx) for case in listed if case.tx is not None]
-    movements = read_place(path, lambda db: find_movements(db, hashes)) if hashes else {}
+    movements = read_of(path, hashes)
     return [show_case(case) | {"on_chain": _show_on_chain(case, movements)} for case in listed]
 
 
-def _find_by_book(db: SqlConnection, cases: Sequence[ReviewCase], now: int) -> Iterator[ReviewCase]:
+def _find_by_book(movements: Sequence[BookedMovement], cases: Sequence[ReviewCase], now: int) -> Iterator[ReviewCase]:
     """Yield the money that needs a person by its state in the book, and of which there is no case yet."""
     known = {bytes(case.tx) for case in cases if case.tx is not None}
-    for each in list_in_state(db, list(_BY_BOOK)):
+    for each in movements:
         if each.tx_hash not in known and each.at < now - SETTLING_MS:
             kind: CaseKind = "held" if each.state == "held" else "unapplied"
             yield ReviewCase(kind, each.tx_hash, each.payee, each.received, _BY_BOOK[each.state], None, each.at)
 
 
 def _show_on_chain(case: ReviewCase, movements: Mapping[bytes, Sequence[BookedMovement]]) -> list[dict[str, Any]]:
-    """Return the transfers of a case as the book of the chain has them now, with what became of them."""
+    """Return the transfers of a case as the book of the chain has them now, each with its history."""
     of_transaction = movements.get(bytes(case.tx), ()) if case.tx is not None else ()
     return [show_movement(each) for each in of_transaction if bytes(case.wallet) in (each.payee, each.payer)]
 
@@ -78,7 +77,7 @@ def add_waiting(
     person. Raises StorageFailed.
     """
     waiting: dict[str, list[BookedMovement]] = defaultdict(list)
-    for each in read_place(path, lambda db: list_in_state(db, _WAITING)):
+    for each in read_in_state(path, _WAITING):
         if each.received:
             waiting[checksum_address(each.payee)].append(each)
     rows = []

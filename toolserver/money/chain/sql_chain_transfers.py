@@ -1,4 +1,4 @@
-"""Reads the transfers in the book of the chain one by one, each with its way, its state and what became of it.
+"""Reads the transfers in the book of the chain one by one, each with its way, its state and its history.
 
 What names money from the chain reads it here: cases, statements of buyers, exports and closed months.
 Amounts are in 0.000001 USDC, times are epoch milliseconds.
@@ -18,6 +18,7 @@ from toolserver.money.ledger.statements import AccountPayment, StatementQuery
 from toolserver.money.purchases.listing import show_signed_usd
 from toolserver.sql.connection import SqlConnection, among_values
 from toolserver.sql.group_commit import GroupCommit
+from toolserver.sql.ledger_place import LedgerPlace, read_place
 
 PAGE = 500  # transfers whose history is read at once
 
@@ -83,6 +84,16 @@ def list_in_state(db: SqlConnection, states: Sequence[TransferState]) -> list[Bo
     """Return the transfers in some states, in the order of their blocks."""
     condition, values = among_values(db, "m.state", states)
     return _read_page(db, f"{_MOVEMENTS}{condition}{_ORDER}", values)
+
+
+def read_in_state(place: LedgerPlace, states: Sequence[TransferState]) -> list[BookedMovement]:
+    """Return the transfers in some states, whether or not a service runs. Raises StorageFailed."""
+    return read_place(place, partial(list_in_state, states=states))
+
+
+def read_of(place: LedgerPlace, hashes: Sequence[bytes]) -> dict[bytes, list[BookedMovement]]:
+    """Return the transfers of some transactions, whether or not a service runs. Raises StorageFailed."""
+    return read_place(place, partial(find_movements, hashes=hashes))
 
 
 def _find(db: SqlConnection, column: str, values: Sequence[bytes]) -> list[BookedMovement]:

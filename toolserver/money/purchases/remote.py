@@ -364,7 +364,7 @@ class RemoteStatements:
         query = urlencode({name: value for name, value in parameters.items() if value is not None})
         headers = {"authorization": f"Bearer {token}"}
         page = read_answer(await self._desk.pass_on("GET", f"{PATH}?{query}", None, headers, ASK_S), _Part)
-        lines, payments = [_line_of(entry) for entry in page.entries], [_payment_of(each) for each in page.payments]
+        lines, payments = [_line_of(entry) for entry in page.entries], tuple(map(_payment_of, page.payments))
         return StatementLines(page.credits, lines, page.next_cursor, payments)
 
 
