@@ -22,7 +22,8 @@ from toolserver.sql.postgres_group_commit import open_postgres
 
 pytestmark = pytest.mark.live
 OURS = "statement_timeout,lock_timeout,idle_in_transaction_session_timeout,synchronous_commit,jit,enable_seqscan"
-IGNORED = f"ignore_startup_parameters = {OURS},enable_hashjoin,enable_mergejoin,search_path\n"
+JOINS = "enable_hashjoin,enable_mergejoin,max_parallel_workers_per_gather"
+IGNORED = f"ignore_startup_parameters = {OURS},{JOINS},search_path\n"
 
 
 @contextmanager

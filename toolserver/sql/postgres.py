@@ -314,6 +314,8 @@ class PostgresConnection:
             "enable_seqscan": "off",
             "enable_hashjoin": "off",
             "enable_mergejoin": "off",
+            # The server starts processes for the first rows of a large join, which takes longer than reading them.
+            "max_parallel_workers_per_gather": "0",
         }
 
     def _local_terms(self) -> str:

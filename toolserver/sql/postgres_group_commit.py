@@ -60,7 +60,8 @@ FIND_OUT_S = 0.2  # extra time to ask how a transaction ended, after its own tim
 OWED = 20_000  # background writes kept while the server is unreachable; beyond this number, new ones are lost
 OWED_S = (0.2, 5.0)  # first and longest pause before such a write is retried
 _LONG_READ = """SET LOCAL statement_timeout = 0; SET LOCAL idle_in_transaction_session_timeout = 0;
-  SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on"""
+  SET LOCAL enable_seqscan = on; SET LOCAL enable_hashjoin = on; SET LOCAL enable_mergejoin = on;
+  SET LOCAL max_parallel_workers_per_gather = 2"""
 
 
 @asynccontextmanager

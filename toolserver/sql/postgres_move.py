@@ -38,7 +38,8 @@ log = logging.getLogger(__name__)
 R = TypeVar("R")
 
 LONG_SESSION = """SET statement_timeout = 0; SET idle_in_transaction_session_timeout = 0;
-  SET enable_seqscan = on; SET enable_hashjoin = on; SET enable_mergejoin = on"""
+  SET enable_seqscan = on; SET enable_hashjoin = on; SET enable_mergejoin = on;
+  SET max_parallel_workers_per_gather = 2"""
 GONE_S, LOOK_S = 5.0, 0.1  # within which a server notices that a process is gone, and between two looks
 MOVE_LOCK = 0x54534C4D  # advisory lock of the server: one process moves at a time
 _SAID = {"published_key": "keys of instances", "deposit_number": "numbers of deposit addresses", "mark": "marks"}

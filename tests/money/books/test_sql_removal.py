@@ -5,7 +5,9 @@ from contextlib import closing
 
 import pytest
 
+from tests.postgres import terms_of
 from tests.quick_files import migrate_copied
+from toolserver.money.books.months import Removal, RemovalPace, RowRemoval
 from toolserver.money.books.sql_months import (
     DAY_MS,
     remove_calls,
@@ -17,6 +19,9 @@ from toolserver.money.ledger.operations import CallReused, Charge, Reserve
 from toolserver.money.ledger.sql_tables import apply_operation
 from toolserver.money.receipts.sign import StoredReceipt
 from toolserver.money.receipts.sql_store import find_month, read_receipts, store_receipts
+from toolserver.sql.migrate import write_transaction
+from toolserver.sql.postgres import PostgresConnection
+from toolserver.sql.postgres_migrate import migrate_server
 
 END = 100 * DAY_MS
 
@@ -24,11 +29,16 @@ END = 100 * DAY_MS
 @pytest.fixture
 def db():
     with closing(sqlite3.connect(":memory:", isolation_level=None)) as db:
-        migrate_copied(db)
-        db.execute("INSERT INTO account(id, kind, credits) VALUES (4, 'token', 100)")
-        db.execute("INSERT INTO transfer VALUES (1, 'posted', 1, 4, 100, NULL, 'bought', 0)")
-        db.execute("INSERT INTO closed_month VALUES ('1970-04', ?, 0, '', 0, 1)", (END,))
+        prepare(db)
         yield db
+
+
+def prepare(db):
+    """A ledger with 100 credits of one buyer, whose calls until the horizon may be removed."""
+    migrate_copied(db)
+    db.execute("INSERT INTO account(id, kind, credits) VALUES (4, 'token', 100)")
+    db.execute("INSERT INTO transfer VALUES (1, 'posted', 1, 4, 100, NULL, 'bought', 0)")
+    db.execute("INSERT INTO closed_month VALUES ('1970-04', ?, 0, '', 0, 1)", (END,))
 
 
 def call(db, name, state, *moves):
@@ -165,3 +175,141 @@ def test_uncharged_calls_leave_by_their_hour(db):
     assert remove_uncharged(db, 0, END, 10) == (0, 1)
     assert remove_uncharged(db, 0, END, 10) == (None, 0)
     assert db.execute("SELECT count(*) FROM uncharged_call").fetchone() == (1,)
+
+
+class StoppedTime:
+    """Time that only passes where a test lets it, with the pauses that were made."""
+
+    def __init__(self):
+        self.seconds, self.pauses = 0.0, []
+
+    def sleep(self, seconds):
+        self.pauses.append(seconds)
+
+
+def remove_paced(time, transact, *, is_file):
+    """Remove all rows. Returns how many of each kind, and how many each group removed, if any."""
+    groups = []
+
+    def noting(job):
+        group = transact(job)
+        groups.append(group.step.removed)
+        return group
+
+    removal = RowRemoval(noting, END, is_file, monotonic=lambda: time.seconds, sleep=time.sleep)
+    removed = removal.remove_all()
+    return removed, [removed for removed in groups if removed]
+
+
+def fill(db, calls):
+    for number in range(calls):
+        call(db, f"c{number}", "posted", ("posted", number))
+    call(db, "last", "posted", ("posted", END + DAY_MS))
+
+
+def test_a_disk_that_syncs_slowly_gets_fewer_commits_not_more(db):
+    fill(db, 300)
+    time = StoppedTime()
+
+    def transact(job):
+        group = job(db)
+        time.seconds += 0.05  # the sync
+        return group
+
+    removed, groups = remove_paced(time, transact, is_file=True)
+    assert removed == {"receipts": 0, "calls": 600, "uncharged": 0}
+    assert groups == [2 * 64, 2 * 128, 2 * 108]
+
+
+def test_groups_get_smaller_while_sales_wait_longer_for_them(db):
+    fill(db, 300)
+    time = StoppedTime()
+
+    def transact(job):
+        class Slow:
+            in_transaction = True
+
+            def execute(self, sql, parameters=()):
+                time.seconds += 0.011 if "DELETE FROM reservation" in sql else 0
+                return db.execute(sql, parameters)
+
+        return job(Slow())
+
+    _, groups = remove_paced(time, transact, is_file=True)
+    assert groups == [2 * 64] * 4 + [2 * 44]
+
+
+def test_where_no_sale_waits_all_groups_are_large():
+    largest = RemovalPace.of(Removal(remove_receipts), is_file=False)
+    largest.follow(worked=1.0, took=1.0, version=None)
+    assert largest.size == 32 * 64
+    assert RemovalPace.of(Removal(remove_receipts), is_file=True).size == 64
+    assert RemovalPace.of(Removal(remove_calls, delays_sales=True), is_file=False).size == 64
+
+
+def test_pauses_get_short_once_nobody_else_has_written_to_the_file_for_long():
+    pace = RemovalPace(delays_sales=True, size=64)
+    assert [pace.follow(0.005, 0.01, 7) for _ in range(35)] == [0.04] * 32 + [0.01] * 3
+    assert [pace.follow(0.005, 0.01, 8) for _ in range(34)] == [0.04] * 32 + [0.01] * 2
+    assert RemovalPace(delays_sales=True, size=64).follow(0.005, 0.01, None) == 0.01
+
+
+def test_a_write_of_another_process_is_noticed(tmp_path):
+    time, path, deleted = StoppedTime(), tmp_path / "file", []
+    with closing(sqlite3.connect(path, isolation_level=None)) as db, closing(sqlite3.connect(path)) as other:
+        prepare(db)
+        db.execute("BEGIN")
+        fill(db, 40 * 64)
+        db.execute("COMMIT")
+
+        class Slow:
+            in_transaction = True
+
+            def execute(self, sql, parameters=()):
+                if "DELETE FROM reservation" in sql:
+                    time.seconds += 0.02
+                    deleted.append(sql)
+                return db.execute(sql, parameters)
+
+        def transact(job):
+            with write_transaction(db):
+                group = job(Slow())
+            if len(deleted) == 35:
+                other.execute("UPDATE account SET credits=credits WHERE id=4")
+                other.commit()
+            return group
+
+        remove_paced(time, transact, is_file=True)
+    assert [round(pause / 0.02) for pause in time.pauses if pause] == [4] * 32 + [1] * 3 + [4] * 5
+
+
+@pytest.mark.live
+def test_a_group_of_calls_is_read_by_the_connection_alone_among_many_rows(tmp_path):
+    """With workers, a server takes 45 ms for what takes it one, and groups stay as small as they can be."""
+    with closing(PostgresConnection(terms_of(tmp_path))) as db:
+        migrate_server(db)
+        db.run_script("SET parallel_setup_cost = 0; SET parallel_tuple_cost = 0; SET min_parallel_table_scan_size = 0")
+        db.run_script("SET min_parallel_index_scan_size = 0")
+        db.begin()
+        db.execute("INSERT INTO account(id, kind, credits) VALUES (4, 'token', 100000)")
+        db.execute("INSERT INTO closed_month VALUES ('1970-04', ?, 0, '', 0, 1)", (END,))
+        rows = "FROM generate_series(1, 5000) AS each(n)"
+        db.execute(f"INSERT INTO transfer SELECT n, 'posted', 4, 2, 1, NULL, NULL, n {rows}")
+        db.execute(
+            f"INSERT INTO reservation SELECT 'c' || n, 4, 1, 'posted', NULL, '/x', '', n, 0, n, NULL, NULL {rows}"
+        )
+        db.run_script("ANALYZE transfer; ANALYZE reservation")
+        plans = []
+
+        class Explained:
+            shared = in_transaction = True
+
+            def execute(self, sql, parameters=()):
+                if sql.startswith("SELECT t.seq"):
+                    plans.extend(str(row[-1]) for row in db.execute(f"EXPLAIN {sql}", parameters))
+                return db.execute(sql, parameters)
+
+        remove_calls(Explained(), 0, END, 64)
+        db.rollback()
+    assert plans
+    assert not [step for step in plans if "Gather" in step or "Sort" in step]

@@ -28,6 +28,20 @@ FAULTS = (
         "if different is None:",
     ),
     fault(
+        "toolserver/money/books/months.py",
+        "a disk that syncs slowly gets the smallest groups of rows to remove, and the most syncs",
+        "pace.follow(group.worked, ",
+        "pace.follow(self.monotonic() - began, ",
+        "tests/money/books/test_sql_removal.py",
+    ),
+    fault(
+        "toolserver/money/books/months.py",
+        "removing rows pauses no longer while a service writes to the same file",
+        "(SHORT_REST if self.quiet >= ALONE else REST)",
+        "(SHORT_REST if self.quiet >= 0 else REST)",
+        "tests/money/books/test_sql_removal.py",
+    ),
+    fault(
         "toolserver/money/books/month_proof.py",
         "the signatures of receipts are not checked",
         "elif not key.verifies(",

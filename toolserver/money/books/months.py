@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from toolserver.core.private_file import hold_folder, sync_folder
 from toolserver.money.books.month_archive import name_archive, open_draft
@@ -55,22 +55,70 @@ from toolserver.money.receipts.keys import KeyRing
 from toolserver.money.receipts.month_statement import MonthSpan, MonthStatement, SignedMonth, parse_month
 from toolserver.sql.connection import SqlConnection
 from toolserver.sql.ledger_place import LedgerPlace, Transact, open_maintenance, open_place, read_place
+from toolserver.sql.sealed_file import data_version
 
 log = logging.getLogger(__name__)
 
 SETTLED_MS = 24 * 3_600_000  # how long to wait after the end of a month: no instance's clock is that wrong
 PROMISED_MS = 90 * DAY_MS  # how long the receipt of a call is kept
-GROUP_S = 0.01  # target time for a group of rows, during which a service that writes to the same file waits
-SIZES = (64, 512)  # minimum and maximum rows in a group: the fixed work per group takes some milliseconds too
-REST, REST_OF_SERVER = 4, 1  # pause after a group, as a multiple of its time. A service that waits for a file checks
-# only from time to time whether it may write; on a server, it waits only for the rows of an account.
+GROUP_S = 0.01  # target time for the work of a group, during which sales wait
+SIZES = (64, 2048)  # minimum and maximum rows in a group: the fixed work per group takes some milliseconds too
+# Pauses after a group, as a multiple of its time. A service that waits for a file checks only from time to time whether
+# it may write. On a server, a sale waits only for the rows of an account. And a file is ours alone if nobody else has
+# written anything for so many groups in a row: a service that waits gives up sooner.
+REST, SHORT_REST = 4, 1
+ALONE = 32
 
 Step = Callable[[SqlConnection, Any, int, int], RemovalStep]
-_STEPS: dict[str, tuple[Step, ...]] = {
-    "receipts": (remove_receipts, remove_whole_receipts),  # first: the month of a receipt is the one to be asked for
-    "calls": (remove_calls,),
-    "uncharged": (remove_uncharged,),
+
+
+class Removal(NamedTuple):
+    """A way to remove rows in groups, and whether sales on a server wait for a group, because it locks accounts."""
+
+    step: Step
+    delays_sales: bool = False
+
+
+_REMOVALS: dict[str, tuple[Removal, ...]] = {
+    # first: the month of a receipt is the one to be asked for
+    "receipts": (Removal(remove_receipts), Removal(remove_whole_receipts)),
+    "calls": (Removal(remove_calls, delays_sales=True),),
+    "uncharged": (Removal(remove_uncharged),),
 }
+
+
+@dataclass(slots=True)
+class RemovalPace:
+    """The size of groups, and the pauses after them, so that a service can work meanwhile.
+
+    The size follows the time of a group's work without its commit. On a disk that syncs slowly, groups sized by the
+    whole time would be the smallest, with the most syncs.
+    """
+
+    delays_sales: bool
+    size: int  # rows in the next group
+    version: int | None = None  # of the file, when the last group began
+    quiet: int = 0  # groups in a row before which nobody else wrote
+
+    @classmethod
+    def of(cls, removal: Removal, is_file: bool) -> "RemovalPace":
+        """Return the pace at which a removal begins. Where no sale waits for a group, all groups are large."""
+        delays_sales = is_file or removal.delays_sales
+        return cls(delays_sales, SIZES[0] if delays_sales else SIZES[1])
+
+    def follow(self, worked: float, took: float, version: int | None) -> float:
+        """Set the size of the next group, and return how many seconds to pause before it.
+
+        A group worked and took so many seconds, without and with its commit. `version` is that of its file, which
+        changes when others write, and None on a server.
+        """
+        if self.delays_sales:
+            self.size = min(max(self.size // 2 if worked > GROUP_S else self.size * 2, SIZES[0]), SIZES[1])
+        if version is None:
+            return SHORT_REST * took
+        self.quiet = self.quiet + 1 if version == self.version else 0
+        self.version = version
+        return (SHORT_REST if self.quiet >= ALONE else REST) * took
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,12 +228,7 @@ class MonthPruner:
                 transact(partial(_release, closed.month, now))
                 log.warning("removing the rows of a month, which its archive contains", extra={"month": closed.month})
             horizon = transact(read_horizon)
-            rest = REST if isinstance(self.place, Path) else REST_OF_SERVER
-            for _ in _walk(transact, move_old_names, horizon, rest):
-                pass
-            removed = {
-                name: sum(sum(_walk(transact, step, horizon, rest)) for step in steps) for name, steps in _STEPS.items()
-            }
+            removed = RowRemoval(transact, horizon, isinstance(self.place, Path)).remove_all()
         before = MonthSpan.at(horizon).name if horizon else None
         rows = {name: removed[name] for name in sorted(removed)}
         return {"released": [closed.month for closed in due], "before": before, "rows": rows}
@@ -217,18 +260,45 @@ def _release(month: str, now: int, db: SqlConnection) -> None:
     release_month(db, month, now)
 
 
-def _take_step(step: Step, after: Any, horizon: int, size: int, db: SqlConnection) -> RemovalStep:
-    return step(db, after, horizon, size)
+class _Group(NamedTuple):
+    """What the transaction of a group did, the seconds until its commit, and the version of its file, if it is one."""
+
+    step: RemovalStep
+    worked: float
+    version: int | None
 
 
-def _walk(transact: Transact, step: Step, horizon: int, rest: int) -> Iterator[int]:
-    """Yield the number of rows in each group until none are left. A group is as large as a service can wait for."""
-    after: int | bytes | None = 0 if horizon else None
-    size = SIZES[0]
-    while after is not None:
-        began = time.monotonic()
-        after, removed = transact(partial(_take_step, step, after, horizon, size))
-        took = time.monotonic() - began
-        yield removed
-        size = min(max(size // 2 if took > GROUP_S else size * 2, SIZES[0]), SIZES[1])
-        time.sleep(rest * took)
+@dataclass(frozen=True, slots=True)
+class RowRemoval:
+    """Removes what is older than a horizon (epoch ms; 0: nothing was released), group by group.
+
+    A killed one is continued by the next: each group is one transaction, and the next one begins at the oldest rows.
+    """
+
+    transact: Transact
+    horizon: int
+    is_file: bool
+    monotonic: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+
+    def remove_all(self) -> dict[str, int]:
+        """Return how many rows of each kind were removed. Raises StorageFailed."""
+        self._remove(Removal(move_old_names))
+        return {name: sum(map(self._remove, removals)) for name, removals in _REMOVALS.items()}
+
+    def _remove(self, removal: Removal) -> int:
+        after: int | bytes | None = 0 if self.horizon else None
+        pace, removed = RemovalPace.of(removal, self.is_file), 0
+        while after is not None:
+            began = self.monotonic()
+            group = self.transact(partial(self._remove_group, removal.step, after, pace.size))
+            after = group.step.last
+            removed += group.step.removed
+            self.sleep(pace.follow(group.worked, self.monotonic() - began, group.version))
+        return removed
+
+    def _remove_group(self, step: Step, after: Any, size: int, db: SqlConnection) -> _Group:
+        began = self.monotonic()
+        version = data_version(db) if self.is_file else None
+        done = step(db, after, self.horizon, size)
+        return _Group(done, self.monotonic() - began, version)

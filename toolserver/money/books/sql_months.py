@@ -16,6 +16,7 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -337,8 +338,13 @@ def remove_whole_receipts(db: SqlConnection, after: Any, horizon: int, limit: in
 
 def _keep_names(db: SqlConnection, calls: Sequence[tuple[bytes, int]], *, are_receipts: bool = True) -> None:
     """Record for ever that these calls or receipts, given by name and time, are in the archives of their months."""
-    names = {name: int(MonthSpan.at(at).name.replace("-", "")) for name, at in calls}
-    keep_names(db, names, are_receipts=are_receipts)
+    keep_names(db, {name: _number_month(at // DAY_MS) for name, at in calls}, are_receipts=are_receipts)
+
+
+@cache
+def _number_month(day: int) -> int:
+    """Return the month of a day since 1970, as year and month in one number: 202701."""
+    return int(MonthSpan.at(day * DAY_MS).name.replace("-", ""))
 
 
 def move_old_names(db: SqlConnection, after: Any, horizon: int, limit: int) -> RemovalStep:
@@ -384,7 +390,8 @@ def _remove(db: SqlConnection, gone: Sequence[_Head], later: dict[int, list[_Lat
         total[2] += len(kinds)
     names = [(pack_id(receipt_id(head.call_id)), head.settled_at or head.at) for head in gone]
     _keep_names(db, names, are_receipts=False)
-    insert(db, "INSERT INTO removed_calls VALUES", [(*key, *total) for key, total in sorted(sums.items())], _ADD)
+    totals = [(*key, *total) for key, total in sorted(sums.items())]
+    insert(db, "INSERT INTO removed_calls VALUES", totals, _ADD, types="bigint text bigint bigint bigint")
     _delete(db, "reservation", "call_id", [head.call_id for head in gone])
     _delete(db, "transfer", "seq", [each.seq for head in gone for each in later[head.seq]])
     _delete(db, "transfer", "seq", [head.seq for head in gone])
