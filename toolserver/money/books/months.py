@@ -260,7 +260,7 @@ def _release(month: str, now: int, db: SqlConnection) -> None:
     release_month(db, month, now)
 
 
-class _Group(NamedTuple):
+class _RemovedGroup(NamedTuple):
     """What the transaction of a group did, the seconds until its commit, and the version of its file, if it is one."""
 
     step: RemovalStep
@@ -297,8 +297,8 @@ class RowRemoval:
             self.sleep(pace.follow(group.worked, self.monotonic() - began, group.version))
         return removed
 
-    def _remove_group(self, step: Step, after: Any, size: int, db: SqlConnection) -> _Group:
+    def _remove_group(self, step: Step, after: Any, size: int, db: SqlConnection) -> _RemovedGroup:
         began = self.monotonic()
         version = data_version(db) if self.is_file else None
         done = step(db, after, self.horizon, size)
-        return _Group(done, self.monotonic() - began, version)
+        return _RemovedGroup(done, self.monotonic() - began, version)
