@@ -275,7 +275,7 @@ def test_a_write_of_another_process_is_noticed(tmp_path):
             with write_transaction(db):
                 group = job(Slow())
             if len(deleted) == 35:
-                other.execute("UPDATE account SET credits=credits WHERE id=4")
+                other.execute("UPDATE account SET credits=credits+1 WHERE id=4")
                 other.commit()
             return group
 
