@@ -100,6 +100,8 @@ async def serve_until(
             if app.failure is None:
                 raise
             raise SystemExit(f"the service could not start: {app.failure}") from None
+        finally:
+            await tracing.finish()
         stop.set()
 
 

@@ -5,14 +5,23 @@ so that it costs nothing. Exporter, sampling and the service's name are set by t
 that OpenTelemetry defines (`OTEL_EXPORTER_OTLP_ENDPOINT`, `OTEL_TRACES_SAMPLER`,
 `OTEL_SERVICE_NAME`). A `traceparent` is taken from callers and given to receivers of webhooks;
 sources, which belong to others, get none.
+
+A collector that is slow, silent or hostile costs spans and nothing else: they wait in a queue of limited length, little
+is read of what it answers, and a process that ends does not wait for it.
 """
 
+import asyncio
 import functools
 import importlib
+import io
+import os
+import threading
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
+
+import anyio
 
 from toolserver.errors import ToolserverError
 
@@ -20,7 +29,11 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 NAME = "toolserver"
+MOST_ANSWER = 65_536  # bytes that are read of a collector's answer
+MOST_PATH = 200  # characters of a path in the name of a span: callers choose it, and thousands of spans may wait
+LAST_S = 3.0  # how long a process that ends waits for a collector
 tracer: Any = None
+_provider: Any = None
 request_id: ContextVar[str] = ContextVar("request_id", default="")  # for lines of the log, with or without traces
 
 
@@ -30,16 +43,33 @@ class TracingMissing(ToolserverError):
 
 def switch_on(provider: Any = None) -> None:
     """Start tracing in this process, to a provider or to the one that the variables describe. Raises TracingMissing."""
-    global tracer
-    if provider is None:
-        provider = _make_provider()
-    tracer = provider.get_tracer(NAME)
+    global tracer, _provider
+    _provider = provider or _make_provider()
+    tracer = _provider.get_tracer(NAME)
 
 
 def switch_off() -> None:
-    """End tracing in this process."""
-    global tracer
-    tracer = None
+    """End tracing in this process. Spans that wait are not sent."""
+    global tracer, _provider
+    tracer = _provider = None
+
+
+async def finish() -> None:
+    """Send the spans that wait, for LAST_S at most, and end tracing in this process. Nothing happens if it is off."""
+    provider = _provider
+    switch_off()
+    if provider is None:
+        return
+    loop, is_sent = asyncio.get_running_loop(), asyncio.Event()
+
+    def send() -> None:
+        provider.shutdown()
+        with suppress(RuntimeError):  # the loop has ended: nobody waits any more
+            loop.call_soon_threadsafe(is_sent.set)
+
+    threading.Thread(target=send, daemon=True).start()  # does not hold up the end of the process
+    with anyio.move_on_after(LAST_S, shield=True):
+        await is_sent.wait()
 
 
 def _make_provider() -> Any:
@@ -54,9 +84,31 @@ def _make_provider() -> Any:
             " or unset it"
         ) from None
     named = Resource.create({"service.name": NAME}).merge(OTELResourceDetector().detect())  # OTEL_SERVICE_NAME wins
-    provider = TracerProvider(resource=named)
-    provider.add_span_processor(BatchSpanProcessor(otlp.OTLPSpanExporter()))
+    provider = TracerProvider(resource=named, shutdown_on_exit=False)  # which would wait for 30 s
+    has_own_session = any(name.endswith("_CREDENTIAL_PROVIDER") for name in os.environ)
+    session = None if has_own_session else make_session()
+    provider.add_span_processor(BatchSpanProcessor(otlp.OTLPSpanExporter(session=session)))
     return provider
+
+
+def make_session() -> Any:
+    """Return a session of `requests` that reads at most MOST_ANSWER bytes of an answer, and decompresses none."""
+    adapters = importlib.import_module("requests.adapters")
+    sessions = importlib.import_module("requests.sessions")
+    urllib3 = importlib.import_module("urllib3")
+
+    class ShortAnswers(adapters.HTTPAdapter):  # type: ignore[name-defined,misc]
+        def build_response(self, request: Any, answer: Any) -> Any:
+            body = answer.read(MOST_ANSWER, decode_content=False)
+            answer.close()
+            kept = {name: value for name, value in answer.headers.items() if name.lower() != "content-encoding"}
+            short = urllib3.HTTPResponse(io.BytesIO(body), kept, answer.status, preload_content=False)
+            return super().build_response(request, short)
+
+    session = sessions.Session()
+    for scheme in ("http://", "https://"):
+        session.mount(scheme, ShortAnswers())
+    return session
 
 
 @contextmanager
@@ -100,7 +152,7 @@ async def serve(app: Any, scope: Mapping[str, Any], receive: Any, send: Any) -> 
             delivery.pop().end()
 
     parent = TraceContextTextMapPropagator().extract(carrier)
-    with span(f"{scope['method']} {scope['path']}", "SERVER", parent):
+    with span(f"{scope['method']} {scope['path'][:MOST_PATH]}", "SERVER", parent):
         try:
             await app(scope, receive, send_traced)
         finally:
