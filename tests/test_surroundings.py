@@ -13,6 +13,8 @@ OWN = {"HOME", "BACKEND", "BROKEN", "BROWSER", "NEVER_LOADS", "REFUSED", "LATER_
 OWN |= {
     "ASKED_OF_PROXY",
     "CLOCK_OFF_S",
+    "MARKS",
+    "OWN_CLOCK",
     "SSL_CERT_FILE",
     "TOKEN",
     "CREDITS",

@@ -196,7 +196,7 @@ class Service:
         parts = parts or ServiceParts()
         via = settings.upstream.via
         skew = ClockSkew()
-        clock = parts.clock or (FollowedClock() if via else SteeredClock(SystemClock(), skew))
+        clock = parts.clock or choose_clock(via, skew)
         facts = parts.facts or read_public_facts(settings, parts.base_url or settings.base_url or LOCAL)
         registry = withhold(parts.registry or load_tools(settings, facts), read_licence_table(), facts.rights)
         metrics, usage = Metrics(), Usage(clock.now)
@@ -435,6 +435,11 @@ class Service:
         if self.money.followed is not None and self.settings.ledger.public_url is not None:
             mounted |= forward_topups(self.money.payments, self.facts)
         return mounted
+
+
+def choose_clock(via: str | None, skew: ClockSkew) -> Clock:
+    """Return the clock of the simulated world at `via`, else the machine's, or the database's if that is far off."""
+    return FollowedClock() if via else SteeredClock(SystemClock(), skew)
 
 
 def make_limits(settings: LimitSettings, clock: Clock, memory: SharedMemory | None) -> CallLimits:

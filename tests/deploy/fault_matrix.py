@@ -6,7 +6,8 @@ shipped alert fired after how many seconds (its `for` counts 60 times as fast), 
 operators' page name it. Free calls are all answered, except that of those under way at an instance which is killed,
 answers that have begun are cut. Paid calls are answered, or refused by name while the ledger cannot be written; of
 those under way at an instance that is killed, what must not be sent twice (POST) fails.
-In the end each answer that was paid for is charged once, and nothing else is.
+In the end each answer that was paid for is charged once, and nothing else is. The clock of an instance is put wrong on
+a stage of its own, where each instance has its machine's clock: what it then sells has the database's time in each row.
 """
 
 import argparse
@@ -20,6 +21,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.deploy.clock_rows import check_rows
 from tests.deploy.fault_stage import OFF_S, Stage, set_stage
 from tests.deploy.proxies import PROXIES, REPEATS, caddy_version
 from tests.hostile.instances import REFUSALS
@@ -38,7 +40,8 @@ class Fault:
     `alert` is the shipped alert that it sets off. `doctor` are words that `toolserver doctor` says at the instance
     `at`, and `page` is the code of the advice on its operators' page, or None where no page can be read. `refuses`:
     paid calls may be refused meanwhile. `cuts`: what had reached an instance may be lost. `live`: doctor has to ask
-    the net.
+    the net. `own_clocks`: the instances have their machines' clocks, not the world's. `prove` lists what else is wrong
+    meanwhile.
     """
 
     name: str
@@ -51,6 +54,8 @@ class Fault:
     refuses: bool = False
     cuts: bool = False
     live: bool = False
+    own_clocks: bool = False
+    prove: Callable[[Stage], list[str]] = lambda stage: []
 
 
 def _set_read_only(stage: Stage) -> None:
@@ -143,7 +148,7 @@ FAULTS = (
     Fault(
         "the clock of an instance is off",
         lambda s: s.restart(2, CLOCK_OFF_S=str(OFF_S)), lambda s: s.restart(2, CLOCK_OFF_S="0"),
-        "ToolserverClockOff", "(clock_lost)", "clock_lost", at=2,
+        "ToolserverClockOff", "(clock_lost)", "clock_lost", at=2, own_clocks=True, prove=lambda s: check_rows(s, 2),
     ),
     Fault(
         "a disk is 95 % full", _fill_disk, _free_disk,
@@ -220,6 +225,7 @@ class Judge:
         row.paged_s = self._wait_until_paged(fault, began)
         row.named = self._ask_doctor(fault)
         row.shown = self._read_page(fault)
+        self._run.wrong += [f"{fault.name}: {text}" for text in fault.prove(self._stage)]
         time.sleep(max(0.0, began + self._seconds - time.monotonic()))
         ended = time.monotonic()
         fault.end(self._stage)
@@ -295,23 +301,32 @@ def judge(row: Row, sent_once: Sequence[str] = SENT_ONCE) -> list[str]:
 
 
 def try_faults(folder: Path, proxy: str, *, seconds: float, faults: Sequence[Fault] = FAULTS) -> Run:
-    """Run it behind one proxy."""
+    """Run it behind one proxy, on a stage for each kind of clocks that the faults need."""
     run = Run(proxy)
-    with set_stage(folder, proxy) as stage:
-        callers = Callers([stage.front], stage.scene.buyers, each=2, verify=stage.front.authority)
-        callers.start()
-        time.sleep(CALM_S)
-        try:
-            judge_of_run = Judge(stage, callers, run, seconds)
-            for fault in faults:
-                judge_of_run.try_fault(fault)
-        finally:
-            callers.end()
-        audit = Audit(stage.scene, callers.record)
-        run.wrong += audit.check()
-        run.given_back = len(audit.given_back)
-        run.charged = sum(1 for credits in callers.record.whole.values() if credits)
+    for own_clocks in sorted({fault.own_clocks for fault in faults}):
+        place = folder / ("own-clocks" if own_clocks else "one-clock")
+        place.mkdir()
+        chosen = [fault for fault in faults if fault.own_clocks is own_clocks]
+        with set_stage(place, proxy, own_clocks=own_clocks) as stage:
+            _play(stage, run, seconds, chosen)
     return run
+
+
+def _play(stage: Stage, run: Run, seconds: float, faults: Sequence[Fault]) -> None:
+    """Try faults on a stage, and compare in the end what was charged with what callers hold."""
+    callers = Callers([stage.front], stage.scene.buyers, each=2, verify=stage.front.authority)
+    callers.start()
+    time.sleep(CALM_S)
+    try:
+        judge_of_run = Judge(stage, callers, run, seconds)
+        for fault in faults:
+            judge_of_run.try_fault(fault)
+    finally:
+        callers.end()
+    audit = Audit(stage.scene, callers.record)
+    run.wrong += audit.check()
+    run.given_back += len(audit.given_back)
+    run.charged += sum(1 for credits in callers.record.whole.values() if credits)
 
 
 def choose_faults(words: Sequence[str]) -> list[Fault]:

@@ -1,7 +1,8 @@
 """Three instances behind the shipped file of a proxy, a PostgreSQL with a standby, a Redis, and a Prometheus.
 
 All of it is real, on this machine: the instances reach PostgreSQL through a small proxy, which a failover points to the
-standby, as the address of a cluster does.
+standby, as the address of a cluster does. The instances follow the world's clock, which runs fast, so that answers
+expire; or each has its machine's, as services have, and the world's runs like the database's.
 """
 
 import json
@@ -87,7 +88,7 @@ class Stage:
 
 
 @contextmanager
-def set_stage(folder: Path, proxy: str) -> Iterator[Stage]:
+def set_stage(folder: Path, proxy: str, *, own_clocks: bool = False) -> Iterator[Stage]:
     """Start everything and sell tokens; in the end every instance ends in order."""
     with ExitStack() as stack:
         world: Program = stack.enter_context(started("world", folder=folder))
@@ -124,12 +125,15 @@ def set_stage(folder: Path, proxy: str) -> Iterator[Stage]:
                 (place / "data").symlink_to(disk / "data")
             metrics = reserve_port()
             targets.append(f"127.0.0.1:{metrics}")
-            own = {**through, "TOOLSERVER_METRICS__PORT": str(metrics), "PATIENCE_S": PATIENCE_S, "CLOCK_OFF_S": "0"}
+            own = {**through, "TOOLSERVER_METRICS__PORT": str(metrics), "PATIENCE_S": PATIENCE_S}
+            own |= {"OWN_CLOCK": "1"} if own_clocks else {}
             instances.append(Instance(place, own, server, MODULE, flags=("--port", str(reserve_port()))))
             stack.callback(instances[-1].stop)
             instances[-1].start()
-        buyers = [bought(instances[0].program, world.url, USD) for _ in range(BUYERS + 1)]
-        sim.put("clock", {"speed": SPEED})
+        buyers = [
+            bought(instances[0].program, world.url, USD, speed=1 if own_clocks else 30) for _ in range(BUYERS + 1)
+        ]
+        sim.put("clock", {"speed": 1 if own_clocks else SPEED})
         inbox = Inbox()
         stack.callback(inbox.close)
         scene = Scene(

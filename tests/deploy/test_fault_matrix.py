@@ -4,12 +4,15 @@ from dataclasses import replace
 
 import pytest
 
+from tests.deploy.clock_rows import SLACK_MS, judge_times
 from tests.deploy.fault_matrix import FAULTS, Row, choose_faults, judge, try_faults
+from tests.deploy.fault_stage import OFF_S
 from tests.deploy.pager import FOLDER, find_prometheus, shorten
 from tests.deploy.proxies import PROXIES, find_proxy
 from tests.deploy.test_alarms import listed_alarms
 from tests.hostile.instances_load import KINDS, Call
 from tests.size import sized
+from toolserver.clock import TOLERANCE_S
 
 SHORT = {"nginx": ("fails over", "instance is killed"), "caddy": ("Redis is read-only", "drained")}
 WHOLE = dict.fromkeys(PROXIES, ())
@@ -79,3 +82,11 @@ def test_a_fault_that_nobody_names_is_wrong():
     assert judge(replace(row_of("clock"), shown="")) == ["the operators' page does not name it"]
     assert judge(replace(row, quiet_s=-1.0)) == ["not well again within 120 s"]
     assert "no call was answered: free" in judge(replace(row, calls=[]))
+
+
+def test_a_row_of_an_instances_own_clock_is_wrong_whichever_way_it_is_off():
+    began, ended, off_ms = 1_800_000_000_000, 1_800_000_005_000, int(OFF_S * 1000)
+    assert off_ms > 5 * SLACK_MS  # else it would prove nothing
+    assert OFF_S > TOLERANCE_S
+    assert judge_times({"a sale": began, "a quote": ended}, began, ended) == []
+    assert len(judge_times({"a sale": began + off_ms, "a quote": ended - off_ms}, began, ended)) == 2

@@ -5,7 +5,6 @@ instance, until there is an answer. A client that meets a closed connection at a
 """
 
 import asyncio
-import base64
 import hashlib
 import itertools
 import json
@@ -20,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 import httpx
 
+from tests.live.buying import read_core
 from toolserver.mcp import messages
 
 FREE = ("btc-price", "earthquake", "fear-greed", "forex", "briefing", "predictions", "service-status", "gas")
@@ -64,8 +64,7 @@ class Record:
 
     def hold(self, jws: str, content: bytes | None) -> str:
         """Keep what a receipt says, after comparing it with the bytes that came; its call_id."""
-        part = jws.split(".")[1]
-        core: dict[str, Any] = json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))
+        core = read_core(jws)
         call, credits = str(core["call_id"]), int(core["credits_charged"])
         if content is not None and core["response_sha256"] != hashlib.sha256(content).hexdigest():
             self.wrong.append(f"cut short, and taken for whole: {call}")

@@ -2,7 +2,9 @@
 
 Every answer that arrives whole names its call. After each kill the service is started again, and every call that is
 still charged must be one of those: what did not arrive was released. What arrived and was released all the same is
-counted. Credits are bought on the simulated chain, so that in the end `toolserver books check` compares everything.
+counted: its mark was not on disk yet. A mark goes with the next commit, which takes as long as the disk does; that no
+mark missed one is counted too. Credits are bought on the simulated chain, so that in the end `toolserver books check`
+compares everything.
 """
 
 import asyncio
@@ -22,7 +24,8 @@ from typing import Any
 
 import httpx
 
-from tests.live.buying import bought
+from tests.live import marking
+from tests.live.buying import bought, read_core
 from tests.live.forking import Process
 from tests.live.processes import UNLIMITED, Program, begin_program, command, ran, read_ready_line, started
 from tests.live.test_sister import SECRET
@@ -51,6 +54,8 @@ class Tally:
     ages: dict[str, float] = field(default_factory=dict)  # of whole answers when the process was killed, in seconds
     released_whole: int = 0
     released_late: int = 0  # of them, those that had arrived longer than LAST_S before the kill
+    released_missed: int = 0  # of them, those that a commit could have marked and did not
+    longest_commit_s: float = 0.0
     most_released_whole: int = 0
     reversed: int = 0
 
@@ -79,7 +84,7 @@ class Caller:
         answer = await client.get(self._rng.choice(PATHS), headers=headers)
         if answer.status_code != 200:
             return None
-        core = _core_of(answer.headers["x-service-receipt"])
+        core = read_core(answer.headers["x-service-receipt"])
         assert core["response_sha256"] == hashlib.sha256(answer.content).hexdigest(), "cut short, and taken for whole"
         return str(answer.headers["x-service-receipt-id"])
 
@@ -87,13 +92,6 @@ class Caller:
         params = {"name": "premium_briefing", "arguments": {}}
         answer = await client.post("/api/mcp", json={**CALL, "params": params}, headers={"accept": "application/json"})
         return answer.json()["result"].get("_meta", {}).get("receipt_id") if answer.status_code == 200 else None
-
-
-def _core_of(jws: str) -> dict[str, Any]:
-    import base64
-
-    part = jws.split(".")[1]
-    return json.loads(base64.urlsafe_b64decode(part + "=" * (-len(part) % 4)))  # type: ignore[no-any-return]
 
 
 @contextmanager
@@ -113,8 +111,8 @@ def begun(folder: Path, module: str = "toolserver", **more: str) -> Iterator[tup
 class Audit:
     """The books of the owner, and the receipts and the log of the service that sells."""
 
-    def __init__(self, owner: Path, seller: Path) -> None:
-        self._owner, self._seller = owner / FILE, seller / FILE
+    def __init__(self, owner: Path, seller: Path, marks: Path) -> None:
+        self._owner, self._seller, self._marks = owner / FILE, seller / FILE, marks
 
     def states(self) -> dict[str, str]:
         """Each call and its state, without the name of the service that made it."""
@@ -141,6 +139,9 @@ class Audit:
         found += [f"reserved by a process that is dead: {call}" for call in sorted(self.open_calls(states))]
         given_back = tally.whole.keys() - posted
         tally.released_late = sum(tally.ages[call] > LAST_S for call in given_back)
+        marks = marking.read_marks(self._marks)
+        tally.released_missed = sum(map(marks.has_missed, given_back))
+        tally.longest_commit_s = marks.measure_longest()
         released = len(given_back)
         tally.most_released_whole = max(tally.most_released_whole, released - tally.released_whole)
         tally.released_whole = released
@@ -216,9 +217,11 @@ def kill_again_and_again(mode: str, kills: int, folder: Path, *, seed: int = 1) 
             shared |= sells
             with begun(folder, **shared) as (at, _):
                 tally.tokens = [bought(at, world.url, USD) for _ in range(TOKENS)]
-        audit = Audit(owner, seller)
+        marks = folder / "marks"
+        marks.touch()
+        audit = Audit(owner, seller, marks)
         while tally.kills < kills:
-            with begun(folder, **shared) as (program, process):
+            with begun(folder, marking.MODULE, **shared, MARKS=str(marks)) as (program, process):
                 if mode == "client":
                     audit.wait_for_releases()
                 wrong += audit.check(tally)
@@ -269,7 +272,9 @@ if __name__ == "__main__":
         f"{sys.argv[1]}: {counted.kills} kills, {counted.made} calls, {len(counted.whole)} whole answers,"
         f" {counted.cut} cut off, {counted.reversed} reversed; delivered and released all the same:"
         f" {counted.released_whole} in all, {counted.most_released_whole} at most in one kill,"
-        f" {counted.released_late} of them longer than {LAST_S * 1000:.0f} ms before it"
+        f" {counted.released_late} of them longer than {LAST_S * 1000:.0f} ms before it,"
+        f" {counted.released_missed} although a commit could have marked them;"
+        f" the longest commit took {counted.longest_commit_s * 1000:.0f} ms"
     )
     print("\n".join(faults) or "nothing is charged that was not answered")
     sys.exit(bool(faults))

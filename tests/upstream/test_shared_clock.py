@@ -3,7 +3,7 @@
 import pytest
 
 from tests.calls.parts import START
-from toolserver.clock import ManualClock, SystemClock
+from toolserver.clock import ClockSkew, ManualClock, SteeredClock, SystemClock
 from toolserver.upstream.shared_clock import SharedClock
 
 
@@ -26,3 +26,12 @@ def test_a_lead_of_a_second_is_the_least_that_is_said(ahead_s, added):
     (clock if ahead_s > 0 else machine).advance(abs(ahead_s))
     assert dated.date(asked) == {"a": 1} | added
     assert asked == {"a": 1}
+
+
+@pytest.mark.parametrize("off_s", [-30.0, 30.0])
+def test_a_machine_whose_clock_is_off_moves_nobody_elses_time(off_s):
+    skew = ClockSkew()
+    skew.seconds = off_s
+    steered = SteeredClock(SystemClock(), skew)
+    assert abs(steered.time() - SystemClock().time()) > 1
+    assert SharedClock(steered).date({"a": 1}) == {"a": 1}

@@ -44,7 +44,7 @@ Job = Callable[[SqlConnection], R]
 Run = Callable[[SqlConnection, list[Any]], list[Any]]
 GROUP = 128  # operations per transaction: enough to make the fsync cheap, few enough to keep the wait short
 TOGETHER = " together"  # ends the name of a room that several instances may be in, but not while one is there alone
-RIDE_S = 0.04  # how long an operation without a waiting caller waits to share the commit of others: 50 ms with its own
+RIDE_S = 0.02  # how long an operation without a waiting caller waits to share the commit of others: 50 ms with its own
 
 
 class PendingOperation(NamedTuple):

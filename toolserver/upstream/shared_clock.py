@@ -1,6 +1,6 @@
 """Defines the time by which instances count together: the server's, moved ahead if a clock is simulated."""
 
-from toolserver.clock import Clock, SystemClock
+from toolserver.clock import Clock, SteeredClock, SystemClock
 
 READ_NOW = """
 local t = redis.call('TIME')
@@ -22,6 +22,11 @@ class SharedClock:
         self._clock, self._machine = clock, machine or SystemClock()
 
     def date(self, terms: dict[str, object]) -> dict[str, object]:
-        """Add the lead of our clock to a script's arguments, if our clock is simulated."""
+        """Add the lead of our clock to a script's arguments, if our clock is simulated.
+
+        The database's time is no simulated one, however far off the machine's clock is.
+        """
+        if isinstance(self._clock, SteeredClock):
+            return terms
         ahead = self._clock.time() - self._machine.time()
         return terms if abs(ahead) < 1 else terms | {"ahead": ahead}
