@@ -321,6 +321,7 @@ class Service:
                 if store is not None:
                     tasks.start_soon(keep_usage, usage, store)
                 start_composing(tasks, registry, cache, pipeline, live, memory)
+            money.end_patience()
             try:
                 yield cls(
                     settings=settings,

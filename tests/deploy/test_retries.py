@@ -1,6 +1,7 @@
 """Which requests the shipped files for several instances give to another one, when one dies with a request in hand.
 
-The instances are stand-ins. All but the one that is `well` read a whole request and close the connection.
+The instances are stand-ins. All but the one that is `well` read a whole request and close the connection, or take no
+connection at all.
 """
 
 import re
@@ -15,6 +16,7 @@ import httpx
 import pytest
 
 from tests.deploy.proxies import DEPLOY, PROXIES, REPEATS, balanced, caddy_version, find_proxy
+from tests.ports import reserve_port
 from toolserver.mcp import messages
 from toolserver.registry.registry import Registry, Tier
 
@@ -41,6 +43,9 @@ ONCE = {
         "POST", "/api/mcp", MODERN | {"mcp-method": "tools/call", "mcp-name": "gas_premium"},
     ),
     "a call of an older protocol": ("POST", "/api/mcp", {"mcp-method": "tools/call", "mcp-name": "btc_price"}),
+    "a call without headers, which may be a paid one": ("POST", "/api/mcp", {}),
+    "the version before": ("POST", "/api/mcp", {"mcp-protocol-version": "2025-11-25"}),
+    "a session of an older protocol": ("POST", "/api/mcp", {"mcp-session-id": "1"}),
 }  # fmt: skip
 
 
@@ -73,15 +78,19 @@ class _Request(socketserver.StreamRequestHandler):
 
 
 @contextmanager
-def dying(proxy: str, folder: Path, *, well: int) -> Iterator[tuple[httpx.Client, list[str]]]:
-    """A client of a proxy before three stand-ins, the first `well` of which answer, and the requests that they got."""
+def dying(proxy: str, folder: Path, *, well: int, gone: int = 0) -> Iterator[tuple[httpx.Client, list[str]]]:
+    """A client of a proxy before three stand-ins, and the requests that they got.
+
+    The first `well` of them answer, and in the places of the last `gone` nobody listens.
+    """
     came: list[str] = []
     with ExitStack() as stack:
-        servers = [stack.enter_context(StandIn(came, is_well=number < well)) for number in range(3)]
+        servers = [stack.enter_context(StandIn(came, is_well=number < well)) for number in range(3 - gone)]
         for server in servers:
             threading.Thread(target=server.serve_forever, args=(0.02,), daemon=True).start()
             stack.callback(server.shutdown)
-        front = stack.enter_context(balanced(proxy, [server.place for server in servers], folder))
+        places = [server.place for server in servers] + [f"127.0.0.1:{reserve_port()}" for _ in range(gone)]
+        front = stack.enter_context(balanced(proxy, places, folder))
         about: dict[str, Any] = {"base_url": front.url, "verify": front.authority, "trust_env": False, "timeout": 20}
         yield stack.enter_context(httpx.Client(**about)), came
 
@@ -114,6 +123,18 @@ def test_what_might_happen_twice_is_sent_once(proxy, tmp_path):
             came.clear()
             assert client.request(method, path, headers=headers, content=BODY).status_code in (502, 503), kind
             assert len(came) <= 1, kind
+
+
+@pytest.mark.parametrize("proxy", PROXIES)
+def test_what_no_instance_has_taken_yet_goes_to_another_one_whatever_it_is(proxy, tmp_path):
+    require(proxy)
+    with dying(proxy, tmp_path, well=1, gone=2) as (client, came):
+        for kind, (method, path, headers) in (AGAIN | ONCE).items():
+            came.clear()
+            for _ in range(3):  # one of them would go to each
+                content = BODY if method == "POST" else None
+                assert client.request(method, path, headers=headers, content=content).status_code == 200, kind
+            assert len(came) == 3, kind
 
 
 def test_the_files_name_every_free_tool_and_no_other():

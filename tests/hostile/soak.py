@@ -1,6 +1,7 @@
 """`python -m tests.hostile.soak --server uvicorn --proxy caddy --seconds 1200`: all hostile clients at once, for long.
 
-Without `--server` or `--proxy` it runs each. The service has 1,024 descriptors, and the strangers more connections than
+Without `--server` or `--proxy` it runs each. With `--alone` each kind of them comes alone, or one that it names. The
+service has 1,024 descriptors (`--descriptors`), and the strangers more connections than
 that: of one address, of one /48 and of 500 addresses. Where it may, it runs in a network of its own,
 which has that /48.
 
@@ -11,6 +12,7 @@ before. The simulated world is a process of its own, so that what it takes is no
 
 import argparse
 import asyncio
+import itertools
 import json
 import os
 import resource
@@ -22,7 +24,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ from tests.deploy.proxies import TRUSTED, Proxy, proxied
 from tests.hostile.arguments import FREE
 from tests.hostile.fronts import DIRECT, add_front_flags, list_fronts
 from tests.hostile.sign_ins import Visitors, Wrong, sign_in
-from tests.hostile.soak_clients import NETWORK
+from tests.hostile.soak_clients import KINDS, NETWORK
 from tests.hostile.test_http import cpu_s
 from tests.hostile.unfinished import Target
 from tests.live.buying import bought
@@ -271,11 +273,12 @@ class Soak:
 
 
 @contextmanager
-def strangers(program: Program, proxy: Proxy | None, folder: Path, seconds: float) -> Iterator[subprocess.Popen[bytes]]:
+def strangers(scene: "Scene", seconds: float) -> Iterator[subprocess.Popen[bytes]]:
     """The hostile clients, in a process of their own that ends by itself."""
-    port = proxy.port if proxy else program.address[1]
+    port = scene.proxy.port if scene.proxy else scene.program.address[1]
     words = [sys.executable, "-m", "tests.hostile.soak_clients", str(port), str(seconds)]
-    words += ["--authority", str(folder / "ca.pem")] if proxy else []
+    words += ["--authority", str(scene.folder / "ca.pem")] if scene.proxy else []
+    words += ["--alone", scene.alone] if scene.alone else []
     words += ["--network"] if has_network() else []
     process = subprocess.Popen(words, stdout=subprocess.PIPE, env=environment({}), cwd=ROOT)
     try:
@@ -289,7 +292,7 @@ def strangers(program: Program, proxy: Proxy | None, folder: Path, seconds: floa
 
 @dataclass(frozen=True)
 class Scene:
-    """A service, what is in front of it, and a token with credits for all of a run."""
+    """A service, what is in front of it, a token with credits for a run, and the only kind of strangers, if any."""
 
     server: str
     proxy_name: str
@@ -297,6 +300,7 @@ class Scene:
     proxy: Proxy | None
     token: str
     folder: Path
+    alone: str | None = None
 
 
 async def soak(scene: Scene, seconds: float) -> Soak:
@@ -317,7 +321,7 @@ async def soak(scene: Scene, seconds: float) -> Soak:
 async def _endure(scene: Scene, clients: HonestClients, run: Soak, seconds: float) -> None:
     program = scene.program
     used, waited = cpu_s(program.process.pid), waited_s(program)
-    with strangers(program, scene.proxy, scene.folder, seconds) as process:
+    with strangers(scene, seconds) as process:
         asking = asyncio.create_task(clients.ask(run.honest, seconds))
         while not asking.done():
             run.uses.append(read_use(program))
@@ -345,7 +349,9 @@ async def _recover(program: Program, clients: HonestClients, run: Soak) -> None:
 
 
 @contextmanager
-def served(server: str, proxy: str, folder: Path, module: str = "toolserver") -> Iterator[Scene]:
+def served(
+    server: str, proxy: str, folder: Path, module: str = "toolserver", *, descriptors: int = DESCRIPTORS
+) -> Iterator[Scene]:
     """A server of our own on a world of its own, behind a proxy or not."""
     with ExitStack() as stack:
         world = stack.enter_context(started("world", folder=folder))
@@ -353,7 +359,7 @@ def served(server: str, proxy: str, folder: Path, module: str = "toolserver") ->
         settings |= {} if proxy == DIRECT else TRUSTED
         settings |= {"TOOLSERVER_HOST": "::"} if has_network() else {}
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-        resource.setrlimit(resource.RLIMIT_NOFILE, (DESCRIPTORS, hard))
+        resource.setrlimit(resource.RLIMIT_NOFILE, (descriptors, max(hard, descriptors)))
         try:
             running = started("serve", "--server", server, folder=folder, module=module, forked=False, **settings)
             program = stack.enter_context(running)
@@ -365,10 +371,13 @@ def served(server: str, proxy: str, folder: Path, module: str = "toolserver") ->
         yield Scene(server, proxy, program, front, token, folder)
 
 
-def soak_front(server: str, proxy: str, seconds: float, folder: Path) -> Soak:
+def soak_front(
+    server: str, proxy: str, seconds: float, folder: Path, *, alone: str | None = None, descriptors: int = DESCRIPTORS
+) -> Soak:
     """Start a server for the run, and print its figures while it is still there: on a busy machine it ends late."""
-    with served(server, proxy, folder) as scene:
-        run = asyncio.run(soak(scene, seconds))
+    with served(server, proxy, folder, descriptors=descriptors) as scene:
+        run = asyncio.run(soak(replace(scene, alone=alone), seconds))
+        print(f"{alone or 'all'} at {descriptors:,} descriptors:", end=" ")
         run.print()
     return run
 
@@ -408,13 +417,17 @@ def main() -> int:
     parser.set_defaults(seconds=LONG_S)
     parser.add_argument("--here", action="store_true", help="in this network, whatever it has")
     parser.add_argument("--found", type=Path, help="a file for what was found, as JSON")
+    parser.add_argument("--alone", nargs="?", const="each", choices=("each", *KINDS), help="a kind of strangers")
+    parser.add_argument("--descriptors", type=int, default=DESCRIPTORS, help="of the service")
     chosen = parser.parse_args()
     if not chosen.here:
         return subprocess.call(own_network([sys.executable, "-m", "tests.hostile.soak", "--here", *sys.argv[1:]]))
     wrong = 0
-    for server, proxy in list_fronts(chosen):
+    kinds = KINDS if chosen.alone == "each" else (chosen.alone,)
+    for (server, proxy), alone in itertools.product(list_fronts(chosen), kinds):
         with tempfile.TemporaryDirectory() as folder:
-            run = soak_front(server, proxy, chosen.seconds, Path(folder))
+            place, many = Path(folder), chosen.descriptors
+            run = soak_front(server, proxy, chosen.seconds, place, alone=alone, descriptors=many)
         wrong += bool(run.wrong or run.slow) or run.is_starved
         if chosen.found is not None:
             chosen.found.write_text(json.dumps(run.describe()))

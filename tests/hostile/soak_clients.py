@@ -229,6 +229,9 @@ CLIENTS: dict[Client, int] = {
 """The kinds of clients, and how many of each there are: together more than a service with 1,024 descriptors has places.
 """
 
+KINDS = tuple(client.__name__ for client in CLIENTS)
+LEAST_ALONE = 300  # more than a service with 256 descriptors has places
+
 
 async def _repeat(crowd: Crowd, number: int, client: Client) -> None:
     while not crowd.is_over():
@@ -237,9 +240,16 @@ async def _repeat(crowd: Crowd, number: int, client: Client) -> None:
         crowd.acted[client.__name__] += 1
 
 
-async def attack(crowd: Crowd) -> None:
+def choose_clients(alone: str | None) -> list[Client]:
+    """Return the clients of all kinds, or of one kind alone, which then are twice as many, and LEAST_ALONE at least."""
+    if alone is None:
+        return [client for client, count in CLIENTS.items() for _ in range(count)]
+    return [c for c, count in CLIENTS.items() if c.__name__ == alone for _ in range(max(LEAST_ALONE, 2 * count))]
+
+
+async def attack(crowd: Crowd, alone: str | None = None) -> None:
     """Let all clients act until the time is over."""
-    everyone = [client for client, count in CLIENTS.items() for _ in range(count)]
+    everyone = choose_clients(alone)
     async with asyncio.timeout(crowd.ends - time.monotonic() + ANSWER_S + 10):
         await asyncio.gather(*(_repeat(crowd, number, client) for number, client in enumerate(everyone)))
 
@@ -251,11 +261,12 @@ def main() -> None:
     parser.add_argument("seconds", type=float)
     parser.add_argument("--authority", help="a file of who signed the certificate")
     parser.add_argument("--network", action="store_true", help=f"this machine has the addresses of {NETWORK}")
+    parser.add_argument("--alone", choices=KINDS, help="only clients of this kind")
     chosen = parser.parse_args()
     tls = None if chosen.authority is None else ssl.create_default_context(cafile=chosen.authority)
     print("started", flush=True)
     crowd = Crowd(chosen.port, chosen.seconds, tls=tls, has_network=chosen.network)
-    asyncio.run(attack(crowd))
+    asyncio.run(attack(crowd, chosen.alone))
     figures = {"acted": crowd.acted, "statuses": crowd.statuses, "cpu_s": crowd.cpu_s, "bad": crowd.bad}
     print(json.dumps(figures | {"most_open": crowd.most_open}))
 

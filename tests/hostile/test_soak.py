@@ -10,7 +10,7 @@ import pytest
 from tests.deploy.proxies import PROXIES, find_proxy
 from tests.hostile.fronts import DIRECT, SERVERS
 from tests.hostile.soak import DESCRIPTORS, Honest, Soak, Use, soak_apart
-from tests.hostile.soak_clients import CLIENTS, choose_address
+from tests.hostile.soak_clients import CLIENTS, KINDS, LEAST_ALONE, choose_address, choose_clients
 from tests.size import sized
 
 SECONDS = sized(20, fast=8, long=120)  # two minutes for all six
@@ -41,6 +41,14 @@ def test_strangers_are_one_address_several_and_the_networks_of_a_48():
     assert len(networks) > 2000
     assert {network.supernet(new_prefix=48) for network in networks} == {IPv6Network("fd00:48::/48")}
     assert {choose_address(n, rng, has_network=False)[:5] for n in range(99)} == {"127.1", "127.2"}
+
+
+def test_strangers_of_one_kind_alone_are_more_than_in_the_crowd():
+    assert len(choose_clients(None)) == sum(CLIENTS.values()) > DESCRIPTORS
+    for client, kind in zip(CLIENTS, KINDS, strict=True):
+        alone = choose_clients(kind)
+        assert set(alone) == {client}
+        assert len(alone) >= max(LEAST_ALONE, 2 * CLIENTS[client])
 
 
 THEIRS = {"statuses": {"400": 1}, "bad": []}

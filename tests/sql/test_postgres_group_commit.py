@@ -13,7 +13,7 @@ from tests.postgres import run_sql, terms_of
 from tests.sql.test_group_commit import Refused, all_at_once
 from tests.tcp_proxy import proxy_before
 from toolserver.sql.errors import OutcomeUnknown, StorageClosed, StorageFailed, TransactionLost
-from toolserver.sql.postgres_group_commit import open_postgres
+from toolserver.sql.postgres_group_commit import START_TRIES, open_postgres
 
 pytestmark = pytest.mark.live
 HANG_S = 60.0  # a guard: who waits for a server that hangs waits for ever
@@ -302,6 +302,51 @@ async def test_after_closing_everything_is_refused(terms):
         pass
     with pytest.raises(StorageClosed):
         await store.alone(put("late"))
+
+
+@pytest.mark.parametrize(("cuts", "opens"), [(1, True), (START_TRIES - 1, True), (START_TRIES, False)])
+async def test_a_start_whose_connection_is_lost_tries_again(tmp_path, cuts, opens):
+    proxy, url = proxy_before(terms_of(tmp_path).url)
+    seen = Counter()
+
+    def judge(sent):
+        if b"SET LOCAL lock_timeout" not in sent:  # within the transaction that makes the tables
+            return "pass"
+        seen["made"] += 1
+        return "cut" if seen["made"] <= cuts else "pass"
+
+    proxy.judge = judge
+    try:
+        if not opens:
+            with pytest.raises(StorageFailed, match="cannot be opened"):
+                async with open_postgres(replace(terms_of(tmp_path), url=url)):
+                    pass
+        else:
+            async with open_postgres(replace(terms_of(tmp_path), url=url)) as store:
+                await store.probe()
+        assert seen["made"] == min(cuts + 1, START_TRIES)
+    finally:
+        proxy.close()
+
+
+@pytest.mark.parametrize(("patience_s", "waits"), [(0.0, False), (HANG_S, True)])
+async def test_what_is_done_while_a_service_starts_has_more_time_than_a_call(terms, patience_s, waits):
+    async with impatient(terms) as (store, proxy):
+        store.patience_s = patience_s
+        proxy.hangs.set()
+        async with anyio.create_task_group() as tasks:
+            tasks.start_soon(let_go, proxy)
+            if waits:
+                assert await store.alone(put("late")) == 1
+            else:
+                with pytest.raises(StorageFailed):
+                    await store.alone(put("late"))
+
+
+async def let_go(proxy):
+    """End a hang that is longer than the deadline of a call."""
+    await anyio.sleep(2)
+    proxy.hangs.clear()
 
 
 async def test_a_server_that_is_not_there_or_refuses_is_named_at_the_start(terms):

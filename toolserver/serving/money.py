@@ -112,6 +112,11 @@ class MoneyParts:
         """The function that ends an allowance by its token's hash; None if the ledger belongs to another service."""
         return None if self.own is None else partial(self.own.revoke, reason="")
 
+    def end_patience(self) -> None:
+        """Give each group only its usual time: from now on callers wait."""
+        if self.file is not None:
+            self.file.patience_s = 0.0
+
     def add_gauges(self, metrics: Metrics) -> None:
         """Add gauges for the followed ledger and for signed payments to the metrics, if there are any."""
         if (ledger := self.followed) is not None:

@@ -18,6 +18,7 @@ from toolserver.sql.postgres_move import is_new, require_whole
 from toolserver.sql.row_seal import KEY, read_key
 
 PATIENCE_S = 15.0
+START_S = 10.0  # of patience while a service starts: nobody waits for it, and a machine under load may be slow
 READERS = 2  # reading connections, in addition to the writing one
 
 
@@ -89,7 +90,7 @@ def find_marks(settings: Settings, *, patient: bool = False) -> HighWater:
 
 @asynccontextmanager
 async def open_shared_ledger(settings: Settings, clock: Clock) -> AsyncIterator[SqlLedger]:
-    """Open the ledger of the database.
+    """Open the ledger of the database. Until calls are served, it has START_S more for each group: see `patience_s`.
 
     Raises:
         NotOnServer: before anything is opened, or the database is new and the data directory has another ledger.
@@ -99,6 +100,7 @@ async def open_shared_ledger(settings: Settings, clock: Clock) -> AsyncIterator[
     """
     require_one_place(settings)
     async with open_postgres(database_terms(settings)) as store:
+        store.patience_s = START_S
         await store.alone(require_whole)
         await _require_known(settings, await store.alone(is_new))
         await store.alone(claim_database(simulated=settings.upstream.via is not None))

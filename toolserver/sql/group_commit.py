@@ -230,6 +230,7 @@ class GroupCommit:
 
     _writer: Lane
     shared = False  # True if other instances write to the same database
+    patience_s = 0.0  # more time for each group of a server, while nobody waits for calls: a start
 
     def start(self, loop: asyncio.AbstractEventLoop) -> None:
         """Start serving from this event loop."""

@@ -132,6 +132,8 @@ class PostgresConnection:
         self.is_pooled = not terms.cached
         self.in_transaction = False
         self._sealing = ""  # the statement that is sent together with the commit
+        self.patience_s = 0.0  # more time for a group than its terms give
+        self.has_connected = False  # a server has answered, on this connection or on one before it
         self.retries = 0  # how often a transaction on it was run again
         self._is_torn = False  # the connection was lost within a transaction that its user has not yet ended
 
@@ -151,6 +153,7 @@ class PostgresConnection:
         if self._is_torn:
             raise ServerAway("the connection was lost within a transaction")
         self._raw = self._drive(self._connect())
+        self.has_connected = True
 
     @property
     def is_open(self) -> bool:

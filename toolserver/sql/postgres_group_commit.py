@@ -56,6 +56,7 @@ R = TypeVar("R")
 Serve = Callable[[PostgresConnection, list[PendingOperation]], list[Any]]
 
 TRIES = 8  # attempts at a group that conflicts with others
+START_TRIES, START_PAUSE_S = 3, 0.5  # attempts to open a database whose server answers and then loses us
 FIND_OUT_S = 0.2  # extra time to ask how a transaction ended, after its own time is over
 OWED = 20_000  # background writes kept while the server is unreachable; beyond this number, new ones are lost
 OWED_S = (0.2, 5.0)  # first and longest pause before such a write is retried
@@ -79,14 +80,20 @@ async def open_postgres(terms: PostgresTerms) -> AsyncIterator["PostgresGroupCom
 
 
 def _prepare(terms: PostgresTerms) -> None:
-    db = PostgresConnection(terms)
-    try:
-        migrate_server(db)
-        SealedServer(terms).begin()
-    except (DatabaseError, TransactionLost) as error:
-        raise StorageFailed(f"the database of {DATABASE_URL} cannot be opened: {error}") from error
-    finally:
-        db.close()
+    """Migrate and seal the database; again if the connection is lost, as it may be on a machine under load."""
+    for tried in range(1, START_TRIES + 1):
+        db = PostgresConnection(terms)
+        try:
+            migrate_server(db)
+            SealedServer(terms).begin()
+            return
+        except (DatabaseError, TransactionLost) as error:
+            if tried == START_TRIES or not isinstance(error, TransactionLost) or not db.has_connected:
+                raise StorageFailed(f"the database of {DATABASE_URL} cannot be opened: {error}") from error
+            log.warning("the connection was lost while the database was opened", extra={"reason": str(error)})
+        finally:
+            db.close()
+        time.sleep(START_PAUSE_S)
 
 
 class PostgresGroupCommit(GroupCommit):
@@ -150,6 +157,7 @@ class PostgresGroupCommit(GroupCommit):
         """Return the function that serves a group, and refuses it once rewritten rows have been found."""
 
         def guarded(db: PostgresConnection, group: list[PendingOperation]) -> list[Any]:
+            db.patience_s = self.patience_s
             try:
                 self._rows.require_ours()
             except StorageFailed as failure:
@@ -207,7 +215,7 @@ def read_snapshot(terms: PostgresTerms, job: Job[R]) -> R:
 
 def write_group(db: PostgresConnection, group: list[PendingOperation]) -> list[Any]:
     """Apply a group in one transaction per room. Returns an outcome for each operation."""
-    until = time.monotonic() + db.terms.work_s
+    until = time.monotonic() + db.terms.work_s + db.patience_s
     return serve_rooms(group, lambda part: _write_room(db, part, until))
 
 
@@ -225,14 +233,14 @@ def _write_room(db: PostgresConnection, group: list[PendingOperation], until: fl
     except Exception:
         log.exception("a group of writes failed; each will be tried on its own")
     try:
-        return _write(db, group, apply_each, time.monotonic() + db.terms.work_s)
+        return _write(db, group, apply_each, time.monotonic() + db.terms.work_s + db.patience_s)
     except Exception as failure:
         return _all(group, failure)
 
 
 def read_group(db: PostgresConnection, group: list[PendingOperation]) -> list[Any]:
     """Serve a group of reads separately, so that a failure affects only one. They share one deadline."""
-    until = time.monotonic() + db.terms.work_s
+    until = time.monotonic() + db.terms.work_s + db.patience_s
     db.limit(until)
     return [_read_one(db, operation, until) for operation in group]
 
