@@ -71,7 +71,9 @@ def test_without_a_token_that_pays_a_key_of_hers_opens_nothing(shop, client, hea
 
 def test_an_allowance_shares_no_key_with_the_token_that_pays_for_it(shop, client):
     _, hers, _ = shop
-    made = client.post("/api/payment/allowances", json={"credits": 10}, headers={"authorization": f"Bearer {hers}"})
+    made = client.post(
+        "/api/payment/allowances", json={"name": "agent", "credits": 10}, headers={"authorization": f"Bearer {hers}"}
+    )
     assert made.status_code == 201, made.text
     first = client.get(PATH, headers=of(hers, "order-19"))
     by_agent = client.get(PATH, headers=of(made.json()["token"], "order-19"))
@@ -82,9 +84,9 @@ def test_an_allowance_shares_no_key_with_the_token_that_pays_for_it(shop, client
 def test_a_quote_under_a_key_is_shown_to_the_one_who_asked_with_his_token(shop, client):
     _, hers, his = shop
     path = "/api/payment/buy-credits"
-    quotes = [client.post(path, json=QUOTE, headers=of(token)).json() for token in (hers, his, hers)]
+    quotes = [client.post(path, json=QUOTE, headers=of(token, "quote-1")).json() for token in (hers, his, hers)]
     assert quotes[0]["memo"] == quotes[2]["memo"] != quotes[1]["memo"]
-    guessed = client.post(path, json=QUOTE, headers={"idempotency-key": KEY})
+    guessed = client.post(path, json=QUOTE, headers={"idempotency-key": "quote-1"})
     assert guessed.status_code in (400, 422), "without a token a key has to be long: nothing else keeps the memo"
 
 

@@ -1,4 +1,4 @@
-"""`python -m tests.live.killing embedded|client KILLS`: kills a selling service under load, and audits what is charged.
+"""`python -m tests.live.killing embedded|client KILLS [SEED]`: kills a selling service under load, and audits it.
 
 Every answer that arrives whole names its call. After each kill the service is started again, and every call that is
 still charged must be one of those: what did not arrive was released. What arrived and was released all the same is
@@ -267,7 +267,9 @@ async def _load_and_kill(program: Program, process: Process, tally: Tally, rng: 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        counted, faults = kill_again_and_again(sys.argv[1], int(sys.argv[2]), Path(place))
+        counted, faults = kill_again_and_again(
+            sys.argv[1], int(sys.argv[2]), Path(place), seed=int(*sys.argv[3:] or (1,))
+        )
     print(
         f"{sys.argv[1]}: {counted.kills} kills, {counted.made} calls, {len(counted.whole)} whole answers,"
         f" {counted.cut} cut off, {counted.reversed} reversed; delivered and released all the same:"

@@ -1,4 +1,4 @@
-"""`python -m tests.live.killing_shared worker|instance KILLS`: kills one of two under load.
+"""`python -m tests.live.killing_shared worker|instance KILLS [SEED]`: kills one of two under load.
 
 `worker` kills one of the two workers of a service, `instance` one of two services, which is then
 started again. All are on one PostgreSQL and one Redis. What the dead one held or charged without
@@ -184,7 +184,8 @@ async def _load_and_kill(team: Team, tally: Tally, rng: random.Random) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        counted, faults = kill_shared(sys.argv[1], int(sys.argv[2]), Path(place))
+        many, by_seed = map(int, [*sys.argv[2:], 1][:2])
+        counted, faults = kill_shared(sys.argv[1], many, Path(place), seed=by_seed)
     print(
         f"{sys.argv[1]}: {counted.kills} kills, {counted.made} calls, {len(counted.whole)} whole answers,"
         f" {counted.cut} cut off, {counted.reversed} given back; delivered and given back all the same:"
