@@ -7,11 +7,13 @@ from anyio import to_thread
 from pydantic import SecretStr, ValidationError
 
 from tests.calls.parts import START
+from tests.calls.toy import REGISTRY
 from tests.cli.test_purchases import run
 from tests.money.ledger.ledgers import opened as opened_ledger
 from tests.money.ledger.ledgers import token
 from tests.money.purchases.wallet import XPUB
 from tests.postgres import url_of
+from toolserver.app import Service, ServiceParts
 from toolserver.cli.books import books
 from toolserver.cli.purchases import purchases
 from toolserver.cli.receipts import receipts
@@ -25,7 +27,7 @@ from toolserver.money.receipts.log import LogMark
 from toolserver.money.receipts.transparency_log import begin_log
 from toolserver.serving.money import keeps_books, open_money
 from toolserver.serving.readiness import Readiness
-from toolserver.serving.shared_database import NotOnServer, database_terms, find_marks, require_one_place
+from toolserver.serving.shared_database import START_S, NotOnServer, database_terms, find_marks, require_one_place
 from toolserver.settings import LedgerSettings, PaymentSettings, ScalingSettings, Settings, StorageSettings
 from toolserver.sql.high_water import HighWater
 
@@ -57,6 +59,16 @@ async def test_two_instances_sell_from_one_account(tmp_path):
         )
         assert set((await ready.check()).values()) == {True}
     assert not (tmp_path / "a" / FILE).exists()
+
+
+@pytest.mark.live
+async def test_a_start_has_more_time_than_a_call_until_the_service_is_made(tmp_path):
+    url, clock = url_of(tmp_path), ManualClock(START)
+    async with opened(tmp_path / "a", url, clock) as money:
+        assert money.file.patience_s == START_S
+        parts = ServiceParts(registry=REGISTRY, clock=clock, money=money, background=False)
+        async with Service.build(Settings(data_dir=tmp_path / "a"), parts) as service:
+            assert service.money.file.patience_s == 0
 
 
 def test_the_ledger_of_another_service_is_never_mixed_with_a_server(tmp_path):
