@@ -17,7 +17,7 @@ MOST_MIB = 48  # by which the memory may grow: 2,048 spans, each with such a pat
 @pytest.mark.live
 @pytest.mark.timeout(120)
 @pytest.mark.parametrize("kind", KINDS)
-def test_calls_are_answered_memory_stays_and_the_end_does_not_wait_for_a_collector(tmp_path, kind):
+def test_calls_are_answered_memory_stays_and_the_end_does_not_wait_for_a_collector(tmp_path: Path, kind: str) -> None:
     with collecting_badly(kind) as collector, started("world", folder=tmp_path) as world:
         own = {
             **UNLIMITED,
@@ -42,7 +42,7 @@ def test_calls_are_answered_memory_stays_and_the_end_does_not_wait_for_a_collect
     assert "Traceback" not in server.said
 
 
-def test_of_an_endless_answer_little_is_read_and_nothing_is_unpacked():
+def test_of_an_endless_answer_little_is_read_and_nothing_is_unpacked() -> None:
     with collecting_badly("endless") as collector, make_session() as session:
         answer = session.post(f"{collector.url}/v1/traces", data=b"spans", timeout=10)
         assert len(answer.content) == MOST_ANSWER

@@ -184,7 +184,7 @@ async def _load_and_kill(team: Team, tally: Tally, rng: random.Random) -> None:
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as place:
-        many, by_seed = map(int, [*sys.argv[2:], 1][:2])
+        many, by_seed = map(int, [*sys.argv[2:], "1"][:2])
         counted, faults = kill_shared(sys.argv[1], many, Path(place), seed=by_seed)
     print(
         f"{sys.argv[1]}: {counted.kills} kills, {counted.made} calls, {len(counted.whole)} whole answers,"

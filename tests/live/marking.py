@@ -89,7 +89,7 @@ def note_marks(file: str) -> None:
 
         prepare(lane, name, serve_noted, finish)
 
-    Lane.ask, Lane.__init__ = ask_noted, prepare_noted  # type: ignore[method-assign]
+    Lane.ask, Lane.__init__ = ask_noted, prepare_noted  # type: ignore[method-assign, assignment]
 
 
 if __name__ == "__main__":
