@@ -170,6 +170,14 @@ async def test_retry_after_is_heard_as_seconds_or_as_a_date_and_up_to_four_minut
     assert outcome.retry_after_s is None
 
 
+@pytest.mark.parametrize("year", [2001, 2040])
+async def test_a_date_to_wait_for_is_one_of_the_receivers_clock(year):
+    there = datetime(year, 5, 6, tzinfo=UTC)
+    said_at, until = (format_datetime(there + timedelta(seconds=after), usegmt=True) for after in (0, 90))
+    outcome, _ = await attempt(status(503, f"Date: {said_at}", f"Retry-After: {until}"))
+    assert outcome.retry_after_s == 90
+
+
 async def test_what_is_no_failure_of_the_receiver_is_not_hidden():
     async with sending() as sender:
         with pytest.raises(TypeError):

@@ -411,7 +411,7 @@ class WebhookSender:
         try:
             async with self._session.request("POST", url, body=body, headers=headers) as answer:
                 status = answer.status
-                retry_after = _retry_after(answer.headers.get("Retry-After"))
+                retry_after = _retry_after(answer.headers.get("Retry-After"), answer.headers.get("Date"))
                 if reads and 200 <= status < 300:
                     said = await _read_short(answer)
                 else:
@@ -489,15 +489,15 @@ def _judge(status: int) -> str | None:
     return "redirect" if 300 <= status < 400 else f"http_{status}"
 
 
-def _retry_after(header: str | None) -> float | None:
-    """Return the seconds of a Retry-After (number or date); None if it is malformed or over four minutes."""
-    if header is None:
-        return None
-    if header.isascii() and header.isdecimal():
-        seconds = float(header)
+def _retry_after(header: str | None, said_at: str | None) -> float | None:
+    """Return the seconds of a Retry-After, a date by the receiver's clock; None if malformed or over four minutes."""
+    after, now = header or "", said_at or email.utils.formatdate(usegmt=True)
+    if after.isascii() and after.isdecimal():
+        seconds = float(after)
     else:
         try:
-            seconds = email.utils.parsedate_to_datetime(header).timestamp() - time.time()
+            until, since = map(email.utils.parsedate_to_datetime, (after, now))
+            seconds = (until - since).total_seconds()
         except (TypeError, ValueError):
             return None
     return max(0.0, seconds) if seconds <= LONGEST_WAIT_S else None
