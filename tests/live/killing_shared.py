@@ -21,6 +21,7 @@ from pathlib import Path
 from tests.hostile.instances_scene import Instance
 from tests.live.buying import bought
 from tests.live.killing import CALLERS, CREDITS, LAST_S, TOKENS, USD, Caller, Tally, selling
+from tests.live.marking import read_marks
 from tests.live.patient import MODULE as PATIENT
 from tests.live.processes import UNLIMITED, Program, started
 from tests.live.test_shared_database import Shop
@@ -30,6 +31,7 @@ from toolserver.money.ledger.sql_tables import LEASE_MS
 from toolserver.serving.money import RENEW_S
 
 MODES = ("worker", "instance")
+MARKS = "marks"
 PATIENCE_S = "8"  # with PostgreSQL: what is refused is no call, and nothing is learned from it
 BACK_S = 240.0  # a machine that others use may start a worker this late: counts are judged, not seconds
 _OVERDUE = f"""SELECT call_id FROM journal
@@ -120,6 +122,7 @@ def _opened(mode: str, folder: Path) -> Iterator[Team]:
             "TOOLSERVER_DATABASE_URL": url_of(folder),
             "TOOLSERVER_REDIS_URL": redis.url,
             "PATIENCE_S": PATIENCE_S,
+            "MARKS": str(folder / MARKS),
         }
         shop = Shop(folder, world, settings)
         yield Workers(shop, stack) if mode == "worker" else Instances(shop, stack)
@@ -134,6 +137,9 @@ def _check(shop: Shop, tally: Tally) -> list[str]:
     given_back = tally.whole.keys() - posted
     tally.released_whole = len(given_back)
     tally.released_late = sum(tally.ages[call] > LAST_S for call in given_back)
+    marks = read_marks(shop.folder / MARKS)
+    tally.released_missed = sum(map(marks.has_missed, given_back))
+    tally.longest_commit_s = marks.measure_longest()
     tally.reversed = sum(state in ("reversed", "voided") for state in states.values())
     ((charged,),) = shop.rows("SELECT coalesce(sum(credits), 0) FROM reservation WHERE state = 'posted'")
     ((left,),) = shop.rows("SELECT sum(credits - debits) FROM account WHERE kind = 'token'")
@@ -189,7 +195,10 @@ if __name__ == "__main__":
     print(
         f"{sys.argv[1]}: {counted.kills} kills, {counted.made} calls, {len(counted.whole)} whole answers,"
         f" {counted.cut} cut off, {counted.reversed} given back; delivered and given back all the same:"
-        f" {counted.released_whole}, {counted.released_late} of them longer than {LAST_S * 1000:.0f} ms before the kill"
+        f" {counted.released_whole},"
+        f" {counted.released_late} of them longer than {LAST_S * 1000:.0f} ms before the kill,"
+        f" {counted.released_missed} although a commit could have marked them;"
+        f" the longest commit took {counted.longest_commit_s * 1000:.0f} ms"
     )
     print("\n".join(faults) or "nothing is charged that was not answered, and no hold outlived its lease")
     sys.exit(bool(faults))

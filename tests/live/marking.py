@@ -1,7 +1,8 @@
 """`python -m tests.live.marking VERB …`: toolserver, which notes each delivery it marks, and each commit.
 
 The file of MARKS gets a line for each: `mark LANE CALL AT` when an answer was sent, and `commit LANE BEGAN ENDED CALL…`
-with the marks that it carried. Times are those of the machine's monotonic clock, in seconds. A line outlives a kill.
+with the marks that it carried; what failed as a whole is none. Times are those of the machine's monotonic clock, in
+seconds. A line outlives a kill.
 """
 
 import os
@@ -58,7 +59,7 @@ def read_marks(file: Path) -> Marks:
     asked, commits = dict[str, Mark](), list[Commit]()
     for kind, lane, *words in map(str.split, file.read_text().splitlines()):
         if kind == "mark":
-            asked[words[0]] = Mark(lane, float(words[1]))
+            asked.setdefault(words[0], Mark(lane, float(words[1])))  # it is asked for again after a failure
         else:
             commits.append(Commit(lane, float(words[0]), float(words[1]), frozenset(words[2:])))
     return Marks(asked, commits)
@@ -78,13 +79,15 @@ def note_marks(file: str) -> None:
         return ask(lane, run, argument, rides=rides, room=room)
 
     def prepare_noted(lane: Lane, name: str, serve: Callable[[list[PendingOperation]], list[Any]], finish: Any) -> None:
-        own = names[id(lane)] = name.replace(" ", "-")
+        own = names[id(lane)] = f"{os.getpid()}:{name.replace(' ', '-')}"  # several processes may note in a file
 
         def serve_noted(group: list[PendingOperation]) -> list[Any]:
             began = time.monotonic()
             outcomes = serve(group)
-            calls = [each.argument for each in group if isinstance(each.argument, str)]
-            note("commit", own, began, time.monotonic(), *calls)
+            done = [one for one, outcome in zip(group, outcomes, strict=True) if not isinstance(outcome, Exception)]
+            if done:
+                calls = [one.argument for one in done if isinstance(one.argument, str)]
+                note("commit", own, began, time.monotonic(), *calls)
             return outcomes
 
         prepare(lane, name, serve_noted, finish)

@@ -3,7 +3,7 @@
 Without a verb it is a worker of such a service. PATIENCE_S says how many seconds it waits: 0.8 are usual, after which
 a call is refused, however well the server is. CLOCK_OFF_S, if it is set, is by how many seconds the machine's clock is
 ahead. OWN_CLOCK, if it is set, leaves it its own clock, which it then sets by the database's, as it does where no
-world is simulated.
+world is simulated. MARKS, if it is set, is the file in which it notes what `tests.live.marking` does.
 """
 
 import os
@@ -11,6 +11,7 @@ import sys
 import time
 from datetime import UTC, datetime, timedelta
 
+from tests.live.marking import note_marks
 from toolserver import app
 from toolserver.cli import worker, workers
 from toolserver.cli.main import main
@@ -28,5 +29,7 @@ if __name__ == "__main__":
         SystemClock.time = lambda self: time.time() + off_s  # type: ignore[method-assign]
     if os.environ.get("OWN_CLOCK"):
         app.choose_clock = lambda via, skew: SteeredClock(SystemClock(), skew)
+    if marks := os.environ.get("MARKS"):
+        note_marks(marks)
     workers.MODULE = MODULE
     main() if sys.argv[1:] else worker.main()

@@ -36,6 +36,7 @@ def test_what_a_dead_worker_or_instance_held_is_given_back_after_its_lease(tmp_p
 
     assert wrong == []
     assert len(tally.whole) > tally.kills
+    assert tally.released_missed == 0
     assert tally.released_whole <= 2 * CALLERS * tally.kills
 
 
