@@ -184,40 +184,6 @@ def test_hostile_words_stay_words_and_links_only_ask_the_host(browser: Browser, 
         window.check()
 
 
-def spoil(value: Any, words: str, times: int = 1) -> Any:
-    """The same answer with these words for each text, and each list so many times as long."""
-    if isinstance(value, str):
-        return words
-    if isinstance(value, list):
-        return [spoil(each, words, times) for each in value] * times
-    return {name: spoil(each, words, times) for name, each in value.items()} if isinstance(value, dict) else value
-
-
-REORDERED = """() => [...document.querySelectorAll("#shown *")].filter((one) =>
-  [...one.childNodes].some((text) => text.nodeType === 3 && /[\u202a-\u202e\u2066-\u2069]/.test(text.data)) &&
-  !/isolate|plaintext/.test(getComputedStyle(one).unicodeBidi)).map((one) => one.outerHTML.slice(0, 80))"""
-SPOILED = a_share([*itertools.product(VIEWED, ((HOSTILE, 1), ("<b>\u202egnp</b>", 300)))], 5)
-
-
-@proves("apps.hostile")
-@pytest.mark.parametrize(("tool", "spoiling"), SPOILED, ids=lambda one: one if isinstance(one, str) else f"x{one[1]}")
-def test_every_text_of_an_answer_may_be_hostile_and_its_lists_long(
-    browser: Browser, calls: dict[str, Call], tool: str, spoiling: tuple[str, int]
-) -> None:
-    words, times = spoiling
-    answer = spoil(calls[tool].result["structuredContent"], words, times)
-    with hosting(browser, 320) as window:
-        window.page.on("dialog", lambda dialog: window.faults.append("a dialog was opened"))
-        result = calls[tool].result | {"structuredContent": answer}
-        frame = show(window.page, calls[tool], result=result)
-        assert frame.locator("#shown :is(img, script, b, a[href^='javascript' i])").count() == 0
-        assert frame.title() != "broken"
-        assert frame.evaluate(REORDERED) == [], "what stands after the text would be read backwards"
-        wide, inner = frame.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
-        assert wide <= inner
-        window.check()
-
-
 def test_a_refusal_is_drawn_and_only_a_free_tool_is_asked_again(
     browser: Browser, calls: dict[str, Call], demo: Program, schema: dict[str, Any]
 ) -> None:
