@@ -95,6 +95,82 @@ def test_what_one_server_asks_for_an_account_is_bought_at_another_by_its_token_o
         shop.require_right_books()
 
 
+@proves("elicitation.cookie", "elicitation.instances")
+def test_a_cookie_that_is_not_of_the_account_or_no_longer_buys_nothing_at_any_server(shop: Shop) -> None:
+    with instances(shop, 2) as (first, second):
+        token, stranger = bought(first, shop.world.url, 1), bought(second, shop.world.url, 1)
+        spend_all(first, token)
+        link = httpx.URL(call(first, token=token)["inputRequests"]["buy"]["params"]["url"]).params["p"]
+        cookie, other = remembered_at(first, token), remembered_at(second, stranger)
+        name, _, value = cookie.partition("=")
+        middle = len(value) // 2
+        another = "A" if value[middle] != "A" else "B"
+        wrong = {
+            "none": "",
+            "of another account": other,
+            "of another name": f"x{cookie}",
+            "changed in the middle": f"{name}={value[:middle]}{another}{value[middle + 1 :]}",
+            "cut": cookie[:-4],
+            "longer": f"{cookie}AAAA",
+            "begun by another": f"{name}={other.partition('=')[2][:middle]}{value[middle:]}",
+            "a link": f"{name}={link}",
+            "a token": f"{name}={token}",
+            "the account": f"{name}={hashlib.sha256(token.encode()).hexdigest()}",
+        }
+        for at in (first, second):
+            assert offer_for(at, link, cookie) == (200, None)
+            outcomes = {kind: offer_for(at, link, each) for kind, each in wrong.items()}
+            assert outcomes == dict.fromkeys(wrong, (409, "payer_proof_required"))
+        shop.command("ledger", "revoke", hashlib.sha256(token.encode()).hexdigest()[:16], "--reason", "lost")
+        for at in (first, second):  # the cookie outlives its token and buys nothing more
+            assert offer_for(at, link, cookie) == (402, "expired")
+            assert offer_for(at, link, other) == (409, "payer_proof_required")
+        shop.require_right_books()
+
+
+@proves("elicitation.cookie")
+def test_a_copy_of_a_cookie_that_was_forgotten_can_pay_for_the_account_and_nothing_else(shop: Shop) -> None:
+    """The service stores nothing of browsers. So a copy counts until its end, and shows nothing of the account."""
+    with instances(shop, 2) as (first, second):
+        token = bought(first, shop.world.url, 1)
+        spend_all(first, token)
+        asked_for = call(first, token=token)["inputRequests"]["buy"]["params"]["url"]
+        link, single = (httpx.URL(url).params["p"] for url in (asked_for, link_of_one_call(second)))
+        copy = remembered_at(first, token)
+        forgotten = send_cookie(first, "/account/browser", copy, remember=False)
+        assert "Max-Age=0" in forgotten.headers["set-cookie"]
+        for at in (first, second):
+            offer = send_cookie(at, "/buy/call", copy, link=link, amount_usd=1).json()
+            assert offer.keys() == {"credits", "transfer"}
+            assert token not in str(offer)
+            assert offer_for(at, single, copy) == (409, "payer_proof_required")
+            assert send_cookie(at, "/buy/call", copy, link=single).json()["account"] is False
+            for path in ("/api/payment/balance", "/api/pro/macro", "/api/payment/allowances"):
+                answer = httpx.get(at.url + path, headers={"cookie": copy}, trust_env=False)
+                assert answer.status_code in (401, 402), path
+
+
+def link_of_one_call(at: Program) -> str:
+    return str(call(at)["inputRequests"]["buy"]["params"]["url"])
+
+
+def remembered_at(at: Program, token: str) -> str:
+    """The cookie, name and value, of a browser that is remembered for the account of a token."""
+    with client_of(at, token) as client:
+        answer = client.post("/account/browser", json={"remember": True})
+    return str(answer.headers["set-cookie"].partition(";")[0])
+
+
+def send_cookie(at: Program, path: str, cookie: str, **message: Any) -> httpx.Response:
+    return httpx.post(at.url + path, json=message, headers={"cookie": cookie}, timeout=30, trust_env=False)
+
+
+def offer_for(at: Program, link: str, cookie: str) -> tuple[int, str | None]:
+    """The status and the code of the refusal, if it is refused, of buying by a link with a cookie."""
+    answer = send_cookie(at, "/buy/call", cookie, link=link, amount_usd=1)
+    return answer.status_code, answer.json().get("error")
+
+
 def spend_all(at: Program, token: str) -> None:
     """Call the tool until the token cannot pay for it."""
     with client_of(at, token) as client:

@@ -5,9 +5,10 @@ They are written from what publishers document. Only requests and bodies are sha
 
 import json
 import re
-from collections.abc import Iterator
-from datetime import UTC, datetime
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from math import asin, cos, dist, radians, sin
 from typing import Any
 from xml.etree import ElementTree
 
@@ -55,6 +56,23 @@ def count_topics(repositories: list[dict[str, Any]]) -> list[tuple[str, int]]:
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:20]
 
 
+AI_WORDS = """ai ml llm llms gpt rag agentic mcp claude gemini openai transformer diffusion embedding embeddings
+finetuning lora inference""".split()
+AI_PHRASES = """machine learning, deep learning, language model, neural network, vector database, fine tuning, prompt
+engineering, computer vision, text to speech"""
+
+
+def is_about_ai(repo: dict[str, Any]) -> bool:
+    """Whether the name, a topic, or the description as it is shown (200 characters) has a word of the list, or words
+    that begin with a phrase.
+    """
+    words = [rf"{word}(?![a-z0-9])" for word in AI_WORDS]
+    phrases = [r"[^a-z0-9]+".join(phrase.split()) for phrase in AI_PHRASES.split(",")]
+    wanted = re.compile(rf"(?<![a-z0-9])(?:{'|'.join(words + phrases)})")
+    texts = [repo["name"], (repo["description"] or "")[:200], *repo["topics"]]
+    return any(wanted.search(text.lower()) for text in texts)
+
+
 def people_in_space(world: World) -> dict[str, str]:
     """The craft of each human in space by name, `unknown` for who is of no station's crew."""
     roster = {"in_space": "true", "is_human": "true", "limit": "60", "mode": "normal", "format": "json"}
@@ -88,6 +106,72 @@ def us_alert_levels(world: World) -> dict[str, tuple[str, str]]:
     """The level and the colour of each volcano in the United States that is not at its usual one, by number."""
     listed = json_of(world, "https://volcanoes.usgs.gov/hans-public/api/volcano/getElevatedVolcanoes")
     return {row["vnum"]: (row["alert_level"], row["color_code"]) for row in listed}
+
+
+GDACS_KINDS = {"severeStorms": "TC", "volcanoes": "VO", "floods": "FL", "wildfires": "WF"}
+
+
+def open_disasters(text: bytes) -> list[dict[str, Any]]:
+    """What EONET lists that is a disaster, of another catalogue than GDACS: where it was last seen, since when."""
+    found = []
+    for event in json.loads(text)["events"]:
+        kinds = [GDACS_KINDS[each["id"]] for each in event["categories"] if each["id"] in GDACS_KINDS]
+        seen = sorted(event["geometry"], key=lambda each: datetime.fromisoformat(each["date"]))
+        last, place = seen[-1], seen[-1]["coordinates"]
+        while not isinstance(place[0], int | float):
+            place = place[0]
+        is_small = last.get("magnitudeUnit") != "acres" or (last.get("magnitudeValue") or 0) < 1000
+        is_ours = any(source["id"] == "GDACS" for source in event["sources"])
+        if not kinds or is_ours or (kinds[0] == "WF" and (is_small or event["title"].startswith("Prescribed"))):
+            continue
+        found.append(
+            {
+                "id": f"eonet:{event['id']}",
+                "kind": kinds[0],
+                "from": datetime.fromisoformat(seen[0]["date"]),
+                "until": datetime.fromisoformat(last["date"]),
+                "lat": place[1],
+                "lon": place[0],
+                "size": last.get("magnitudeValue") and f"{last['magnitudeValue']:g} {last['magnitudeUnit']}",
+            }
+        )
+    return found
+
+
+def kilometres(one: Mapping[str, float], other: Mapping[str, float]) -> float:
+    """The distance on a sphere of 6371 km, by the chord between two points of it."""
+    points = []
+    for place in (one, other):
+        lat, lon = radians(place["lat"]), radians(place["lon"])
+        points.append((cos(lat) * cos(lon), cos(lat) * sin(lon), sin(lat)))
+    return 2 * 6371 * asin(min(dist(*points) / 2, 1))
+
+
+def unlisted(events: list[dict[str, Any]], listed: list[dict[str, Any]]) -> list[dict[str, Any]]:
+    """The events that no row of GDACS is: of the same kind, within 200 km, and at most three days apart."""
+    centres = [
+        {
+            "kind": row["properties"]["eventtype"],
+            "from": datetime.fromisoformat(row["properties"]["fromdate"]).replace(tzinfo=UTC),
+            "until": datetime.fromisoformat(row["properties"]["todate"]).replace(tzinfo=UTC),
+            "lat": row["geometry"]["coordinates"][1],
+            "lon": row["geometry"]["coordinates"][0],
+        }
+        for row in listed
+        if row["geometry"]["type"] == "Point"
+    ]
+    gap = timedelta(days=3)
+    return [
+        event
+        for event in events
+        if not any(
+            event["kind"] == each["kind"]
+            and event["from"] <= each["until"] + gap
+            and each["from"] <= event["until"] + gap
+            and kilometres(event, each) <= 200
+            for each in centres
+        )
+    ]
 
 
 WORST = ("operational", "maintenance", "degraded", "partial_outage", "major_outage")
@@ -157,6 +241,44 @@ def verified_results(text: bytes) -> list[float]:
     """The percentages of SWE-bench Verified, best first."""
     (board,) = [board for board in json.loads(text)["leaderboards"] if board["name"] == "Verified"]
     return sorted((round(float(row["resolved"]), 2) for row in board["results"]), reverse=True)
+
+
+Pairs = dict[tuple[str, str], float]
+
+
+def best_of_submissions(text: bytes, board: str, harness: str | None = None) -> Pairs:
+    """The best score of each harness with each model on a board of SWE-bench, without rows of several models."""
+    (rows,) = [each["results"] for each in json.loads(text)["leaderboards"] if each["name"].lower() == board]
+    found: Pairs = {}
+    for row in rows:
+        models = [tag[len("Model: ") :] for tag in row["tags"] if tag.startswith("Model: ")]
+        name = harness or row["name"].split(" + ")[0].split(" (")[0].strip()
+        if len(models) == 1:
+            pair = (name, models[0])
+            found[pair] = max(found.get(pair, 0.0), round(float(row["resolved"]), 2))
+    return found
+
+
+def best_of_runs(text: bytes) -> Pairs:
+    """The same of the polyglot board."""
+    found: Pairs = {}
+    for harness, model, score in polyglot_results(text):
+        found.setdefault((harness, model), score)
+    return found
+
+
+def combined_scores(boards: list[tuple[Pairs, float]]) -> list[tuple[str, str, float, int, float]]:
+    """Harness, model, mean of the percentages of each board's best, and boards that have them, in all and as a share.
+
+    Each board comes with its best score, whoever got it. Pairs of one board alone are left out.
+    """
+    found = []
+    for harness, model in {pair for pairs, _ in boards for pair in pairs}:
+        percents = [pairs[harness, model] / best * 100 for pairs, best in boards if (harness, model) in pairs]
+        if len(percents) >= 2:
+            mean = round(sum(percents) / len(percents), 1)
+            found.append((harness, model, mean, len(percents), round(len(percents) / len(boards), 2)))
+    return sorted(found, key=lambda row: (-row[2], row[0], row[1]))
 
 
 def time_horizons(text: bytes) -> list[tuple[str, float]]:

@@ -1,7 +1,7 @@
 """Every page of the sitemap, and those in no sitemap: each fits, is quiet, bars nobody, and reads without a script.
 
-Pages of a kind (tools, documents, problems) are shared out among the four looks; `KINDS` are seen in the first two,
-which have both widths and both themes.
+Pages of a kind (tools, documents, problems) are shared out among the looks. `KINDS` are seen in the first two, which
+have both widths and both themes, and in both of the narrowest window.
 """
 
 import re
@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Page, Route, expect
 
 from rest_bridge.pages.failure import failure_page
 from rest_bridge.serving import page_policy
-from tests.live.browser.visitor import DESK, PHONE, Theme, Visitor, visiting
+from tests.live.browser.visitor import DESK, PHONE, SMALL, Theme, Visitor, visiting
 from tests.live.processes import Program
 from toolserver.errors import InternalError
 from toolserver.registry import error_codes
@@ -23,8 +23,21 @@ from toolserver.registry.site_facts import SiteFacts
 pytestmark = [pytest.mark.live, pytest.mark.timeout(400)]
 
 LOOKS: list[tuple[int, Theme]] = [(PHONE, "light"), (DESK, "dark"), (PHONE, "dark"), (DESK, "light")]
+LOOKS += [(SMALL, "light"), (SMALL, "dark")]
+SHOWN = {0, 1, 4, 5}  # the looks in which every kind of page is seen
 KINDS = (
-    *("/", "/docs", "/docs/webhooks", "/docs/payments", "/changelog", "/buy", "/account", "/receipts", "/no-charge"),
+    *(
+        "/",
+        "/docs",
+        "/docs/webhooks",
+        "/docs/payments",
+        "/docs/settings",
+        "/changelog",
+        "/buy",
+        "/account",
+        "/receipts",
+        "/no-charge",
+    ),
     *("/problems", "/problems/not_found", "/status", "/sources", "/design"),
     *("/t/earthquakes", "/t/premium_correlation_matrix", "/t/webhook_subscribe"),
 )
@@ -74,7 +87,7 @@ def test_every_page_fits_is_quiet_and_bars_nobody(browser: Browser, demo: Progra
     width, theme = LOOKS[look]
     others = [path for path in paths if path not in KINDS]
     with visiting(browser, demo.url, width=width, theme=theme) as window:
-        for path in (*(KINDS if look < 2 else ()), *others[look :: len(LOOKS)], *beyond(window, demo)):
+        for path in (*(KINDS if look in SHOWN else ()), *others[look :: len(LOOKS)], *beyond(window, demo)):
             is_whole(window.open(path, settled=False))
             window.check()
             window.check_accessibility()

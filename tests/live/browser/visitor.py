@@ -14,7 +14,7 @@ from rest_bridge.static_files import static_path
 from tests.live.programs import CLIENTS, installed, missing
 
 Theme = Literal["light", "dark"]
-PHONE, DESK = 390, 1440
+SMALL, PHONE, DESK = 320, 390, 1440
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome")
 _AXE = CLIENTS / "node_modules" / "axe-core" / "axe.min.js"
 _JUDGE = """
