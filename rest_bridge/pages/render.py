@@ -5,6 +5,7 @@ writes Markdown, which is not escaped. Both libraries are loaded when the first 
 """
 
 import functools
+import re
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -34,7 +35,10 @@ from toolserver.registry.site_pages import SitePage, pages
 if TYPE_CHECKING:
     from jinja2 import Environment
     from markdown_it import MarkdownIt
+    from markdown_it.renderer import RendererHTML
     from markdown_it.token import Token
+
+_DATE = re.compile(r"\b\d{4}-\d\d-\d\d\b")
 
 
 def render_page(
@@ -153,7 +157,13 @@ def make_parser(accept_link: Callable[[str], bool]) -> "MarkdownIt":
 
     parser = MarkdownIt("commonmark", {"html": False, "highlight": highlight_block}).enable("table")
     parser.validateLink = accept_link  # type: ignore[assignment,method-assign]
+    parser.add_render_rule("text", _write_text)
     return parser
+
+
+def _write_text(renderer: "RendererHTML", tokens: "Sequence[Token]", at: int, *rest: Any) -> str:
+    """Return a text, escaped. A date stays on one line: browsers would break it after a hyphen."""
+    return _DATE.sub(r'<span class="short">\g<0></span>', renderer.text(tokens, at, *rest))
 
 
 @functools.cache

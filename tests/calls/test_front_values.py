@@ -121,7 +121,7 @@ async def test_a_source_of_one_value_a_day_gives_the_past_month_and_its_query_ma
     assert set(asked_at) == {START}
 
 
-async def test_what_this_service_has_seen_stands_in_where_no_source_keeps_a_day():
+async def test_what_this_service_has_seen_for_an_hour_stands_in_where_no_source_keeps_a_day():
     operation = replace(made(), headline=CardValue("value", "m"))
     registry = Registry([operation])
     async with engine(registry) as e:
@@ -129,11 +129,13 @@ async def test_what_this_service_has_seen_stands_in_where_no_source_keeps_a_day(
         front = FrontReader(live, e.cache)
         assert await front.read_answer("none") is None
         history = e.answers.surroundings.history
-        for minutes in (0, 1, 2):
-            history.note(SERIES, "shown", 5.0 + minutes, START + timedelta(minutes=minutes), keep_s=3600)
+        for minutes in (0, 1, 59):
+            history.note(SERIES, "shown", 5.0 + minutes, START + timedelta(minutes=minutes), keep_s=7200)
+        assert json.loads(await front.read_answer("shown") or b"{}")["lines"] == []  # a few minutes are no chart
+        history.note(SERIES, "shown", 65.0, START + timedelta(minutes=60), keep_s=7200)
         (line,) = json.loads(await front.read_answer("shown") or b"{}")["lines"]
     assert (line["label"], line["unit"], line["seen"]) == ("Shown", "m", True)
-    assert [value for _, value in line["points"]] == [5.0, 6.0, 7.0]
+    assert [value for _, value in line["points"]] == [5.0, 6.0, 64.0, 65.0]
 
 
 async def test_reading_asks_no_upstream_and_a_line_is_the_past_day_of_the_source_that_keeps_one():

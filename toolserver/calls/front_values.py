@@ -22,6 +22,7 @@ from toolserver.upstream.cache import SourceCache
 DAY = timedelta(hours=25)  # the oldest point of a line that is called the past day
 WEEK = timedelta(days=7, hours=1)
 MONTH = timedelta(days=31)
+SEEN_FOR = timedelta(hours=1)  # what this service has seen is drawn as a line once it goes back so far
 LONGER = 36  # points from which a line of a week says more than that of its day
 PLACES = 50  # of one tool on the map: the greatest, or the first where there is no figure
 NEWS, NEWS_OF_ONE = 14, 5  # rows of the list, and those of one tool
@@ -130,7 +131,7 @@ class FrontReader:
 
         The JSON has the current time, the answer (null while there is none) and `lines`, the past day of each figure
         of the tool: `points` are pairs of a time in seconds since 1970 and a value, oldest first, and `seen` says that
-        they are what this service has seen, as no source keeps a day. `week` and `month` are those of the past week and
+        they are what this service has seen for an hour or longer, as no source keeps a day. `week` and `month` are those of the past week and
         the past 31 days, empty where the source keeps less; a source of one value a day has a month only.
         """
         viewed = self._live.view(name)
@@ -174,7 +175,8 @@ class FrontReader:
                 "week": _pairs(week) if len(week) >= LONGER else [],
                 "month": _pairs(month) if month and now - month[0][0] > 2 * WEEK else [],
             }
-            shown = points or ([] if len(figures) > 1 or any(longer.values()) else seen)
+            is_alone = len(figures) == 1 and not any(longer.values())
+            shown = points or (seen if is_alone and _span(seen) >= SEEN_FOR else [])
             if len(shown) > 1 or any(longer.values()):
                 head = {"label": label or operation.title, "unit": unit, "points": _pairs(shown)}
                 lines.append({**head, **longer, "seen": bool(shown) and not points})
@@ -274,6 +276,10 @@ def _rows(payload: Any, picture: Picture) -> list[dict[str, Any]]:
 def _write_label(label: str, payload: Any) -> str:
     """Return the name of a figure, with its paths in braces filled from the payload."""
     return "".join(str(part) for part in fill_places(label, payload) if part is not None)
+
+
+def _span(points: Sequence[tuple[datetime, float]]) -> timedelta:
+    return points[-1][0] - points[0][0] if points else timedelta()
 
 
 def _pairs(points: Sequence[tuple[datetime, float]]) -> list[tuple[int, float]]:

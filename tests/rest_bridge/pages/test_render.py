@@ -159,3 +159,9 @@ def test_text_in_markdown_templates_is_not_escaped_and_numbers_keep_their_column
     html = markdown_to_html("| a | n |\n|---|--:|\n| x | 1 |\n| y | 2 |\n")
     assert html.count('class="number"') == 3
     assert '<table class="narrow">' in html
+
+
+def test_a_date_stays_on_one_line_and_the_text_around_it_is_escaped():
+    html = markdown_to_html("Read <b> 2026-11-28), `2026-11-28`, 12026-11-28")
+    date = '<span class="short">2026-11-28</span>'
+    assert html == f"<p>Read &lt;b&gt; {date}), <code>2026-11-28</code>, 12026-11-28</p>\n"
