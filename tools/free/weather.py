@@ -118,9 +118,10 @@ async def weather(
     """Current weather anywhere on earth, and the next 24 hours: temperature in Fahrenheit or Celsius, wind, humidity,
     condition. Give `place`, or `lat` and `lon`. For warnings use climate_weather_alerts.
 
-    Shape: coordinates are rounded to two decimals. Without any the place is Los Angeles, with `default_location` and
-    a warning of that name. Of several places with a name, the one that is far larger and better known than the others
-    is meant; `place` in the answer names it. `time` is in UTC, `local_time` the same instant there.
+    Shape: coordinates are rounded to two decimals. Without a place the answer is for Los Angeles, with
+    `default_location` and a warning of that name. If several places share a name, the one that is far larger and
+    better known than the others is taken; `place` in the answer names it. `time` is in UTC, `local_time` the same
+    instant there.
     Source: Open-Meteo, refreshed every 10 minutes; MET Norway when Open-Meteo is down (then no apparent temperature,
     no probability of precipitation, and a time zone only for a place found by name). Names of places are looked up in
     a copy of GeoNames that is shipped; only those of less than 15,000 people at Open-Meteo.

@@ -131,8 +131,9 @@ class FrontReader:
 
         The JSON has the current time, the answer (null while there is none) and `lines`, the past day of each figure
         of the tool: `points` are pairs of a time in seconds since 1970 and a value, oldest first, and `seen` says that
-        they are what this service has seen for an hour or longer, as no source keeps a day. `week` and `month` are those of the past week and
-        the past 31 days, empty where the source keeps less; a source of one value a day has a month only.
+        they are what this service has seen for an hour or longer, as no source keeps a day. `week` and `month` are
+        those of the past week and the past 31 days, empty where the source keeps less; a source of one value a day has
+        a month only.
         """
         viewed = self._live.view(name)
         if viewed is None:

@@ -232,6 +232,6 @@ async function showIfNew({ answer, lines }) {
   const key = JSON.stringify([answer, lines]);
   if (key === last) return;
   last = key;
-  await show(answer, "The newest answer that the service keeps.", lines);
+  await show(answer, "The newest answer that this service has.", lines);
   find("#answer").dataset.filled = "";
 }
