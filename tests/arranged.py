@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+from pydantic_settings import BaseSettings, PydanticBaseSettingsSource, SettingsConfigDict
 
 from toolserver.app import Service, ServiceParts
 from toolserver.clock import Clock
@@ -18,10 +19,27 @@ from toolserver.upstream.source import SourceReader
 FACTS = SiteFacts(base_url="https://data.example", source="data.example")
 
 
+class GivenSettings(Settings):
+    """Only what a test gives: thousands of tests would look for variables and a file, for 2 ms each."""
+
+    model_config = SettingsConfigDict(toml_file=None)
+
+    @classmethod
+    def settings_customise_sources(
+        cls,
+        settings_cls: type[BaseSettings],
+        init_settings: PydanticBaseSettingsSource,
+        env_settings: PydanticBaseSettingsSource,
+        dotenv_settings: PydanticBaseSettingsSource,
+        file_secret_settings: PydanticBaseSettingsSource,
+    ) -> tuple[PydanticBaseSettingsSource, ...]:
+        return (init_settings,)
+
+
 def arrange_settings(**settings: Any) -> Settings:
-    """What is not given is as the product has it, but without limits and webhooks. To make them takes 3 ms."""
+    """What is not given is as the product has it, but without limits and webhooks."""
     shared = {"data_dir": Path(), "webhooks": WebhookSettings(enabled=False), "limits": LimitSettings(enabled=False)}
-    return Settings(**(shared | settings))
+    return GivenSettings(**(shared | settings))
 
 
 @asynccontextmanager

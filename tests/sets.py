@@ -50,7 +50,6 @@ FIRST = (
 SPLIT = frozenset(
     {
         "tests/hostile/test_disk.py",
-        "tests/live/test_fault_matrix.py",
         "tests/live/test_killing.py",
         "tests/money/ledger/test_simulation.py",
         "tests/tools/sources/test_damaged_rows.py",

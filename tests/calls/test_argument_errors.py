@@ -3,10 +3,10 @@
 from typing import Annotated, Literal
 
 import pytest
-from jsonschema import Draft202012Validator
 from pydantic import Field
 
 from tests.calls.toy import Reading, number
+from tests.json_schemas import prepare
 from toolserver.calls.arguments import SYNONYMS, describe_invalid, example_call, suggest_name, validate_arguments
 from toolserver.context.context import ToolContext
 from toolserver.errors import InvalidArguments
@@ -79,7 +79,7 @@ def test_the_example_is_a_call_that_passes(operation):
 
     assert example["name"] == operation.name
     validate_arguments(operation, example["arguments"])
-    assert list(Draft202012Validator(operation.input_schema).iter_errors(example["arguments"])) == []
+    assert prepare(operation.input_schema).is_valid(example["arguments"])
 
 
 def test_spelling_is_forgiven():

@@ -10,7 +10,6 @@ from types import SimpleNamespace
 
 import httpx
 import httpx2
-import jsonschema
 import pytest
 from pydantic import TypeAdapter
 
@@ -18,6 +17,7 @@ from catalog import definitions
 from catalog.llm_tools import llm_tools
 from tests.catalog.portability import faults
 from tests.catalog.tiny import FACTS, TINY
+from tests.json_schemas import check_schema
 from tests.requirements import proves
 from toolserver.registry.registry import Registry
 
@@ -88,7 +88,7 @@ def test_bedrock_gets_a_tool_spec(operation):
 @every_tool
 def test_no_provider_would_refuse_the_tool(operation):
     assert faults(operation.name, operation.description, operation.input_schema) == []
-    jsonschema.Draft202012Validator.check_schema(operation.input_schema)
+    check_schema(operation.input_schema)
 
 
 def test_the_linter_finds_what_it_is_there_for():

@@ -11,7 +11,20 @@ import sys
 import threading
 
 PACKAGES = ("toolserver", "tools", "rest_bridge", "catalog")
-LATE = ("aiohttp.web", "asyncpg", "httptools", "mcp.server.lowlevel", "redis.asyncio", "uvicorn", "uvloop")
+LATE = (
+    "aiohttp.web",
+    "anyio._backends._asyncio",
+    "asyncpg",
+    "cryptography.hazmat.primitives.asymmetric.ec",
+    "eth_hash.backends.pycryptodome",
+    "httptools",
+    "mcp.server.lowlevel",
+    "nacl.secret",
+    "nacl.signing",
+    "redis.asyncio",
+    "uvicorn",
+    "uvloop",
+)
 
 
 def import_all() -> None:

@@ -4,11 +4,10 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-import jsonschema
 import pytest
 
 from tests.catalog.tiny import FACTS, TINY
-from tests.json_schemas import validate
+from tests.json_schemas import check_schema, prepare, validate
 from tests.registry.test_response_schema import SOURCED, composed, references
 from tests.size import a_share
 from toolserver.mcp.definitions import definition
@@ -47,7 +46,7 @@ def test_every_schema_in_it_has_one_type_and_says_something(operation):
 @every_tool
 def test_it_is_an_object_with_references_to_its_own_root_only(operation):
     schema = listed_schema(operation)
-    jsonschema.Draft202012Validator.check_schema(schema)
+    check_schema(schema)
     assert schema["type"] == "object"
     assert references(schema) <= {f"#/$defs/{name}" for name in schema.get("$defs", {})}
 
@@ -56,7 +55,7 @@ def test_it_is_an_object_with_references_to_its_own_root_only(operation):
 def test_every_refusal_fits(operation):
     """Gemini CLI hides one that does not."""
     members = {"next": {"tool": "x", "how": "x"}, "errors": [], "did_you_mean": [], "limit": "x", "required": 2}
-    schema = jsonschema.Draft202012Validator(listed_schema(operation))
+    schema = prepare(listed_schema(operation))
     for problem in PROBLEMS.values():
         schema.validate(example(problem, facts=FACTS, request_id="req_1") | members)
 

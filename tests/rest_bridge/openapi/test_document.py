@@ -6,13 +6,13 @@ from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
-import jsonschema
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
 
 from rest_bridge.documents import documents
 from rest_bridge.openapi.document import openapi
 from tests.catalog.tiny import FACTS, FREE, TINY
+from tests.json_schemas import prepare
 from tests.requirements import proves
 from toolserver.registry.deprecations import Deprecation
 from toolserver.registry.error_codes import PROBLEMS
@@ -53,7 +53,7 @@ def followed(node, document=DOCUMENT):
 
 def judge(schema, document):
     """A validator for a schema of the document."""
-    return jsonschema.Draft202012Validator({**schema, "components": document["components"]})
+    return prepare({**schema, "components": document["components"]})
 
 
 def nodes(node, path=""):

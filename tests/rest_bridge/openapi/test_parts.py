@@ -2,11 +2,11 @@
 
 from dataclasses import replace
 
-import jsonschema
 import pytest
 
 from rest_bridge.openapi.parts import FAILURES, anchor_schema, components, failure, head, headers
 from tests.catalog.tiny import FACTS
+from tests.json_schemas import prepare
 from toolserver.mcp.oauth.metadata import describe_server
 from toolserver.registry.error_codes import PROBLEMS, with_status
 from toolserver.registry.response_schema import SHARED
@@ -29,7 +29,7 @@ def test_a_failure_lists_every_code_of_its_status_with_an_example_that_fits_the_
     assert [line.split("`")[1] for line in response["description"].splitlines()] == codes
     for example in content["examples"].values():
         schema = {**content["schema"], "components": COMPONENTS}
-        jsonschema.Draft202012Validator(schema).validate(example["value"])
+        prepare(schema).validate(example["value"])
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,7 @@
 """The description of the path for visitor tokens: what the path takes and gives fits it, and nothing else does."""
 
-import jsonschema
-
 from rest_bridge.openapi.visitor_tokens import describe_visitor_tokens
+from tests.json_schemas import prepare
 from toolserver.registry.site_facts import VISITOR_TOKENS
 
 POST = describe_visitor_tokens()[VISITOR_TOKENS]["post"]
@@ -10,7 +9,7 @@ POST = describe_visitor_tokens()[VISITOR_TOKENS]["post"]
 
 def fits(value, part):
     schema = part["content"]["application/json"]["schema"]
-    return jsonschema.Draft202012Validator(schema).is_valid(value)
+    return prepare(schema).is_valid(value)
 
 
 def test_nothing_or_a_solved_challenge_is_sent_and_a_token_comes_back():

@@ -6,8 +6,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-import jsonschema
-
+from tests.json_schemas import prepare
 from tests.tools.faulty.cells import T1, Bench, Fault, Made, Memory, Situation
 from toolserver.core.models import iso
 from toolserver.errors import InvalidArguments
@@ -182,11 +181,11 @@ def invalid(operation: Operation, made: Made) -> list[str]:
     if text in _VALID:
         return []
     if operation.name not in _VALIDATORS:
-        _VALIDATORS[operation.name] = jsonschema.Draft202012Validator(answer_schema(operation, full=True))
+        _VALIDATORS[operation.name] = prepare(answer_schema(operation, full=True))
     found = next(_VALIDATORS[operation.name].iter_errors(made.answer), None)
     if found is None:
         _VALID.add(text)
-    return [f"against its schema: {found.message[:100]} at {found.json_path}"] if found else []
+    return [f"against its schema: {found.message[:100]} at {found.instance_path}"] if found else []
 
 
 _VALIDATORS: dict[str, Any] = {}

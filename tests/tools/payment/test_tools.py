@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema import Draft202012Validator
 
 from tests.calls.parts import Engine, engine
+from tests.json_schemas import prepare
 from tests.money.purchases.parts import TX, Desk, Server, desk, paid
 from tests.requirements import proves
 from tools.account.reissue_cancel import reissue_cancel
@@ -57,7 +57,7 @@ class Shop:
             self.engine.registry[name], arguments or {}, Caller(**({"client": "192.0.2.1"} | caller))
         )
         answer = json.loads(found.rendered.payload)
-        Draft202012Validator(answer_schema(self.engine.registry[name], full=True)).validate(answer)
+        prepare(answer_schema(self.engine.registry[name], full=True)).validate(answer)
         return answer
 
 
