@@ -7,6 +7,7 @@ another, regardless of the speed of the machine.
 import asyncio
 import selectors
 import time
+from typing import Any
 
 
 class IdleLoop(asyncio.SelectorEventLoop):
@@ -15,9 +16,20 @@ class IdleLoop(asyncio.SelectorEventLoop):
     def __init__(self) -> None:
         self._selector_with_clock = _IdleClock()
         super().__init__(self._selector_with_clock)
+        self.set_task_factory(_make_task)
 
     def time(self) -> float:
         return self._selector_with_clock.idle_s
+
+
+def _make_task(loop: asyncio.AbstractEventLoop, coro: Any, **named: Any) -> asyncio.Task[Any]:
+    """Make a task that asyncio forgets when it is done.
+
+    The tasks of thousands of tests stay until garbage is collected, and each end of a loop looks at every one of them.
+    """
+    task = asyncio.Task(coro, loop=loop, **named)
+    task.add_done_callback(asyncio._unregister_task)
+    return task
 
 
 class _IdleClock(selectors.DefaultSelector):
