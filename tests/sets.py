@@ -23,6 +23,7 @@ LIVE = "starts a real server, a real client or another program"
 
 # Files of one large test each, or of slow ones: they begin first, so that no process ends long after the others.
 FIRST = (
+    "tests/truth/test_truth.py",
     "tests/tools/test_day.py",
     "tests/live/test_schemathesis.py",
     "tests/live/test_fault_matrix.py",
@@ -43,18 +44,16 @@ FIRST = (
     "tests/live/test_shared_payments.py",
     "tests/live/test_shared_limits.py",
     "tests/live/test_shared_answers.py",
-    "tests/truth/test_truth.py",
     "tests/money/ledger/test_operations.py",
 )
-# Files whose tests share nothing that is expensive to make: each test may run in another process.
+# Files whose tests share nothing that is expensive to make: each test may run in another process. The matrices of faults
+# and of truth are not here: what is true without a fault, and the pages of the world, are made once in a process.
 SPLIT = frozenset(
     {
         "tests/hostile/test_disk.py",
         "tests/live/test_killing.py",
         "tests/money/ledger/test_simulation.py",
         "tests/tools/sources/test_damaged_rows.py",
-        "tests/tools/test_fault_matrix.py",
-        "tests/truth/test_truth.py",
     }
 )
 

@@ -187,7 +187,9 @@ def judged(folder, *, broken="", flaky=0, law=False):
     (folder / "test_one.py").write_text(MODULE.format(broken=broken, flaky=flaky, law=law))
     (folder / "pytest.ini").write_text("[pytest]\nmarkers =\n slow(reason): s\n live: l\n never_forgiven: n\n")
     env = {**os.environ, "PYTHONPATH": str(ROOT), "WORKERS": "2", "REQUIRE": "", "SEED": "5"}
-    plugins = [word for name in ("outcomes", "cpu_time", "sets", "forks") for word in ("-p", f"tests.{name}")]
+    env["PYTEST_DISABLE_PLUGIN_AUTOLOAD"] = "1"  # others take half of each start
+    own = [f"tests.{name}" for name in ("outcomes", "cpu_time", "sets", "forks")]
+    plugins = [word for name in ("xdist", "_hypothesis_pytestplugin", *own) for word in ("-p", name)]
     command = [sys.executable, "-m", "tests.second_look", *plugins, "-q", "-p", "no:cacheprovider"]
     command += [str(folder / "test_one.py"), "-c", str(folder / "pytest.ini")]
     done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)

@@ -160,12 +160,12 @@ class Shape:
         self.samples.setdefault(kind, value)
         if isinstance(value, dict):
             for name, each in value.items():
-                self.members.setdefault(name, Shape()).add(each, tree)
+                _shape_at(self.members, name).add(each, tree)
         elif isinstance(value, list):
             is_row = is_in_list and len(value) <= LONGEST_ROW
             for place, each in enumerate(value):
                 step = f"[{place}]" if is_row else ITEM
-                self.items.setdefault(step, Shape()).add(each, tree, is_in_list=True)
+                _shape_at(self.items, step).add(each, tree, is_in_list=True)
 
     def absorb(self, other: "Shape") -> None:
         """Count everything that the other shape counted."""
@@ -173,10 +173,18 @@ class Shape:
         self.samples = other.samples | self.samples
         for mine, theirs in ((self.members, other.members), (self.items, other.items)):
             for step, shape in theirs.items():
-                mine.setdefault(step, Shape()).absorb(shape)
+                _shape_at(mine, step).absorb(shape)
 
 
 Places = dict[str, Shape]
+
+
+def _shape_at(places: Places, step: str) -> Shape:
+    """Return the shape of a place. It is made for the first value alone: a body has a hundred thousand values."""
+    shape = places.get(step)
+    if shape is None:
+        shape = places[step] = Shape()
+    return shape
 
 
 def _merge(places: Places, step: str) -> Places:
