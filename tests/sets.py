@@ -46,8 +46,8 @@ FIRST = (
     "tests/live/test_shared_answers.py",
     "tests/money/ledger/test_operations.py",
 )
-# Files whose tests share nothing that is expensive to make: each test may run in another process. The matrices of faults
-# and of truth are not here: what is true without a fault, and the pages of the world, are made once in a process.
+# Files whose tests share nothing that is expensive to make: each test may run in another process. The matrices of
+# faults and of truth are not here: a process makes once what the world shows and what is said without a fault.
 SPLIT = frozenset(
     {
         "tests/hostile/test_disk.py",

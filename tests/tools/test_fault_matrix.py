@@ -25,7 +25,7 @@ pytestmark = pytest.mark.usefixtures("simulated_time")
 load_providers()
 FREE = Registry(o for o in Registry.load("tools") if o.function.__module__.startswith("tools.free."))
 TOOLS = [operation for operation in FREE if operation.sources]
-WHOLE = os.environ.get("FAULTS") == "all"  # every cell: a quarter of an hour of two cores
+WHOLE = os.environ.get("FAULTS") == "all"  # every cell: half an hour of one core
 STEP = 1 if WHOLE else sized(18, fast=100)
 COUNTED: Counter[str] = Counter()
 EXCUSED: set[tuple[str, str]] = set()
