@@ -151,6 +151,6 @@ def is_told(kind: str, warm: bool) -> bool:
 
 def seeded_cases(seed: int, share: float = 0.1) -> list[Case]:
     """A share of all cases, chosen by a seed; the named ones are always among them."""
-    named = list(dict.fromkeys(named_cases()))
-    rest = [case for case in dict.fromkeys(all_cases()) if case not in set(named)]
-    return named + random.Random(seed).sample(rest, int(len(rest) * share))
+    named = dict.fromkeys(named_cases())
+    rest = [case for case in dict.fromkeys(all_cases()) if case not in named]
+    return [*named, *random.Random(seed).sample(rest, int(len(rest) * share))]

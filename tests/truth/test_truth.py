@@ -1,6 +1,7 @@
 """No answer asserts without a flag what is not true of the simulated world."""
 
 from datetime import timedelta
+from functools import cache
 from itertools import groupby
 
 import pytest
@@ -14,7 +15,7 @@ from tests.truth.weeks import run_week
 from toolserver.registry.registry import Tier
 
 SHARE = sized(0.01, fast=0.01, long=0.1)  # `python -m tests.truth` judges a tenth, or all
-PARTS = 4  # of this share, so that every process of a run has some
+PARTS = 4  # of this share, each within its time
 SEED = 20261122
 GRAVE_OLD = Fault("GDACS.event_list", "old", (("seconds", 20 * 86400), ("count", 1)))  # the first of its two questions
 
@@ -76,6 +77,7 @@ def test_without_faults_no_section_is_null():
     assert dict(+day.empty) == {}
 
 
+@cache
 def unnamed_cases() -> list[Case]:
     """Return the share without the named cases, by tool: the memory of a warm engine is made once for them."""
     cases = seeded_cases(SEED, SHARE)[len(dict.fromkeys(named_cases())) :]
