@@ -2,6 +2,10 @@
 
 The demo runs in a process that notes every function. What also runs in the pauses around a call is left out, and so is
 what ran for only one of two calls of a kind: other sources are refreshed at any moment.
+
+Every thread counts, since the store's writer works for the call. The simulated world counts where it answers for the
+call, and so does what the step of its clock wakes beside a webhook, such as the reading of the chain. A busy machine
+adds work that only happens to run at the same time: the least of several runs is that of the call.
 """
 
 import http.server
