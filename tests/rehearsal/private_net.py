@@ -71,9 +71,9 @@ def seen_through_proxy(folder: Path) -> dict[str, Any]:
     with started("world", folder=folder) as world, fronted(world, hosts, folder):
         with walled_net(folder) as keeper, company_proxy(folder, OUTSIDE) as proxy:
             more = {WALLED: keeper, "HTTPS_PROXY": proxy.url(), "TOOLSERVER_HOST": INSIDE}
-            settings = settings_in(folder) | agents.SELLING | more
+            settings = settings_in(folder) | more
             with started("serve", folder=folder, forked=False, module=walled_net.__module__, **settings) as service:
-                seen = call_and_buy(service, world) | {"paying": agents.pay_for_one_call(service)}
+                seen = call_and_buy(service, world)
             seen["doctor"] = examine(folder, settings)
             seen["doctor_without"] = examine(folder, settings | {"HTTPS_PROXY": ""})
             seen["log"] = service.said + service.rest.decode()
