@@ -40,12 +40,14 @@ def live(job: Coroutine[Any, Any, Any]) -> bool:
     """Run a job in a process of its own; True when it was killed. Any other failure is raised."""
     pid = os.fork()
     if pid == 0:
+        status = 1
         try:
             asyncio.run(job)
+            status = 0
         except BaseException:
             traceback.print_exc()
-            os._exit(1)
-        os._exit(0)
+        finally:
+            os._exit(status)
     job.close()
     _, ended = os.waitpid(pid, 0)
     if os.WIFSIGNALED(ended):
