@@ -106,7 +106,7 @@ async def test_what_needs_a_person_is_listed(tmp_path):
     (case,) = json.loads(done.stdout)
     assert case == {
         **{"kind": "unapplied", "tx": f"0x{TX2.hex()}", "wallet": found.wallets[1], "amount_usd": "0.500000"},
-        **{"reason": "below_minimum", "lost": None, "at": "2027-01-15T08:00:00Z"},
+        **{"reason": "below_minimum", "lost": None, "at": "2027-01-15T08:00:00Z", "on_chain": []},
     }
     text = await run(purchases, "--cases", "--data-dir", tmp_path)
     assert text.stdout.startswith(f"unapplied  0x{TX2.hex()}  {found.wallets[1]}  0.500000  below_minimum")

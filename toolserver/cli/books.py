@@ -198,7 +198,7 @@ def check(chain: bool, owner: Path | None, receipts: TextIO | None, data_dir: Pa
     else:
         for one in checks:
             verdict = f"{len(one.differences)} differences" if one.differences else "ok" if one.compared else "nothing"
-            click.echo(f"{one.name:13} {one.compared:>10}  {verdict}{'' if one.note is None else f'  ({one.note})'}")
+            click.echo(f"{one.name:12} {one.compared:>10}  {verdict}{'' if one.note is None else f'  ({one.note})'}")
             for line in one.differences:
                 click.echo(f"  {line}")
     sys.exit(0 if ok else 1)
