@@ -150,7 +150,7 @@ def test_a_return_is_refused_while_a_service_is_connected_and_can_be_cancelled(t
 def test_an_interrupted_return_can_be_cancelled_and_the_database_is_served_again(tmp_path, monkeypatch):
     terms, data = make(tmp_path)
     with monkeypatch.context() as patched:
-        die_before(patched, 45)
+        die_before(patched, 100)  # while rows are copied
         with pytest.raises(Killed):
             return_database(data, terms)
     require_unserved(terms, data)

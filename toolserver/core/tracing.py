@@ -21,8 +21,6 @@ from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any, ParamSpec, TypeVar
 
-import anyio
-
 from toolserver.errors import ToolserverError
 
 P = ParamSpec("P")
@@ -60,6 +58,8 @@ async def finish() -> None:
     switch_off()
     if provider is None:
         return
+    import anyio  # here, since every command imports this module
+
     loop, is_sent = asyncio.get_running_loop(), asyncio.Event()
 
     def send() -> None:

@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -181,6 +182,31 @@ def test_hostile_words_stay_words_and_links_only_ask_the_host(browser: Browser, 
         page.wait_for_function("() => window.seen.opened.length")
         assert page.evaluate("() => window.seen.opened") == ["https://elsewhere.example/a"]
         check_messages(page, schema)
+        window.check()
+
+
+def spoil(value: Any) -> Any:
+    """The same answer with hostile words for each text. Times stay times."""
+    if isinstance(value, str):
+        return value if re.fullmatch(r"[\d:.TZ+-]+", value) else HOSTILE
+    if isinstance(value, list):
+        return [spoil(each) for each in value]
+    return {name: spoil(each) for name, each in value.items()} if isinstance(value, dict) else value
+
+
+@proves("apps.hostile")
+@pytest.mark.parametrize("tool", a_share([*VIEWED], 4))
+def test_every_text_of_an_answer_may_be_hostile(browser: Browser, calls: dict[str, Call], tool: str) -> None:
+    """Sources lose invisible characters and those that turn the direction of text before a view has them."""
+    result = calls[tool].result
+    with hosting(browser, 320) as window:
+        window.page.on("dialog", lambda dialog: window.faults.append("a dialog was opened"))
+        spoiled = result | {"structuredContent": spoil(result["structuredContent"])}
+        frame = show(window.page, calls[tool], result=spoiled)
+        assert frame.locator("#shown :is(img, script, b, a[href^='javascript' i])").count() == 0
+        assert frame.title() != "broken"
+        wide, inner = frame.evaluate("() => [document.documentElement.scrollWidth, innerWidth]")
+        assert wide <= inner
         window.check()
 
 
