@@ -2,30 +2,17 @@
 
 import secrets
 import statistics
-from collections.abc import Iterator
 from pathlib import Path
 
 import httpx
 import pytest
 
 from tests.hostile.test_http import cpu_s
-from tests.live.processes import Program, started
+from tests.live.processes import started
 from tests.requirements import proves
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 COUNT, MOST_HEALTH_CHECKS = 100, 10
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    with started("demo", folder=tmp_path_factory.mktemp("abuse")) as program:
-        yield program
-
-
-@pytest.fixture
-def client(service: Program) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.url, timeout=20, trust_env=False) as client:
-        yield client
 
 
 def test_uncommon_messages_are_limited_and_quiet(service, client):

@@ -4,12 +4,10 @@ A page of another site may send requests of a few kinds without being asked abou
 has. It may put our pages into a frame, load our answers as scripts, and look at what caches have kept.
 """
 
-from collections.abc import Iterator
-
 import httpx
 import pytest
 
-from tests.live.processes import Program, started
+from tests.live.processes import Program
 
 pytestmark = [pytest.mark.live, pytest.mark.timeout(120)]
 EVIL = {"origin": "https://evil.example", "referer": "https://evil.example/", "sec-fetch-site": "cross-site"}
@@ -17,18 +15,6 @@ SIMPLE = ("text/plain", "application/x-www-form-urlencoded", "multipart/form-dat
 PRIVATE = ("/api/payment/balance", "/api/payment/statement", "/api/payment/allowances", "/api/pro/subscriptions")
 PUBLIC = ("/", "/account", "/buy", "/status", "/receipts", "/docs", "/api/btc-price")
 COOKIES = {"cookie": "session=1; token=svc_live_" + 64 * "0"}
-
-
-@pytest.fixture(scope="module")
-def service(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Program]:
-    with started("demo", folder=tmp_path_factory.mktemp("sites")) as program:
-        yield program
-
-
-@pytest.fixture
-def client(service: Program) -> Iterator[httpx.Client]:
-    with httpx.Client(base_url=service.url, timeout=20, trust_env=False) as client:
-        yield client
 
 
 @pytest.fixture

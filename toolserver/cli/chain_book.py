@@ -46,7 +46,8 @@ def chain(balances: bool, data_dir: Path | None, as_json: bool) -> None:
         if sums is None:
             raise click.ClickException("the chain was not read yet; a service that sells credits reads it")
         compared, note = anyio.run(compare_all, settings, place, sums) if balances else (None, "not compared")
-        sums = read_chain_sums(place, sums.final) or sums
+        if balances:
+            sums = read_chain_sums(place, sums.final) or sums  # transfers may have been read meanwhile
     document = _show_sums(sums) | _show_comparison(sums, compared, note)
     click.echo(json.dumps(document, indent=2) if as_json else "\n".join(write_lines(document)))
     sys.exit(0 if document["agrees"] else 1)
@@ -92,7 +93,7 @@ async def check_balances(settings: Settings, place: LedgerPlace) -> BooksCheck:
     compared, note = await compare_all(settings, place, sums)
     if compared is None:
         return BooksCheck("balances", 0, [], note)
-    sums = read_chain_sums(place, sums.final) or sums
+    sums = read_chain_sums(place, sums.final) or sums  # transfers may have been read meanwhile
     differing = [
         f"{checksum_address(address)}: booked are {show_signed_usd(booked)} USDC, held {show_signed_usd(held)}"
         for address, booked, held in compared.differences

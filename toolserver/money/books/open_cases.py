@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from toolserver.money.chain.sql_chain_transfers import (
     BookedMovement,
     read_in_state,
-    read_of,
+    read_of_transactions,
     show_movement,
 )
 from toolserver.money.chain.transfer_states import TransferState
@@ -50,7 +50,7 @@ def list_open_cases(path: LedgerPlace, now: int, limit: int) -> list[dict[str, A
     cases += list(_find_by_book(read_in_state(path, list(_BY_BOOK)), cases, now))
     listed = sorted(cases, key=lambda case: case.at)[:limit]
     hashes = [bytes(case.tx) for case in listed if case.tx is not None]
-    movements = read_of(path, hashes)
+    movements = read_of_transactions(path, hashes)
     return [show_case(case) | {"on_chain": _show_on_chain(case, movements)} for case in listed]
 
 

@@ -91,7 +91,7 @@ def read_in_state(place: LedgerPlace, states: Sequence[TransferState]) -> list[B
     return read_place(place, partial(list_in_state, states=states))
 
 
-def read_of(place: LedgerPlace, hashes: Sequence[bytes]) -> dict[bytes, list[BookedMovement]]:
+def read_of_transactions(place: LedgerPlace, hashes: Sequence[bytes]) -> dict[bytes, list[BookedMovement]]:
     """Return the transfers of some transactions, whether or not a service runs. Raises StorageFailed."""
     return read_place(place, partial(find_movements, hashes=hashes))
 
