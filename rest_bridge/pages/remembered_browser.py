@@ -84,10 +84,12 @@ def mount_remembering(
         peer = scope.get("client") or ("unknown", 0)
         limits.take(addresses.client(peer[0], h.text(request.forwarded)), "payment")
         wanted = message.get("remember")
-        if not isinstance(wanted, bool | None) or is_foreign(scope, facts.base_url):
-            raise InvalidArguments("Send `remember` as true or false, from this service's own page.", errors=[])
-        if wanted is None:
+        if wanted is None:  # also asked by our page where it was opened under another name of the service
             return _tell(browsers.find(scope))
+        if not isinstance(wanted, bool) or is_foreign(scope, facts.base_url):
+            raise InvalidArguments(
+                f"Send `remember` as true or false, from this service's own page, {facts.base_url}/account.", errors=[]
+            )
         if not wanted:
             return _tell(None, browsers.forget())
         token = bearer(h.text(request.authorization))

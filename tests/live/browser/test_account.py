@@ -136,6 +136,16 @@ def make_webhook(page: Page, url: str) -> str:
     return section.locator(".secret .token").inner_text()
 
 
+def test_an_account_is_shown_without_an_error_under_another_name_of_the_service(
+    browser: Browser, demo: Program, token: str
+) -> None:
+    with visiting(browser, demo.url.replace("127.0.0.1", "localhost"), width=PHONE) as window:
+        page = opened(window, token)
+        expect(page.get_by_text("This browser is not remembered.")).to_be_visible()
+        assert page.locator(".problem:visible").count() == 0
+        window.check()
+
+
 def test_the_overview_sums_up_the_statement_and_gives_it_as_csv(visitor: Visitor, demo: Program) -> None:
     token = bought(demo, demo.ready["world_url"], 4)
     for path in ("/api/pro/macro", "/api/pro/macro", "/api/pro/briefing"):
