@@ -3,8 +3,10 @@
 import json
 import logging
 import sys
+import threading
 from collections.abc import Iterator
 
+import anyio
 import pytest
 from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
@@ -15,7 +17,9 @@ from tests.calls.shop import BASE_URL, BEARER, shop
 from toolserver.core import tracing
 from toolserver.core.logging import JsonLines
 from toolserver.core.tracing import TracingMissing
+from toolserver.serving.connections import STOP_S
 
+MOST_S = 15 - STOP_S  # of the 15 seconds of a stop, requests in progress have the rest
 TRACE, PARENT = "0af7651916cd43dd8448eb211c80319c", "b7ad6b7169203331"
 PAID = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "premium_report", "arguments": {}}}
 
@@ -64,6 +68,51 @@ def test_a_line_of_the_log_names_the_trace_and_the_request(exporter):
         tracing.request_id.reset(named)
     assert event["trace_id"] == f"{current.get_span_context().trace_id:032x}"
     assert event["request_id"] == "req-12345678"
+
+
+class Ending:
+    """A provider whose end takes as long as its collector lets it."""
+
+    def __init__(self) -> None:
+        self.may_end, self.is_asked, self.has_ended = threading.Event(), threading.Event(), threading.Event()
+
+    def get_tracer(self, name: str) -> "Ending":
+        return self
+
+    def shutdown(self) -> None:
+        self.is_asked.set()
+        self.may_end.wait()
+        self.has_ended.set()
+
+
+@pytest.fixture
+def ending() -> Iterator[Ending]:
+    provider = Ending()
+    tracing.switch_on(provider)
+    try:
+        yield provider
+    finally:
+        provider.may_end.set()
+        tracing.switch_off()
+
+
+async def test_the_end_of_a_process_waits_for_a_silent_collector_no_longer_than_it_may(ending, monkeypatch):
+    assert 0 < tracing.LAST_S <= MOST_S
+    monkeypatch.setattr(tracing, "LAST_S", 0.1)
+    with anyio.fail_after(MOST_S):  # it would wait for ever
+        await tracing.finish()
+    assert ending.is_asked.wait(MOST_S)
+    assert not ending.has_ended.is_set()
+    assert tracing.tracer is None
+
+
+async def test_spans_that_wait_are_sent_before_a_process_ends_even_by_a_cancelled_task(ending, monkeypatch):
+    monkeypatch.setattr(tracing, "LAST_S", 60)
+    threading.Timer(0.05, ending.may_end.set).start()
+    with anyio.CancelScope() as scope:
+        scope.cancel()
+        await tracing.finish()
+    assert ending.has_ended.is_set()
 
 
 def test_without_the_packages_it_is_said_what_to_install(monkeypatch):

@@ -1,6 +1,7 @@
 """Following a ledger: what is asked, what is done when no answer comes, and what is still owed to the owner then."""
 
 import logging
+import threading
 from contextlib import asynccontextmanager
 
 import anyio
@@ -130,6 +131,36 @@ async def test_a_message_that_is_lost_once_is_sent_again_and_charged_once(tmp_pa
         else:
             s.line.planned = [None, httpx.Response(503)]
         assert (await s.charge()).charged == 2
+        assert await s.owner.balance(RICH) == 8
+        assert len(s.line.asked) == 3
+
+
+@proves("ledger.contract")
+@pytest.mark.parametrize("path", [VALIDATE, COMMIT])
+async def test_a_step_that_takes_the_owner_longer_than_the_follower_waits_is_charged_all_the_same(tmp_path, path):
+    async with both(tmp_path) as s:
+        apply, is_taken, may_go_on = s.owner.apply_group, threading.Event(), threading.Event()
+
+        def apply_late(*group):
+            is_taken.set()
+            assert may_go_on.wait(10)
+            return apply(*group)
+
+        async def leave(request):
+            """Wait no longer when the owner writes."""
+            s.owner.apply_group = apply_late
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(s.line.inner.handle_async_request, request)
+                while not is_taken.is_set():
+                    await anyio.sleep(0.001)
+                tasks.cancel_scope.cancel()
+            s.owner.apply_group = apply
+            may_go_on.set()
+            raise LOST
+
+        s.line.planned = [leave] if path == VALIDATE else [None, leave]
+        assert (await s.charge()).charged == 2
+        assert is_taken.is_set()
         assert await s.owner.balance(RICH) == 8
         assert len(s.line.asked) == 3
 

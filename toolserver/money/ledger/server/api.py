@@ -6,11 +6,12 @@ may charge for, so that no service can touch the reservations of another service
 one.
 """
 
+import asyncio
 import hmac
 import logging
 import re
 from collections import deque
-from collections.abc import Awaitable, Callable, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, MutableMapping
 from dataclasses import replace
 from typing import Any, NamedTuple, TypeVar
 
@@ -50,6 +51,7 @@ log = logging.getLogger(__name__)
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+R = TypeVar("R")
 T = TypeVar("T")
 
 MOST_TTL_S = 3600.0
@@ -306,6 +308,7 @@ class LedgerApi:
 
     def __init__(self, books: LedgerHandlers, keys: "Keys") -> None:
         self._books, self._keys = books, keys
+        self._steps: set[asyncio.Task[Any]] = set()  # under way: the loop itself keeps no task alive
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -352,10 +355,21 @@ class LedgerApi:
 
     async def _answer(self, path: str, body: bytes, services: tuple[str, ...]) -> Any:
         if path == VALIDATE:
-            return await self._books.validate(_parsed(body, Validate), services)
+            return await self._finish(self._books.validate(_parsed(body, Validate), services))
         if path == COMMIT:
-            return await self._books.commit(_parsed(body, Commit), services)
+            return await self._finish(self._books.commit(_parsed(body, Commit), services))
         return await self._books.manage_allowances(_parsed(body, AskAllowances), services)
+
+    async def _finish(self, step: Coroutine[Any, Any, R]) -> R:
+        """Carry out a step of a call to its end, even if the service that asked for it waits no longer.
+
+        It asks again, by the same call_id, or has the call released. A step that was given back because nobody waited
+        would be found as it is by the second request, and the call would cost nothing.
+        """
+        task = asyncio.create_task(step)
+        self._steps.add(task)
+        task.add_done_callback(self._steps.discard)
+        return await asyncio.shield(task)
 
 
 class Keys:
