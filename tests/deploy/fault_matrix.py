@@ -2,10 +2,11 @@
 
 Three instances serve free and paid calls, over REST and MCP, behind the shipped file of a proxy. One fault comes after
 the other, each for S seconds at least and until it has paged. For each, the table says what clients were told, which
-shipped alert fired after how many seconds (its `for` counts 60 times as fast), and what `toolserver doctor` and the
-operators' page name it. Free calls are all answered, except that of those under way at an instance which is killed,
-answers that have begun are cut. Paid calls are answered, or refused by name while the ledger cannot be written; of
-those under way at an instance that is killed, what must not be sent twice (POST) fails.
+shipped alert fired after how many seconds (its `for` counts 60 times as fast), what `toolserver doctor` and the
+operators' page name it, and which part `/readyz` lists as degraded. Free calls are all answered, except that of those
+under way at an instance which is killed, answers that have begun are cut. Paid calls are answered, or refused by name
+while the ledger cannot be written; of those under way at an instance that is killed, what must not be sent twice (POST)
+fails.
 In the end each answer that was paid for is charged once, and nothing else is. The clock of an instance is put wrong on
 a stage of its own, where each instance has its machine's clock: what it then sells has the database's time in each row.
 """
@@ -38,10 +39,10 @@ class Fault:
     """How it begins and ends, and what it is called.
 
     `alert` is the shipped alert that it sets off. `doctor` are words that `toolserver doctor` says at the instance
-    `at`, and `page` is the code of the advice on its operators' page, or None where no page can be read. `refuses`:
-    paid calls may be refused meanwhile. `cuts`: what had reached an instance may be lost. `live`: doctor has to ask
-    the net. `own_clocks`: the instances have their machines' clocks, not the world's. `prove` lists what else is wrong
-    meanwhile.
+    `at`, and `page` is the code of the advice on its operators' page, or None where no page can be read. `lacks` is the
+    part that its `/readyz` lists as degraded, if it goes on without one. `refuses`: paid calls may be refused
+    meanwhile. `cuts`: what had reached an instance may be lost. `live`: doctor has to ask the net. `own_clocks`: the
+    instances have their machines' clocks, not the world's. `prove` lists what else is wrong meanwhile.
     """
 
     name: str
@@ -50,6 +51,7 @@ class Fault:
     alert: str
     doctor: str
     page: str | None
+    lacks: str | None = None
     at: int = 0
     refuses: bool = False
     cuts: bool = False
@@ -114,28 +116,31 @@ LEDGER, REDIS = "ToolserverLedgerLost", "ToolserverRedisLost"
 FAULTS = (
     Fault(
         "PostgreSQL is stopped", lambda s: s.scene.postgres.stop(), lambda s: s.scene.postgres.start(),
-        LEDGER, "(cannot_start)", "ledger_lost", refuses=True,
+        LEDGER, "(cannot_start)", "ledger_lost", "ledger", refuses=True,
     ),
-    Fault("PostgreSQL is read-only", _set_read_only, _end_read_only, LEDGER, "read-only", "ledger_lost", refuses=True),
+    Fault(
+        "PostgreSQL is read-only", _set_read_only, _end_read_only,
+        LEDGER, "read-only", "ledger_lost", "ledger", refuses=True,
+    ),
     Fault(
         "PostgreSQL fails over", _crash_postgres, lambda s: s.fail_over(),
-        LEDGER, "(cannot_start)", "ledger_lost", refuses=True,
+        LEDGER, "(cannot_start)", "ledger_lost", "ledger", refuses=True,
     ),
     Fault(
         "Redis is killed", lambda s: s.scene.redis.stop(), lambda s: s.scene.redis.start(),
-        REDIS, "(redis_lost)", "redis_lost",
+        REDIS, "(redis_lost)", "redis_lost", "redis",
     ),
     Fault(
         "Redis is stopped (SIGSTOP)", lambda s: s.scene.redis.hang(), lambda s: s.scene.redis.go_on(),
-        REDIS, "did not answer in time", "redis_lost",
+        REDIS, "did not answer in time", "redis_lost", "redis",
     ),
     Fault(
         "Redis is read-only", _redis("replicaof", "127.0.0.1", "1"), _redis("replicaof", "no", "one"),
-        REDIS, "read-only replica", "redis_lost",
+        REDIS, "read-only replica", "redis_lost", "redis",
     ),
     Fault(
         "Redis is full", _redis("config", "set", "maxmemory", "1"), _redis("config", "set", "maxmemory", "0"),
-        REDIS, "memory of the server is full", "redis_lost",
+        REDIS, "memory of the server is full", "redis_lost", "redis",
     ),
     Fault(
         "an instance is killed", _kill, _start,
@@ -148,7 +153,8 @@ FAULTS = (
     Fault(
         "the clock of an instance is off",
         lambda s: s.restart(2, CLOCK_OFF_S=str(OFF_S)), lambda s: s.restart(2, CLOCK_OFF_S="0"),
-        "ToolserverClockOff", "(clock_lost)", "clock_lost", at=2, own_clocks=True, prove=lambda s: check_rows(s, 2),
+        "ToolserverClockOff", "(clock_lost)", "clock_lost", "clock", at=2,
+        own_clocks=True, prove=lambda s: check_rows(s, 2),
     ),
     Fault(
         "a disk is 95 % full", _fill_disk, _free_disk,
@@ -156,7 +162,7 @@ FAULTS = (
     ),
     Fault(
         "both RPC servers are down", _lose_chain, _find_chain,
-        "ToolserverChainLost", "(chain_lost)", "chain_lost", live=True,
+        "ToolserverChainLost", "(chain_lost)", "chain_lost", "chain", live=True,
     ),
 )  # fmt: skip
 
@@ -171,6 +177,7 @@ class Row:
     quiet_s: float = -1.0
     named: str = ""
     shown: str = ""
+    lacked: str = ""
     others: list[str] = field(default_factory=list)  # alerts that fired beside it
 
     def cells(self) -> list[str]:
@@ -179,7 +186,8 @@ class Row:
         alert = f"{self.fault.alert} {self.paged_s:.0f} s" if self.paged_s >= 0 else f"{self.fault.alert} MISSING"
         quiet = f"{self.quiet_s:.0f} s" if self.quiet_s >= 0 else "NOT"
         shown = self.shown or ("no page to read" if self.fault.page is None else "MISSING")
-        return [self.fault.name, *map(_count, said.values()), alert, self.named or "MISSING", shown, quiet]
+        lacked = self.lacked or ("ready" if self.fault.lacks is None else "MISSING")
+        return [self.fault.name, *map(_count, said.values()), alert, self.named or "MISSING", shown, lacked, quiet]
 
 
 def _count(said: Counter[str]) -> str:
@@ -200,8 +208,8 @@ class Run:
     def print(self) -> None:
         """The table, and what is wrong."""
         print(f"\nbehind {self.proxy}")
-        print("| fault | free calls | paid calls | paged by, after | doctor | operators' page | well again after |")
-        print("|" + "---|" * 7)
+        print("| fault | free calls | paid calls | paged by, after | doctor | operators' page | /readyz | well again |")
+        print("|" + "---|" * 8)
         for row in self.rows:
             print("| " + " | ".join(row.cells()) + " |")
         others = sorted({name for row in self.rows for name in row.others})
@@ -225,6 +233,7 @@ class Judge:
         row.paged_s = self._wait_until_paged(fault, began)
         row.named = self._ask_doctor(fault)
         row.shown = self._read_page(fault)
+        row.lacked = self._read_ready(fault)
         self._run.wrong += [f"{fault.name}: {text}" for text in fault.prove(self._stage)]
         time.sleep(max(0.0, began + self._seconds - time.monotonic()))
         ended = time.monotonic()
@@ -257,6 +266,15 @@ class Judge:
             if fault.page in codes:
                 return fault.page
             time.sleep(1)
+        return ""
+
+    def _read_ready(self, fault: Fault) -> str:
+        """The part that the instance goes on without, as soon as its readiness lists it."""
+        until = time.monotonic() + PAGES_S
+        while fault.lacks is not None and time.monotonic() < until:
+            if fault.lacks in self._stage.scene.instances[fault.at].list_degraded():
+                return fault.lacks
+            time.sleep(0.5)
         return ""
 
     def _wait_until_well(self, fault: Fault, ended: float) -> float:
@@ -295,6 +313,8 @@ def judge(row: Row, sent_once: Sequence[str] = SENT_ONCE) -> list[str]:
         wrong.append("doctor does not name it")
     if fault.page is not None and not row.shown:
         wrong.append("the operators' page does not name it")
+    if fault.lacks is not None and not row.lacked:
+        wrong.append(f"/readyz does not list {fault.lacks}")
     if row.quiet_s < 0:
         wrong.append(f"not well again within {RECOVERS_S:.0f} s")
     return wrong

@@ -50,7 +50,7 @@ def test_alerts_wait_for_a_part_of_their_time_and_are_else_as_shipped():
 def row_of(name, *calls):
     fault = next(each for each in FAULTS if name in each.name)
     answered = [Call(kind, 0, 1.0, 0.1, "200") for kind in KINDS]
-    return Row(fault, [*answered, *calls], paged_s=1.0, quiet_s=1.0, named="a line", shown="a code")
+    return Row(fault, [*answered, *calls], paged_s=1.0, quiet_s=1.0, named="a line", shown="a code", lacked="a part")
 
 
 @pytest.mark.parametrize(
@@ -80,6 +80,8 @@ def test_a_fault_that_nobody_names_is_wrong():
     assert judge(replace(row, named="")) == ["doctor does not name it"]
     assert judge(replace(row, shown="")) == []
     assert judge(replace(row_of("clock"), shown="")) == ["the operators' page does not name it"]
+    assert judge(replace(row_of("clock"), lacked="")) == ["/readyz does not list clock"]
+    assert judge(replace(row, lacked="")) == []
     assert judge(replace(row, quiet_s=-1.0)) == ["not well again within 120 s"]
     assert "no call was answered: free" in judge(replace(row, calls=[]))
 

@@ -93,6 +93,14 @@ class Instance:
             return False
         return answer.status_code == 200 and not answer.json()["degraded"]
 
+    def list_degraded(self) -> list[str]:
+        """The parts that it goes on without, while it is ready; none where it does not answer that it is."""
+        try:
+            answer = httpx.get(f"{self.url}/readyz", timeout=5, trust_env=False)
+        except httpx.HTTPError:
+            return []
+        return list(answer.json()["degraded"]) if answer.status_code == 200 else []
+
     def was_gone(self, call: Call) -> bool:
         """Whether it was dead at some moment of a request to it."""
         back = [*self.started_at[1:], float("inf")]

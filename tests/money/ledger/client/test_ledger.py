@@ -151,8 +151,7 @@ async def test_a_step_that_takes_the_owner_longer_than_the_follower_waits_is_cha
             s.owner.apply_group = apply_late
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(s.line.inner.handle_async_request, request)
-                while not is_taken.is_set():
-                    await anyio.sleep(0.001)
+                assert await anyio.to_thread.run_sync(is_taken.wait, 10)
                 tasks.cancel_scope.cancel()
             s.owner.apply_group = apply
             may_go_on.set()
