@@ -19,6 +19,7 @@ import pytest
 from tests.live.buying import bought
 from tests.live.inbox import Inbox
 from tests.live.killing import begun, selling
+from tests.live.patient import MODULE as PATIENT
 from tests.live.processes import UNLIMITED, Program, ran, started
 from tests.postgres import run_sql, url_of
 from tests.requirements import proves
@@ -32,6 +33,7 @@ from toolserver.webhooks.store import WebhookStore
 pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 BRIEFING = "/api/pro/briefing"
+PATIENCE_S = "8"
 COMMANDS = (("ledger", "check"), ("books", "month"), ("books", "check", "--no-chain"))
 
 
@@ -112,10 +114,16 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
 
 @contextmanager
 def instances(shop: Shop, count: int) -> Iterator[list[Program]]:
-    """So many instances; the first makes the keys that all have."""
+    """So many instances; the first makes the keys that all have.
+
+    The usual patience with PostgreSQL is less than a second: on a busy machine they would refuse what a test expects.
+    """
     with ExitStack() as stack:
-        names = "abc"[:count]
-        yield [stack.enter_context(started("serve", folder=shop.place(name), **shop.settings)) for name in names]
+        own = {**shop.settings, "PATIENCE_S": PATIENCE_S}
+        yield [
+            stack.enter_context(started("serve", folder=shop.place(name), module=PATIENT, **own))
+            for name in "abc"[:count]
+        ]
 
 
 def client_of(at: Program, token: str) -> httpx.Client:

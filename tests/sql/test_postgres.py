@@ -1,6 +1,7 @@
 """A connection to PostgreSQL has the shape of SQLite's: the same rows, counts and errors."""
 
 import asyncio
+import gc
 import subprocess
 import sys
 import time
@@ -84,14 +85,28 @@ class CutConnection:
 
 
 @live
-@pytest.mark.parametrize(("cut", "error"), [(True, ServerAway), (False, DatabaseError)])
-def test_a_driver_that_trips_over_a_connection_that_was_cut_has_lost_the_server(db, cut, error):
+@pytest.mark.parametrize(
+    ("cut", "error", "said"),
+    [(True, ServerAway, "the connection was lost between two steps"), (False, DatabaseError, "bind_execute")],
+)
+def test_a_driver_that_trips_over_a_connection_that_was_cut_has_lost_the_server(db, cut, error, said):
     db.drop()
     db._raw = CutConnection(cut=cut)
-    with pytest.raises(error, match="bind_execute"):
+    with pytest.raises(error, match=said):
         db.execute("SELECT 1")
     db.drop()
     assert db.execute("SELECT 1").fetchone() == (1,)
+
+
+@pytest.mark.parametrize(("error", "lines"), [(ConnectionError("unexpected"), 0), (KeyError("a bug"), 1)])
+def test_a_lost_connection_that_the_driver_no_longer_waits_for_is_no_second_line_of_the_log(error, lines, caplog):
+    db = PostgresConnection(PostgresTerms("postgresql://127.0.0.1:1/none"))
+    lost = db._loop.create_future()
+    lost.set_exception(error)
+    del lost
+    gc.collect()
+    db.close()
+    assert len(caplog.records) == lines
 
 
 def lose(db):

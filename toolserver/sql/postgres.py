@@ -127,6 +127,7 @@ class PostgresConnection:
         self._seal = None if terms.row_key is None else ServerSeal(terms.row_key)
         self._driver = load_driver()
         self._loop = asyncio.new_event_loop()
+        self._loop.set_exception_handler(_report_error)
         self._raw: Any = None
         self._until = float("inf")
         self.is_pooled = not terms.cached
@@ -345,7 +346,7 @@ class PostgresConnection:
             if self._raw is not None and not self._raw.is_closed():
                 raise DatabaseError(str(error)) from error  # the driver's own refusal, such as a parameter too few
             self.drop()
-            raise ServerAway(f"{type(error).__name__}: {error}") from error
+            raise ServerAway("the connection was lost between two steps of a statement") from error
         finally:
             if cut is not None:
                 cut.cancel()
@@ -353,6 +354,12 @@ class PostgresConnection:
     def _cut(self) -> None:
         if self._raw is not None:
             self._raw.terminate()
+
+
+def _report_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Report an error of the loop, unless it is the loss of a connection, of which whoever used it has been told."""
+    if not isinstance(context.get("exception"), OSError):
+        loop.default_exception_handler(context)
 
 
 async def _await(work: Awaitable[R]) -> R:
