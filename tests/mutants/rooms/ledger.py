@@ -38,4 +38,11 @@ FAULTS = (
         "if not allowed:",
         "tests/money/ledger/server",
     ),
+    fault(
+        "toolserver/money/ledger/server/api.py",
+        "a step of which a sister service waits for the end no longer is undone, and found so by its next request",
+        "        return await asyncio.shield(task)\n",
+        "        return await task\n",
+        "tests/money/ledger/client/test_ledger.py",
+    ),
 )
