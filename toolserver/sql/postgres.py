@@ -357,7 +357,7 @@ class PostgresConnection:
 
 
 def _report_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Report an error of the loop, unless it is the loss of a connection, of which whoever used it has been told."""
+    """Report an error of the loop, but not a lost connection: the statement that needed it has raised."""
     if not isinstance(context.get("exception"), OSError):
         loop.default_exception_handler(context)
 
