@@ -32,6 +32,7 @@ def problem_page(registry: Registry, facts: SiteFacts, problem: ErrorCode) -> Do
         path=f"/problems/{problem.code}",
         title=problem.title,
         problem=problem,
+        is_payment=problem.status == 402 and sells(registry),
         body=json.dumps(example(problem, facts=facts, request_id="…"), indent=2, ensure_ascii=False),
         on_mcp=_ON_MCP,
     )

@@ -184,7 +184,7 @@ def coordinate(limit: float) -> Callable[[Any], float | None]:
     sources=(AIR_QUALITY, REPORTING_AREAS, GEOCODING),
     shipped=(CITIES,),
     distinct=(("lat", "lon", "place"), 60, 3600),
-    headline=CardValue("us_aqi", "US AQI", "{us_aqi_band} at {place|lat, lon}"),
+    headline=CardValue("us_aqi", "US AQI", "{place|lat, lon}: {us_aqi_band}"),
 )
 async def air_quality(
     ctx: ToolContext,

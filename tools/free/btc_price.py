@@ -116,7 +116,7 @@ def _spell(coin: str) -> str:
     headline=CardValue(
         "price_usd",
         "$",
-        "{name}, in 24 h at {venue}",
+        "{name}, past 24 h",
         change="change_24h_percent",
         days=BTC_DAY,
         quotes=(MarketQuote("Bitcoin", "price_usd", "$", "change_24h_percent", BTC_DAY),),

@@ -87,7 +87,7 @@ EARTHQUAKE_NEW = EventKind(
     toolset="core",
     ttl_s=120,
     sources=QUAKE_SOURCES,
-    headline=CardValue("count", "", "in 24 h; newest M {earthquakes.0.magnitude}, {earthquakes.0.location}"),
+    headline=CardValue("count", "quakes", "in 24 h; newest M {earthquakes.0.magnitude}, {earthquakes.0.location}"),
     pictures=(
         Picture(
             "map",

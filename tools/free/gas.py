@@ -40,7 +40,7 @@ class Gas(Payload):
     headline=CardValue(
         "standard",
         "gwei",
-        "fast {fast}, base fee {base_fee}",
+        "slow {low}, fast {fast}",
         quotes=(MarketQuote("Ethereum gas", "standard", "gwei"),),
     ),
 )

@@ -101,7 +101,7 @@ def rounded(degrees: float | None) -> float | None:
     sources=(FORECAST, LOCATION_FORECAST, GEOCODING),
     shipped=(CITIES,),
     distinct=(("lat", "lon", "place"), 60, 3600),
-    headline=CardValue("current.temperature_f", "°F", "{current.condition} at {place|lat, lon}"),
+    headline=CardValue("current.temperature_f", "°F", "{place|lat, lon}: {current.condition}"),
     pictures=(
         Picture(
             "series", "Temperature, hour by hour", rows="hourly", values=("temperature_f",), time="time", unit="°F"

@@ -54,6 +54,7 @@ def test_typing_errors_and_other_words_lead_to_the_same_page(search):
     assert first_page(search, "webhok secret") == first_page(search, "webhook secret") == "/docs/webhooks"
     assert first_page(search, "tesla price") == first_page(search, "telsa price") == "/t/stocks"
     assert first_page(search, "TESLA, price?") == "/t/stocks"
+    assert first_page(search, "how do I get my money back") == "/docs/refunds"
 
 
 def test_what_means_nothing_finds_nothing(search):

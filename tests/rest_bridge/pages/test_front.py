@@ -142,6 +142,8 @@ def test_services_in_trouble_are_counted_and_named_in_words():
     names = ("operational", "degraded", "major_outage", "unknown")
     text = Page(drawn(states=[FrontState("service_status", name, name) for name in names]).encode()).text
     assert "Trouble at 2 of 3, by their own status pages; 1 did not answer" in text
+    calm = Page(drawn(states=[FrontState("service_status", "a", "operational")]).encode()).text
+    assert "No trouble at any of 1, by their own status pages" in calm
     assert "○ unknown unknown" in " ".join(text.split())
     assert "▲ degraded degraded" in " ".join(text.split())
     assert "■ major_outage major outage" in " ".join(text.split())

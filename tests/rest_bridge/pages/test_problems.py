@@ -1,6 +1,7 @@
 """The pages of error codes, which the `type` of every problem leads to."""
 
 import json
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from rest_bridge.pages.problems import problem_page, problems_page
@@ -9,6 +10,7 @@ from tests.requirements import proves
 from tests.rest_bridge.made import html_pages
 from tests.rest_bridge.markup import Page
 from toolserver.registry.error_codes import PROBLEMS, body, concerns_payment, example
+from toolserver.registry.site_facts import Sales
 
 
 @proves("errors.type")
@@ -43,3 +45,15 @@ def test_the_page_of_a_code_shows_the_body_as_it_would_be_sent_and_what_to_do():
         assert (
             "On MCP, the same JSON is the text of a tool result with isError, and the HTTP status is 200." in each.text
         )
+
+
+def test_a_code_about_payment_leads_to_where_credits_are_bought_and_no_other_does():
+    """Every page of a service that sells has one such link at its top."""
+
+    selling = replace(FACTS, sales=Sales())
+
+    def count(registry, code):
+        return Page(problem_page(registry, selling, PROBLEMS[code]).body).links.count("/buy")
+
+    assert (count(TINY, "insufficient_credits"), count(TINY, "not_found")) == (2, 1)
+    assert count(FREE, "insufficient_credits") == count(FREE, "not_found")

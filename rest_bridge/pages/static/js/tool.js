@@ -200,7 +200,7 @@ async function showSample() {
 function about(answer, words) {
   const at = answer === example || !(ran || tool.kept) ? null : (answer.updated_at ?? answer.captured_at ?? null);
   const sources = [...new Set((answer._meta?.attribution ?? []))].join(", ");
-  const parts = [words, at ? ageOf(at, { before: " Data " }) : null, answer.stale ? element("strong", { class: "warn" }, " Stale.") : null];
+  const parts = [words, at ? ageOf(at, { before: " Updated " }) : null, answer.stale ? element("strong", { class: "warn" }, " Stale.") : null];
   return [element("p", { class: "soft" }, ...parts.filter(Boolean), sources ? ` · From ${sources}` : ""), ...drawWarnings(answer)];
 }
 
@@ -232,6 +232,6 @@ async function showIfNew({ answer, lines }) {
   const key = JSON.stringify([answer, lines]);
   if (key === last) return;
   last = key;
-  await show(answer, "The newest answer that this service has.", lines);
+  await show(answer, "The latest answer of this service.", lines);
   find("#answer").dataset.filled = "";
 }

@@ -114,7 +114,7 @@ function foot(answer, meta) {
   const at = answer.updated_at ?? answer.captured_at ?? answer.generated_at;
   const stale = answer.stale ? element("strong", { class: "warn" }, "Stale. ") : null;
   const from = (answer._meta?.attribution ?? []).join(", ");
-  const lines = [element("p", {}, stale, at ? ageOf(at, { before: "Data " }) : null, from ? ` · From ${from}` : null)];
+  const lines = [element("p", {}, stale, at ? ageOf(at, { before: "Updated " }) : null, from ? ` · From ${from}` : null)];
   if (answer._meta?.simulated) lines.push(element("p", { class: "warn" }, "Simulated: every value is invented."));
   lines.push(element("p", {}, ...price(about)));
   if (tool.free && can.serverTools) lines.push(again());
