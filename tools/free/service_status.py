@@ -101,7 +101,7 @@ SERVICE_DOWN = EventKind(
     ttl_s=60,
     stale_share=0.25,
     sources=STATUS_SOURCES,
-    headline=CardValue("0.status", "", "{0.name}"),
+    headline=CardValue("0.status", "", "{0.name}, one of {length} services"),
     pictures=(Picture("grid", "State of each service", values=("status",), label="name", time="checked_at"),),
     events=(SERVICE_DOWN,),
 )

@@ -147,6 +147,7 @@ def test_a_view_is_drawn_fits_and_speaks_by_the_schema(
         paid = tool.startswith("premium_")
         words = frame.locator("footer").inner_text()
         assert ("Charged" in words and "Receipt rcpt_" in words) == paid
+        assert re.search(r"\d credits left", words)
         assert ("Free" in words) == (frame.get_by_role("button", name="Ask again").count() == 1) == (not paid)
         window.check()
 

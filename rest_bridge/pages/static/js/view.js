@@ -123,13 +123,13 @@ function foot(answer, meta) {
 
 function price({ credits_charged: charged, credits_remaining: left, receipt_id: receipt }) {
   const words = charged ? `Charged ${plural(charged)}` : tool.credits ? "Not charged" : "Free";
-  const parts = [left === undefined ? words : `${words}, ${formatNumber(left)} left`];
+  const parts = [left === undefined ? words : `${words}, ${plural(left)} left`];
   if (receipt) parts.push(" · ", element("a", { href: tool.receipts }, `Receipt ${receipt}`));
   return parts;
 }
 
 function plural(credits) {
-  return credits === 1 ? "1 credit" : `${credits} credits`;
+  return credits === 1 ? "1 credit" : `${formatNumber(credits)} credits`;
 }
 
 function again() {
