@@ -1,12 +1,14 @@
 """Writes /docs: the documents, every tool with its call and price, how to read an answer, the licence of the data."""
 
+import re
 from collections.abc import Sequence
 
 from rest_bridge.pages.guides import GuideGroup
 from rest_bridge.pages.render import render_page
-from toolserver.registry.registry import Registry
+from toolserver.registry.registry import Operation, Registry
 from toolserver.registry.site_facts import FREE_LICENCE, PREMIUM_LICENCE, TIER_HEADINGS, Document, SiteFacts, sells
 
+_STOP = re.compile(r"(?<=[\w)…][\w)])[.:;] ")  # not that of "U.S."
 _ENVELOPE = (
     ("source", "The host name of this service, for attribution"),
     ("endpoint", "The name of the endpoint"),
@@ -34,6 +36,13 @@ def reference(registry: Registry, facts: SiteFacts, groups: Sequence[GuideGroup]
         groups=groups,
         selling=sells(registry),
         envelope=_ENVELOPE,
+        first_words=first_words,
         tiers=[(tier.value, heading, operations) for tier, heading, operations in listed if operations],
         licences=[FREE_LICENCE, *([PREMIUM_LICENCE] if sells(registry) else [])],
     )
+
+
+def first_words(operation: Operation) -> str:
+    """Return what the tool gives, in a few words: its description up to the first stop that ends a phrase."""
+    paragraph = " ".join(operation.docstring.partition("\n\n")[0].split())
+    return _STOP.split(paragraph, maxsplit=1)[0].rstrip(".")

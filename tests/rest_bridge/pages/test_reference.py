@@ -2,10 +2,12 @@
 
 import re
 
+import pytest
+
 from rest_bridge.pages.guides import GuideGroup
-from rest_bridge.pages.reference import reference
+from rest_bridge.pages.reference import first_words, reference
 from tests.catalog.tiny import FACTS, FREE, TINY
-from tests.rest_bridge.made import html_pages, registries
+from tests.rest_bridge.made import PROJECT, html_pages, registries
 from tests.rest_bridge.markup import Page
 from toolserver.registry.site_facts import tool_path
 
@@ -56,3 +58,21 @@ def test_every_member_of_an_answer_is_explained():
     assert re.findall(r"<code>(\w+)</code>", body) == [
         *("source", "endpoint", "updated_at", "data", "stale", "warning", "_meta")
     ]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("economic_data", "Latest U.S. macro figures"),
+        ("forex", "Daily US dollar exchange rates to 16 major currencies (EUR, GBP, JPY, CAD, CNY, …)"),
+        ("webhook_unsubscribe", "Cancel a webhook subscription for good"),
+        ("premium_macro", "The macro picture in one call"),
+    ],
+)
+def test_what_a_tool_gives_is_said_in_the_first_phrase_of_its_description(name, words):
+    assert first_words(PROJECT[name]) == words
+    assert words in Page(reference(PROJECT, FACTS).body).text
+
+
+def test_no_tool_is_described_at_length_in_the_index():
+    assert {each.name: first_words(each) for each in PROJECT if not 8 < len(first_words(each)) < 200} == {}
