@@ -23,10 +23,9 @@ PATH = "/.well-known/x402.json"
 
 def pages(terms: "X402Terms", registry: Registry) -> dict[str, Handler]:
     """Return the handler by path, for a service that accepts x402 payments."""
+    from toolserver.money.x402.offers import document  # loaded already, with the terms
 
     def listed() -> "Document":
-        from toolserver.money.x402.offers import document
-
         return as_json(document(terms, registry.listed))
 
     return {PATH: lazy(listed)}

@@ -407,23 +407,23 @@ class Service:
 
     def operators_app(self) -> OperatorsFace:
         """Return the operators' page as an ASGI callable for the address of the metrics."""
-        store, host = None if self.webhooks is None else self.webhooks.store, self.settings.metrics.host
+        host = self.settings.metrics.host
+        return OperatorsFace(self.facts, self._read_report, self.clock, bound_to=host, is_private=is_loopback(host))
 
-        async def read_report() -> dict[str, Any]:
-            from toolserver.serving.operator_report import OperatorReport  # with the books: loaded by the first reader
+    async def _read_report(self) -> dict[str, Any]:
+        """Return what the operators' page shows."""
+        from toolserver.serving.operator_report import OperatorReport  # with the books: loaded by the first reader
 
-            report = OperatorReport(
-                settings=self.settings,
-                money=self.money,
-                status=self.status,
-                readiness=self.readiness,
-                fetcher=self.fetcher,
-                webhooks=store,
-                clock=self.clock,
-            )
-            return await report.read()
-
-        return OperatorsFace(self.facts, read_report, self.clock, bound_to=host, is_private=is_loopback(host))
+        report = OperatorReport(
+            settings=self.settings,
+            money=self.money,
+            status=self.status,
+            readiness=self.readiness,
+            fetcher=self.fetcher,
+            webhooks=None if self.webhooks is None else self.webhooks.store,
+            clock=self.clock,
+        )
+        return await report.read()
 
     def _mount(self, mcp: McpEndpoint) -> dict[str, Any]:
         """Return the ASGI callables that answer a whole path, by path."""

@@ -18,7 +18,7 @@ from toolserver.money.ledger.allowance import (
     AllowanceTerms,
     check_end,
 )
-from toolserver.money.ledger.daily_spending import DAY_MS
+from toolserver.money.ledger.owner_limits import DAY_MS
 from toolserver.money.ledger.protocol import AllowanceLedger, Who
 from toolserver.registry.registry import Registry, Tier
 

@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from toolserver.clock import Clock
 from toolserver.errors import NotSupported
-from toolserver.money.ledger.daily_spending import DAY_MS
-from toolserver.money.ledger.owner_limits import LimitChange
+from toolserver.money.ledger.owner_limits import DAY_MS, LimitChange
 from toolserver.money.ledger.protocol import LimitsLedger, Who
 
 TOKEN_PATH = "/api/payment/token"

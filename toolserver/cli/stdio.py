@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -61,32 +62,46 @@ def make_load(
     Nothing is imported and no setting is read before the conversation is opened. `initialize` is answered before that.
     """
 
-    @asynccontextmanager
-    async def load_service(client: ClientFacts) -> AsyncIterator[Conversation]:
-        from toolserver.cli.local_service import open_conversation
+    if server is None:
+        return partial(_load_service, flags=flags, toolset=toolset, tools=tools, output_schema=output_schema)
+    return partial(_load_bridge, server=server, flags=flags, toolset=toolset, tools=tools, output_schema=output_schema)
 
-        offered = toolset or choose_toolset(client.name, tools)
-        conversation = open_conversation(
-            flags, toolset=offered, tools=tools, output_schema=output_schema, wants_views=client.shows_views
-        )
-        async with conversation as session:
-            yield session
 
-    @asynccontextmanager
-    async def load_bridge(client: ClientFacts) -> AsyncIterator[Conversation]:
-        from toolserver.cli.bridge import open_bridge
+@asynccontextmanager
+async def _load_service(
+    client: ClientFacts, *, flags: dict[str, Any], toolset: str | None, tools: list[str] | None, output_schema: bool
+) -> AsyncIterator[Conversation]:
+    from toolserver.cli.local_service import open_conversation
 
-        offered = toolset or choose_toolset(client.name, tools)
-        named = {"tools": ",".join(tools) if tools else None, "toolset": None if tools else offered}
-        selection = {name: value for name, value in named.items() if value is not None}
-        if not output_schema:
-            selection["output_schema"] = "off"
-        if client.shows_views:
-            selection["views"] = "on"  # before 2026-07-28, only the first message says so
-        async with open_bridge(str(server), flags, selection) as bridge:
-            yield bridge
+    offered = toolset or choose_toolset(client.name, tools)
+    conversation = open_conversation(
+        flags, toolset=offered, tools=tools, output_schema=output_schema, wants_views=client.shows_views
+    )
+    async with conversation as session:
+        yield session
 
-    return load_service if server is None else load_bridge
+
+@asynccontextmanager
+async def _load_bridge(
+    client: ClientFacts,
+    *,
+    server: str,
+    flags: dict[str, Any],
+    toolset: str | None,
+    tools: list[str] | None,
+    output_schema: bool,
+) -> AsyncIterator[Conversation]:
+    from toolserver.cli.bridge import open_bridge
+
+    offered = toolset or choose_toolset(client.name, tools)
+    named = {"tools": ",".join(tools) if tools else None, "toolset": None if tools else offered}
+    selection = {name: value for name, value in named.items() if value is not None}
+    if not output_schema:
+        selection["output_schema"] = "off"
+    if client.shows_views:
+        selection["views"] = "on"  # before 2026-07-28, only the first message says so
+    async with open_bridge(server, flags, selection) as bridge:
+        yield bridge
 
 
 def choose_toolset(client: str, tools: list[str] | None) -> str | None:

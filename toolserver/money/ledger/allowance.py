@@ -1,4 +1,4 @@
-"""Defines allowances: tokens that spend the credits of another token, within caps. See `daily_spending`."""
+"""Defines allowances: tokens that spend the credits of another token, within caps."""
 
 import json
 import secrets
@@ -6,7 +6,7 @@ from dataclasses import dataclass, fields
 from typing import Literal, NamedTuple
 
 from toolserver.errors import InsufficientCredits, RevokedToken
-from toolserver.money.ledger.daily_spending import DAY_MS, DailySpending
+from toolserver.money.ledger.owner_limits import DAY_MS, DailySpending
 
 MOST_CREDITS, MOST_NAME, MOST_TOOLS = 10**9, 100, 100
 MOST_LIVE = 100  # allowances of one token that are neither revoked nor expired

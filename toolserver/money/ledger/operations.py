@@ -32,8 +32,7 @@ from toolserver.money.ledger.allowance import (
     AllowanceChange,
     write_tools,
 )
-from toolserver.money.ledger.daily_spending import DAY_MS
-from toolserver.money.ledger.owner_limits import LimitChange, OwnerLimits
+from toolserver.money.ledger.owner_limits import DAY_MS, LimitChange, OwnerLimits
 from toolserver.money.ledger.state import (
     ISSUED,
     REVENUE,

@@ -7,8 +7,7 @@ from typing import Literal, NamedTuple
 from toolserver.core.caller import token_hash, well_formed
 from toolserver.errors import InvalidToken, PaymentRequired, RevokedToken
 from toolserver.money.ledger.allowance import Allowance
-from toolserver.money.ledger.daily_spending import DAY_MS
-from toolserver.money.ledger.owner_limits import AlertCrossing, OwnerLimits
+from toolserver.money.ledger.owner_limits import DAY_MS, AlertCrossing, OwnerLimits
 
 NoCharge = Literal[
     "5xx", "circuit_breaker", "schema_failure", "stale_data", "empty_result", "cancelled", "delivery_failed"
