@@ -5,7 +5,7 @@ import pytest
 from tests.calls.parts import START
 from tests.money.ledger.ledgers import opened_file
 from toolserver.clock import ManualClock
-from toolserver.sql.leases import LeasedTask, LeaseLost, is_our_turn, need_no_turn
+from toolserver.sql.leases import LeasedTask, LeaseLost, is_our_turn
 
 
 def written(db):
@@ -22,8 +22,8 @@ async def test_with_a_file_it_is_always_its_turn_and_nothing_is_written(tmp_path
         assert await file.read(lambda db: db.execute("SELECT count(*) FROM lease").fetchone()) == (0,)
 
 
-async def test_what_needs_no_turn_is_always_done():
-    assert await is_our_turn(need_no_turn("watch"))
+async def test_a_task_without_turns_is_always_ours():
+    assert await is_our_turn(None)
 
 
 @pytest.mark.live

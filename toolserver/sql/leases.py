@@ -88,10 +88,6 @@ class LeasedTask:
         return take_lease(db, self._name, self._holder, now=now, until=now + self._lease_ms)
 
 
-def need_no_turn(name: str) -> None:
-    """Return no turns: nobody else can do this task."""
-
-
 async def is_our_turn(turn: Turn | None) -> bool:
     """Return True if a task must be done here. Without turns, it always is."""
     return turn is None or await turn.take()
