@@ -14,13 +14,12 @@ from tests.calls.stored_answers import Disk, Packed
 from tests.calls.toy import FIRST, REGISTRY, SECOND
 from tests.redis_server import LostMemory
 from toolserver.calls.arguments import build_cache_key
-from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response import AnswerFacts, RenderedResponse
 from toolserver.calls.response_cache import POPULAR, StoredResponses
 from toolserver.calls.shared_answers import (
     CLOCKS_APART_S,
     COMPOSING_S,
     MOST_SHARED_BYTES,
-    AnswerFacts,
     SharedResponses,
 )
 from toolserver.core.packing import pack

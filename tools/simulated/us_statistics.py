@@ -1,9 +1,9 @@
 """Simulate the public bodies that publish figures of the economy of the United States.
 
 BLS's API takes a POST, writes values as strings, newest first, and refuses with status 200.
-The New York Fed publishes a day's rate the next morning. DBnomics has one series, with periods
-and
-values as parallel lists since 1947. Treasury's file of a year is CSV, newest first."""
+The New York Fed publishes a day's rate the next morning. DBnomics has one series, with periods and
+values as parallel lists since 1947. Treasury's file of a year is CSV, newest first.
+"""
 
 import datetime as dt
 from collections.abc import Callable

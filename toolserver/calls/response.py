@@ -149,6 +149,24 @@ class RenderedResponse:
         return max(0, int(self.expires_at - now))
 
 
+class AnswerFacts(msgspec.Struct, frozen=True):
+    """The facts of an answer besides its payload, as they are stored on disk and shared by instances."""
+
+    generated_at: float
+    expires_at: float
+    oldest_at: float | None
+    no_charge: str | None = None
+
+    @classmethod
+    def of(cls, rendered: RenderedResponse) -> "AnswerFacts":
+        """Return the facts of an answer."""
+        return cls(rendered.generated_at, rendered.expires_at, rendered.oldest_at, rendered.no_charge)
+
+    def make_response(self, payload: bytes) -> RenderedResponse:
+        """Return the original answer."""
+        return RenderedResponse(payload, self.generated_at, self.expires_at, self.oldest_at, no_charge=self.no_charge)
+
+
 def pack_rendered(rendered: RenderedResponse) -> bytes:
     """Return an answer as bytes, to be kept: a line with its facts, then the payload."""
     facts = {name: getattr(rendered, name) for name in _FACTS}

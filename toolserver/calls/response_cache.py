@@ -27,13 +27,14 @@ from toolserver import __version__
 from toolserver.calls.arguments import build_cache_key, is_default
 from toolserver.calls.response import (
     ENCODINGS,
+    AnswerFacts,
     AnswerOrigin,
     RenderedResponse,
     epoch,
     find_no_charge_reason,
     json_bytes,
 )
-from toolserver.calls.shared_answers import AnswerFacts, SharedResponses
+from toolserver.calls.shared_answers import SharedResponses
 from toolserver.clock import Clock
 from toolserver.context.context import Surroundings, ToolContext
 from toolserver.core.caller import Caller

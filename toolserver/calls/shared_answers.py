@@ -8,7 +8,7 @@ import logging
 
 import msgspec
 
-from toolserver.calls.response import RenderedResponse
+from toolserver.calls.response import AnswerFacts, RenderedResponse
 from toolserver.core.packing import PackingDamaged, pack, run_apart, unpack
 from toolserver.core.shared_memory import Script, SharedMemory, SharedMemoryLost, hash_name
 from toolserver.core.shared_seal import MARK_BYTES, SharedSeal
@@ -52,24 +52,6 @@ redis.call('PEXPIRE', place, math.max(1, math.ceil((tonumber(ARGV[3]) - tonumber
 return ARGV[5]
 """
 )
-
-
-class AnswerFacts(msgspec.Struct, frozen=True):
-    """The stored facts of an answer besides its payload."""
-
-    generated_at: float
-    expires_at: float
-    oldest_at: float | None
-    no_charge: str | None = None
-
-    @classmethod
-    def of(cls, rendered: RenderedResponse) -> "AnswerFacts":
-        """Return the facts of an answer."""
-        return cls(rendered.generated_at, rendered.expires_at, rendered.oldest_at, rendered.no_charge)
-
-    def make_response(self, payload: bytes) -> RenderedResponse:
-        """Return the original answer."""
-        return RenderedResponse(payload, self.generated_at, self.expires_at, self.oldest_at, no_charge=self.no_charge)
 
 
 class SharedResponses:
