@@ -142,8 +142,8 @@ def begin_program(words: Sequence[str], *, folder: Path, forked: bool = True, **
     return process, log
 
 
-def read_ready_line(process: Process, log: Path) -> dict[str, Any]:
-    line = _line(process.stdout, START_S)
+def read_ready_line(process: Process, log: Path, within_s: float = START_S) -> dict[str, Any]:
+    line = _line(process.stdout, within_s)
     assert line, f"it did not start:\n{log.read_text()}"
     found: dict[str, Any] = json.loads(line)
     return found

@@ -323,12 +323,7 @@ class Month:
 
     def read(self, *words: str, may_fail: bool = False) -> Any:
         """What a command prints as JSON, whatever its exit status where it `may_fail`."""
-        try:
-            return json.loads(self.demo.command(*words))
-        except RuntimeError:
-            if not may_fail:
-                raise
-            return json.loads(self.demo.command(*words, fails=True))
+        return json.loads(self.demo.command(*words, may_fail=may_fail))
 
     def compare(self) -> None:
         """Compare the books, the tokens and the cases with what is expected, and the books with each other."""

@@ -33,6 +33,7 @@ END = """
 toolserver books month "$month" --json > month.json
 toolserver books check --json > check.json
 toolserver books chain --json > chain.json
+field token < month/new-token.json | toolserver ledger balance - --json > new.json
 """
 
 
@@ -88,7 +89,7 @@ class Walk:
         return START.replace("PORT", str(reserve_port())) + "\n".join(lines) + END
 
     def read(self, name: str) -> dict[str, Any]:
-        """Return what one of the last commands printed: month, first, check or chain."""
+        """Return what one of the last commands printed: month, first, check, chain or new."""
         found: dict[str, Any] = json.loads((self.folder / f"{name}.json").read_text(encoding="utf-8"))
         return found
 
@@ -134,3 +135,4 @@ def check(walk: Walk) -> None:
     compared = {each["name"]: each["compared"] for each in walk.read("check")["checks"]}
     assert walk.read("check")["ok"]
     assert compared["months"] == 2
+    assert walk.read("new")["credits"] == 350, "a new token that was written down stays so"

@@ -88,6 +88,16 @@ async def test_what_waits_for_finality_says_for_what(tmp_path, usd, servers, nee
     assert stray["waits_for"] == "the operator: no document explains it"
 
 
+async def test_a_deposit_that_is_a_case_waits_for_a_person_and_not_for_its_buyer(tmp_path):
+    async with desk(tmp_path, [Server()]) as d:
+        quote = await d.quote("5")
+        await book_of(d).record(name_transfers([logged(TX, address_of(quote), 0.5)]), HEADS, NOW_MS)
+    deposit = {"index": 0, "wallet": quote.wallet, "amount_usd": "0.500000", "purchase": "quoted"}
+    (row,) = add_waiting(tmp_path / FILE, [deposit], Policy(), 2)
+    assert (row["waits_for"], row["tx"]) == ("a person: see --cases", f"0x{TX.hex()}")
+    assert add_waiting(tmp_path / FILE, [], Policy(), 2) == [], "a case without a deposit is listed by --cases alone"
+
+
 async def test_a_signed_payment_is_pending_until_it_is_settled(tmp_path):
     async with paying(tmp_path) as d:
         d.script.settles = httpx.ReadTimeout("slow")

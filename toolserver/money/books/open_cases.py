@@ -26,6 +26,7 @@ from toolserver.money.x402.store import read_confirmation_cases, read_payment_ca
 from toolserver.sql.ledger_place import LedgerPlace
 
 _WAITING: tuple[TransferState, ...] = ("pending", "quoted", "late", "held", "foreign")
+_FOR_A_PERSON: tuple[TransferState, ...] = ("second", "short")  # cases that `--cases` has, whatever their buyer confirms
 _BY_BOOK: dict[TransferState, str] = {"second": "second_transfer", "short": "below_minimum", "held": "held"}
 """The states of money that needs a person, and what such a case is called where documents have it."""
 QUOTES_READ = 1000
@@ -77,12 +78,13 @@ def add_waiting(
     person. Raises StorageFailed.
     """
     waiting: dict[str, list[BookedMovement]] = defaultdict(list)
-    for each in read_in_state(path, _WAITING):
+    cases: dict[str, list[BookedMovement]] = defaultdict(list)
+    for each in read_in_state(path, (*_WAITING, *_FOR_A_PERSON)):
         if each.received:
-            waiting[checksum_address(each.payee)].append(each)
+            (cases if each.state in _FOR_A_PERSON else waiting)[checksum_address(each.payee)].append(each)
     rows = []
     for deposit in deposits:
-        transfers = waiting.pop(deposit["wallet"], [])
+        transfers = waiting.pop(deposit["wallet"], []) + cases[deposit["wallet"]]
         reasons = {_say_what_for(each, policy, servers): None for each in transfers}
         needs = "toolserver recover" if deposit["purchase"] == "lost" else "its buyer to confirm it"
         rows.append(deposit | {"waits_for": "; ".join(reasons) or needs, "tx": _name_all(transfers)})
@@ -103,6 +105,8 @@ def _say_what_for(each: BookedMovement, policy: Policy, servers: int) -> str:
     needs_second = policy.needs_agreement(each.received) and servers < 2
     if each.state == "foreign":
         return "the operator: no document explains it"
+    if each.state in _FOR_A_PERSON:
+        return "a person: see --cases"
     if each.state == "held":
         return "a second RPC server, or a person" if needs_second else "a person: see --cases"
     finality = policy.finality(each.received)
