@@ -43,6 +43,27 @@ class Pay:
         tables.count_payer(self.payer, PayerCounts(paid=self.credits))
 
 
+@dataclass(frozen=True)
+class Slot:
+    """Five minutes of an owner who refuses everything: five bodies with a price and five free, in one transaction."""
+
+    number: int
+
+    def on(self, tables):
+        """Return how many were sent of each kind."""
+        refused = free = 0
+        now = NOW + self.number * HOUR_MS // 12
+        for number in range(5 * self.number, 5 * self.number + 5):
+            host = f"{number % 100}.example"
+            target = subscription(number, payer=OWNER, owner=f"{number % 7:064x}", host=host, url=f"https://{host}/")
+            refused += AdmitBody(f"call_{number}", target, PER_HOUR, now).on(tables) in ("send", "challenge")
+            RefuseBody(f"call_{number}").on(tables)
+            missing = AdmitBody(f"call_f{number}", target, PER_HOUR, now, is_free=True)
+            free += missing.on(tables) in ("send", "challenge")
+        ForgetUnpaid(now).on(tables)
+        return refused, free
+
+
 async def refuse(store, number, *arguments, **changes):
     admission = await admit(store, number, *arguments, **changes)
     await store.apply(RefuseBody(f"call_{number}"))
@@ -67,16 +88,8 @@ async def test_an_account_has_so_many_unpaid_bodies_in_any_hour_over_tokens_targ
 async def test_over_its_life_an_account_has_at_most_three_unpaid_bodies_for_each_credit_that_it_paid(store, paid):
     """A hundred names of one owner, whose allowances subscribe to all of them in every slot, for thirty hours."""
     await store.apply(Pay(OWNER, paid))
-    refused = free = 0
-    for slot in range(30 * 12):
-        for place in range(5):
-            number, now = 5 * slot + place, NOW + slot * HOUR_MS // 12
-            place = {"payer": OWNER, "owner": f"{number % 7:064x}", "host": f"{number % 100}.example"}
-            if await refuse(store, number, now, **place) in ("send", "challenge"):
-                refused += 1
-            missing = AdmitBody(f"call_f{number}", subscription(number, **place), PER_HOUR, now, is_free=True)
-            free += await store.apply(missing) in ("send", "challenge")
-        await store.apply(ForgetUnpaid(now))
+    sent = [await store.apply(Slot(slot)) for slot in range(30 * 12)]
+    refused, free = (sum(counts) for counts in zip(*sent, strict=True))
     assert refused == max(PER_HOUR, 2 * paid)
     assert refused + free <= max(2 * PER_HOUR, 3 * paid), "ten of each before it pays, and then three for each credit"
 

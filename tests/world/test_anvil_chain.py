@@ -12,7 +12,7 @@ from tests.money.x402.chain import program
 from tests.month.sandbox import sign_authorization
 from tests.ports import reserve_port
 from toolserver.world.anvil_chain import LEAP, anvil_chain
-from toolserver.world.anvil_node import PLACE_FILE, AnvilMissing, find_anvil, start_anvil
+from toolserver.world.anvil_node import PLACE_FILE, AnvilMissing, AnvilNode, find_anvil, start_anvil
 from toolserver.world.chain import TransferOrder
 from toolserver.world.model import ROUTES, Ask
 from toolserver.world.rich_accounts import RICH
@@ -138,6 +138,16 @@ async def test_an_anvil_whose_demo_was_killed_is_found_again(state, tmp_path):
             assert state.chain.node.url == left.url == json.loads((tmp_path / PLACE_FILE).read_text())["url"]
     finally:
         left.stop()
+
+
+def test_connections_to_what_is_no_anvil_of_ours_are_closed(tmp_path, monkeypatch):
+    closed, close = [], AnvilNode.close
+    monkeypatch.setattr(AnvilNode, "close", lambda node: (closed.append(node.url), close(node)))
+    gone = f"http://127.0.0.1:{reserve_port()}"
+    (tmp_path / PLACE_FILE).write_text(json.dumps({"url": gone, "pid": 1}))
+    node = start_anvil(program(), reserve_port(), T, tmp_path)
+    assert (closed, node.url != gone) == ([gone], True)
+    node.stop()
 
 
 def test_a_machine_without_anvil_is_told_how_to_get_it(monkeypatch):

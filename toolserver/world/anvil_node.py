@@ -55,6 +55,10 @@ class AnvilNode:
         self._client = httpx.Client(trust_env=False, timeout=30)
         self._lock = Lock()
 
+    def close(self) -> None:
+        """Close the connections to it, and leave it as it is."""
+        self._client.close()
+
     def forward(self, body: bytes) -> bytes:
         """Return the answer to a JSON-RPC request, or to a list of them."""
         return self._client.post(self.url, content=body, headers={"content-type": "application/json"}).content
@@ -112,7 +116,7 @@ class AnvilNode:
 
     def stop(self) -> None:
         """Let it write its state, if it has a file for that, and end."""
-        self._client.close()
+        self.close()
         try:
             os.kill(self._pid, signal.SIGINT)
             if self._process is not None:
@@ -164,10 +168,17 @@ def _find_running(file: Path) -> AnvilNode | None:
     try:
         place = json.loads(file.read_text(encoding="utf-8"))
         node = AnvilNode(place["url"], place["pid"])
-        is_ours = "anvil" in str(node.call("web3_clientVersion")) and int(node.call("eth_chainId"), 16) == CHAIN_ID
-        return node if is_ours else None
-    except (OSError, ValueError, KeyError, httpx.TransportError):
+    except (OSError, ValueError, KeyError):
         return None
+    is_ours = False
+    try:
+        is_ours = "anvil" in str(node.call("web3_clientVersion")) and int(node.call("eth_chainId"), 16) == CHAIN_ID
+    except (ValueError, KeyError, RpcError, httpx.TransportError):
+        pass  # something else answers there, or nothing
+    finally:
+        if not is_ours:
+            node.close()
+    return node if is_ours else None
 
 
 def word(address: str) -> str:

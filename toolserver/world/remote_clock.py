@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from toolserver.core.http_library import httpx
 
 POLL_S = 0.5
+CONNECT_S, PATIENCE_S = 5.0, 60.0  # a world that is busy with many blocks is not away
 MOST_BYTES = 10_000  # limit of an answer; the raw bytes are read, so nothing is decompressed
 LEAP_S = 0.3  # smaller differences come from the request's transit time
 
@@ -57,7 +58,8 @@ def read_world_time(via: str) -> float | None:
     from toolserver.core.http_library import httpx
 
     try:
-        with httpx.Client(trust_env=False, verify=False, timeout=5) as client:  # nosec B501 # a simulation
+        patience = httpx.Timeout(PATIENCE_S, connect=CONNECT_S)
+        with httpx.Client(trust_env=False, verify=False, timeout=patience) as client:  # nosec B501 # a simulation
             return float(client.get(f"{via.rstrip('/')}/_sim/clock").json()["now"])
     except httpx.TransportError:
         raise WorldAway(f"nothing answers at {via}, where the simulated world should be") from None

@@ -87,7 +87,9 @@ async def measure(folder: Path, transfers: int, count: int, blocks: int, quotes:
         async with AsyncExitStack() as stack:
             clock = ManualClock(datetime.fromtimestamp(GENESIS + (blocks + 700) * BLOCK_S, UTC))
             d = await stack.enter_async_context(desk(folder, [Server()], clock=clock))
-            ended = partial(add_quotes, addresses=addresses, first=0, at=GENESIS * 1000, ends_at=GENESIS * 1000 + 1_800_000)
+            ended = partial(
+                add_quotes, addresses=addresses, first=0, at=GENESIS * 1000, ends_at=GENESIS * 1000 + 1_800_000
+            )
             await d.ledger.file.alone(ended)
             await add_unpaid(d, quotes, first=count)
             scanner, pool = scanner_of(d, url)

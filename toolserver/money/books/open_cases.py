@@ -26,7 +26,7 @@ from toolserver.money.x402.store import read_confirmation_cases, read_payment_ca
 from toolserver.sql.ledger_place import LedgerPlace
 
 _WAITING: tuple[TransferState, ...] = ("pending", "quoted", "late", "held", "foreign")
-_FOR_A_PERSON: tuple[TransferState, ...] = ("second", "short")  # cases that `--cases` has, whatever their buyer confirms
+_FOR_A_PERSON: tuple[TransferState, ...] = ("second", "short")  # cases, whatever their buyer confirms
 _BY_BOOK: dict[TransferState, str] = {"second": "second_transfer", "short": "below_minimum", "held": "held"}
 """The states of money that needs a person, and what such a case is called where documents have it."""
 QUOTES_READ = 1000
