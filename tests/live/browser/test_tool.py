@@ -81,7 +81,7 @@ def test_a_picture_that_is_late_does_not_stand_below_the_words_of_a_later_call(v
     visitor.page.route("**/t/earthquakes.json", give_a_line)
     visitor.page.route("**/js/series.js", lambda route: held.append(route))
     page = visitor.open("/t/earthquakes", settled=False)
-    expect(page.locator("#answer-about")).to_contain_text("newest answer", timeout=60_000)
+    expect(page.locator("#answer-about")).to_contain_text("latest answer", timeout=60_000)
     page.wait_for_function("() => document.querySelector('#as-picture svg.world')")
     run(page)
     assert len(held) == 1, "the kept answer's line of the past day is still being loaded"

@@ -43,6 +43,5 @@ FAULTS = (
         "a step of which a sister service waits for the end no longer is undone, and found so by its next request",
         "        return await asyncio.shield(task)\n",
         "        return await task\n",
-        "tests/money/ledger/client/test_ledger.py",
     ),
 )

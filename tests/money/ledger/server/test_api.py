@@ -2,8 +2,10 @@
 
 import asyncio
 import json
+import threading
 from contextlib import asynccontextmanager
 
+import anyio
 import httpx
 import pytest
 
@@ -96,6 +98,36 @@ async def test_credits_are_set_aside_and_charged_as_the_contract_has_it(tmp_path
             "replayed": False,
         }
         assert await caller.commit(**whole, no_charge_reason=None) == {**done, "replayed": True}
+
+
+@proves("ledger.internal")
+@pytest.mark.parametrize("left", [VALIDATE, COMMIT])
+async def test_a_step_whose_caller_waits_no_longer_is_finished_and_found_so_when_it_asks_again(tmp_path, left):
+    async with owner(tmp_path) as (ledger, caller):
+        apply, is_taken, may_go_on = ledger.apply_group, threading.Event(), threading.Event()
+
+        def apply_late(*group):
+            is_taken.set()
+            assert may_go_on.wait(10)
+            return apply(*group)
+
+        async def leave(step):
+            """Wait no longer when the owner writes."""
+            ledger.apply_group = apply_late
+            async with anyio.create_task_group() as tasks:
+                tasks.start_soon(step)
+                assert await anyio.to_thread.run_sync(is_taken.wait, 10)
+                tasks.cancel_scope.cancel()
+            ledger.apply_group = apply
+            may_go_on.set()
+
+        if left == VALIDATE:
+            await leave(caller.validate)
+        assert (await caller.validate())["ok"]
+        if left == COMMIT:
+            await leave(caller.commit)
+        said = await caller.commit()
+        assert (said["credits_charged"], said["balance_after"]) == (2, 8)
 
 
 async def test_cost_0_only_asks(tmp_path):
