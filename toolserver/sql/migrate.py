@@ -44,7 +44,7 @@ class Migration:
     @property
     def checksum(self) -> str:
         """The SHA-256 of the text, independent of its line endings."""
-        return hashlib.sha256(self.sql.encode()).hexdigest()
+        return _hash_text(self.sql)
 
     @property
     def kind(self) -> StepKind:
@@ -55,6 +55,11 @@ class Migration:
     def was_applied_as(self, number: int, checksum: str) -> bool:
         """Return True if a step that was applied with this number and checksum is this one."""
         return number == self.number and checksum in (self.checksum, *_REWORDED.get(self.checksum, ()))
+
+
+@functools.lru_cache(maxsize=256)  # each opening of a file asks for each several times
+def _hash_text(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 @functools.cache

@@ -14,6 +14,7 @@ import hashlib
 import hmac
 import logging
 import sqlite3
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
 from functools import partial
@@ -151,11 +152,18 @@ class RowChanges:
         return rows
 
 
-class TableKeys:
-    """Where the columns of the key of each table are, to name its rows."""
+class SealedTables:
+    """The columns of the tables that are sealed, and which of them are the key, which names a row."""
 
     def __init__(self, db: SqlConnection) -> None:
-        self._places = [_find_key(db, table) for table in TABLES]
+        columns, keys = defaultdict[str, list[str]](list), defaultdict[str, list[tuple[int, int]]](list)
+        for table, column, place, order in db.execute(_TABLE_COLUMNS):
+            columns[table].append(f'"{column}"')
+            if order:
+                keys[table].append((order, place))
+        self.names = [table for table in TABLES if table in columns]  # all, unless migrations are pending
+        self.columns = [columns[table] for table in TABLES]
+        self._places = [[place for _, place in sorted(keys[table])] for table in TABLES]
         self._single = [places[0] if len(places) == 1 else None for places in self._places]
 
     def seal(self, table: int, row: Sequence[Any]) -> SealedRow:
@@ -168,12 +176,22 @@ class TableKeys:
             return [write_name(name_row([row[place] for place in self._places[table]])) for row in rows]
         return [write_name(name_value(row[place])) for row in rows]
 
+    def read_rows(self, db: SqlConnection, table: str) -> Iterator[SealedRow]:
+        """Yield every row of a table as it is sealed."""
+        number = TABLES.index(table)
+        for row in db.execute(f"SELECT {', '.join(self.columns[number])} FROM main.{table}"):
+            yield self.seal(number, row)
+
+
+_TABLE_COLUMNS = """SELECT t.name, c.name, c.cid, c.pk FROM main.sqlite_master t JOIN pragma_table_info(t.name) c
+  WHERE t.type='table' ORDER BY t.name, c.cid"""
+
 
 class SealedConnection(sqlite3.Connection):
     """A connection to a ledger's file: it raises the errors of `sql.errors`, and seals its changes with a `RowSeal`."""
 
     seal: RowSeal | None = None
-    keys: TableKeys
+    tables: SealedTables
 
     def __init__(self, *args: Any, **named: Any) -> None:
         super().__init__(*args, **named)
@@ -191,11 +209,12 @@ def install_seal(db: SealedConnection, seal: RowSeal) -> None:
     """Make a writing connection note its changes, so that `seal_changes` seals them."""
     db.create_function("note_change", -1, db.changes.note)
     db.execute("PRAGMA recursive_triggers=ON")  # a replaced row counts as deleted, and is refused like a deletion
-    for number, table in enumerate(TABLES):
-        for statement in _triggers(number, table, _columns(db, table)):
+    db.tables, db.seal = SealedTables(db), seal
+    db.execute("BEGIN")  # or each of a hundred triggers is a transaction
+    for number, (table, columns) in enumerate(zip(TABLES, db.tables.columns, strict=True)):
+        for statement in _triggers(number, table, columns):
             db.execute(statement)
-    db.keys = TableKeys(db)
-    db.seal = seal
+    db.execute("COMMIT")
 
 
 def seal_changes(db: SqlConnection) -> None:
@@ -204,7 +223,7 @@ def seal_changes(db: SqlConnection) -> None:
         return
     changes = RowSketch(len(TABLES))
     for table, rows in db.changes.list_rows().items():
-        changes.toggle_rows(table, db.keys.name_rows(table, rows), db.seal.digest_rows(table, map(_write_row, rows)))
+        changes.toggle_rows(table, db.tables.name_rows(table, rows), db.seal.digest_rows(table, map(_write_row, rows)))
     if any(changes.totals):
         db.seal.extend(db, FILE_WRITER, changes)
 
@@ -213,7 +232,8 @@ def seal_all(db: SqlConnection, seal: RowSeal) -> None:
     """Seal every row as it is now, within the caller's transaction, for a new or migrated file."""
     before, old = read_seal(db, FILE_WRITER), read_old_seal(db)
     commits = before.commits if before is not None else old.counter if old is not None else 0
-    sketch = seal.sum_up(partial(_read_rows, db, TableKeys(db)), list_sealed(db))
+    tables = SealedTables(db)
+    sketch = seal.sum_up(partial(tables.read_rows, db), tables.names)
     seal.store(db, FILE_WRITER, before, sketch.pack(), commits + 1)
 
 
@@ -223,18 +243,8 @@ def find_rewritten_rows(db: SqlConnection, key: bytes) -> list[str]:
         return OldRowSeal(key).find_rewritten(db)
     if (sealed := read_seal(db, FILE_WRITER)) is None:
         return ["the seal is missing"]
-    return RowSeal(key).find_rewritten([sealed], partial(_read_rows, db, TableKeys(db)), list_sealed(db))
-
-
-def list_sealed(db: SqlConnection) -> Sequence[str]:
-    """List the tables that a file has of those that are sealed: all, unless migrations are pending."""
-    return [table for table in TABLES if _has_table(db, table)]
-
-
-def _read_rows(db: SqlConnection, keys: TableKeys, table: str) -> Iterator[SealedRow]:
-    number = TABLES.index(table)
-    for row in db.execute(f"SELECT {', '.join(_columns(db, table))} FROM main.{table}"):
-        yield keys.seal(number, row)
+    tables = SealedTables(db)
+    return RowSeal(key).find_rewritten([sealed], partial(tables.read_rows, db), tables.names)
 
 
 def _write_row(row: Sequence[Any]) -> bytes:
@@ -245,15 +255,6 @@ def _write_row(row: Sequence[Any]) -> bytes:
     while end and row[end - 1] is None:
         end -= 1
     return _encode(row[:end])
-
-
-def _find_key(db: SqlConnection, table: str) -> list[int]:
-    sql = "SELECT cid FROM pragma_table_info(?) WHERE pk ORDER BY pk"
-    return [place for (place,) in db.execute(sql, (table,))]
-
-
-def _columns(db: SqlConnection, table: str) -> list[str]:
-    return [f'"{name}"' for (name,) in db.execute("SELECT name FROM pragma_table_info(?) ORDER BY cid", (table,))]
 
 
 def _triggers(number: int, table: str, columns: Sequence[str]) -> Iterator[str]:

@@ -1,12 +1,15 @@
 """The stored book of the chain, on both engines: rows, history, dust and sums, decided by the tables beside it."""
 
+from functools import partial
+
 import pytest
 
+from tests.money.chain.million import add_quotes
 from tests.money.chain.parts import HEADS, WALLET, book_of, logged
 from tests.money.purchases.parts import NOW, OTHER, PAYER, TX, TX2, Server, address_of, block_hash, desk, paid
 from tests.postgres import POSTGRES
 from toolserver.money.chain import sql_chain_book
-from toolserver.money.chain.sql_chain_book import BalanceDifference, ScanMark
+from toolserver.money.chain.sql_chain_book import DAY_MS, PARTS, BalanceDifference, ScanMark
 from toolserver.money.chain.transfer_states import Dust, name_transfers
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.sql.errors import StorageFailed
@@ -170,6 +173,21 @@ async def test_addresses_are_hot_while_a_quote_is_open_or_money_has_moved(d):
     assert address in (await book.list_hot(200_000, after, 90)).sending
     assert await book.list_issued() == sorted([address, WALLET])
     assert await book.list_issued(max(address, WALLET)) == []
+
+
+async def test_of_many_unpaid_quotes_the_newest_are_compared_each_day_and_all_others_within_a_month(d, monkeypatch):
+    monkeypatch.setattr(sql_chain_book, "COMPARED_UNPAID", 3)
+    book, old, first_day = book_of(d), [bytes([n, 7]) + bytes(18) for n in range(256)], MS // DAY_MS * DAY_MS
+    await d.ledger.file.alone(partial(add_quotes, addresses=old, first=100, at=1, ends_at=2))
+    new, paid_once, differs = [address_of(await d.quote()) for _ in range(3)], old[9], old[77]
+    await book.record(name_transfers([logged(TX, paid_once, 5)]), HEADS, MS)
+    await book.set_differences([BalanceDifference(differs, 0, 9)], ScanMark(1, MS))
+    daily = {WALLET, paid_once, differs, *new}
+    parts = [await book.list_compared(first_day + n * DAY_MS) for n in range(PARTS)]
+    assert all(part == sorted(part) and daily <= set(part) for part in parts)
+    others = [address for part in parts for address in set(part) - daily]
+    assert sorted(others) == sorted(set(old) - daily)
+    assert max(map(len, parts)) <= len(daily) + 256 // PARTS
 
 
 async def test_marks_and_differences_are_replaced(d):

@@ -7,8 +7,9 @@ Three readings, each cheaper than reading everything, and together complete:
                               gone becomes `undone`.
     final    every 10 minutes logs of the blocks that became final, for all addresses with money in the last 90 days.
                               Dust is summed here, because final blocks do not change.
-    cold     once a day       the balances of all addresses that were ever issued, many in one request. Logs are read
-                              only where a balance is not what the book says, so a quote that nobody pays costs no logs.
+    cold     once a day       the balances of all addresses that ever had money and of the newest unpaid quotes, many in
+                              one request; of older unpaid quotes a 32nd part. Logs are read only where a balance is
+                              not what the book says, so a quote that nobody pays costs no logs.
 
 A block is final when the chain says so. The blocks above it are read again each time, so a
 reorganisation needs no treatment of its own: what was there before and is not there now is
@@ -242,11 +243,12 @@ class ChainScanner:
             await self._book.record_gone(gone, heads, self._now())
 
     async def _compare_balances(self, cold: ScanMark, final: ScanMark, heads: ChainHeads) -> None:
-        """Compare what every address holds with its transfers, and read the logs of those that differ: since the last
-        comparison, and where that does not explain it, from the beginning. What still differs is a case.
+        """Compare what the addresses of this day hold with their transfers, and read the logs of those that differ, since
+        the last comparison, and where that does not explain it, from the beginning. What still differs is a case.
         """
         await self._open_wallets(final)
-        differing = (await compare_balances(self._book, self._chain, final.block)).differences
+        due = await self._book.list_compared(self._now())
+        differing = (await compare_balances(self._book, self._chain, final.block, due)).differences
         beginning = await self._find_first_block(heads) or 0
         for first in sorted({cold.block + 1, beginning}, reverse=True):
             if differing and first == beginning:

@@ -38,7 +38,7 @@ RECENT_MS = 3_600_000  # how far back documents are looked at again, because the
 
 
 class Most(NamedTuple):
-    """How many addresses with money and with an unpaid quote are read by logs. The others are compared once a day."""
+    """How many addresses with money and with an unpaid quote are read by logs. Of the others balances are compared."""
 
     paid: int
     quoted: int
@@ -46,6 +46,8 @@ class Most(NamedTuple):
 
 WATCHED = Most(paid=1_000, quoted=1_000)  # addresses in a request or two, every 20 seconds
 HOT = Most(paid=2**40, quoted=20_000)  # every ten minutes: all that have money, but not all that a stranger asked for
+COMPARED_UNPAID = 20_000  # unpaid quotes whose balances are compared each day, the newest; of the others a part
+PARTS = 32  # that many days, until the balance of each of the others was compared
 
 
 class BookRules(NamedTuple):
@@ -136,6 +138,12 @@ class SqlChainBook:
         """Return the addresses with money within a number of days, and with an open quote; of very many the newest."""
         since, first = now - days * DAY_MS, latest - days * DAY_BLOCKS
         return await self._file.read(partial(list_hot, self._rules.wallets, first, since, now, HOT))
+
+    async def list_compared(self, now: int) -> list[bytes]:
+        """Return the addresses whose balances are compared on a day: the wallets, all that ever had money or differed,
+        and the newest unpaid quotes; of the other unpaid ones a part, another one each day.
+        """
+        return await self._file.read(partial(list_compared, self._rules.wallets, now))
 
     async def list_issued(self, after: bytes = b"") -> list[bytes]:
         """Return a page of all addresses that were ever issued and of the wallets, in order, after one of them."""
@@ -249,6 +257,30 @@ def list_hot(
     moved = {bytes(row[0]) for sql in (_PAYEES, _PAYERS) for row in db.execute(sql, (first_block, most.paid))}
     quoted, paid = {bytes(row[0]) for row in db.execute(_OPEN, (now - DAY_MS, most.quoted))}, documents | moved
     return HotAddresses(sorted(paid | quoted | wallets), sorted(paid | wallets))
+
+
+_EVER_MOVED = (
+    "SELECT p.address FROM tx_credit c JOIN purchase p ON p.id = c.purchase WHERE p.hd_index IS NOT NULL",
+    "SELECT payee FROM chain_transfer WHERE inward=1",
+    "SELECT payer FROM chain_transfer WHERE outward=1",
+    "SELECT address FROM chain_dust",
+    "SELECT address FROM chain_opening",
+    "SELECT address FROM chain_difference",
+)
+_NEWEST_UNPAID = """SELECT address FROM purchase WHERE state='quoted' AND hd_index IS NOT NULL
+  ORDER BY expires_at DESC LIMIT ?"""
+
+
+def list_compared(wallets: frozenset[bytes], now: int, db: SqlConnection) -> list[bytes]:
+    due = set(wallets) | {bytes(row[0]) for sql in _EVER_MOVED for row in db.execute(sql)}
+    due |= {bytes(row[0]) for row in db.execute(_NEWEST_UNPAID, (COMPARED_UNPAID,))}
+    size = 256 // PARTS
+    first = now // DAY_MS % PARTS * size
+    low, high = bytes([first]), bytes([first + size - 1]) + b"\xff" * 20
+    for table in ("purchase", "old_quote"):
+        sql = f"SELECT address FROM {table} WHERE hd_index IS NOT NULL AND address BETWEEN ? AND ?"
+        due |= {bytes(row[0]) for row in db.execute(sql, (low, high))}
+    return sorted(due)
 
 
 def list_issued(wallets: frozenset[bytes], after: bytes, db: SqlConnection) -> list[bytes]:
