@@ -243,8 +243,10 @@ class ChainScanner:
             await self._book.record_gone(gone, heads, self._now())
 
     async def _compare_balances(self, cold: ScanMark, final: ScanMark, heads: ChainHeads) -> None:
-        """Compare what the addresses of this day hold with their transfers, and read the logs of those that differ, since
-        the last comparison, and where that does not explain it, from the beginning. What still differs is a case.
+        """Compare what the addresses of this day hold with their transfers, and read the logs of those that differ.
+
+        They are read since the last comparison, and where that does not explain it, from the beginning. What still
+        differs is a case.
         """
         await self._open_wallets(final)
         due = await self._book.list_compared(self._now())
