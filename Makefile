@@ -3,7 +3,8 @@
 # make test   run the fast set, under three minutes on two cores; REQUIRE=all: every test, a skip is a failure, and what
 #             failed is run a second time; ARGS="tests/calls -x" passes paths and flags to pytest, WORKERS=0 runs in one
 #             process, CPU=1 tells which files take most CPU
-# make pythons  run the fast set on each installed Python from 3.11 to 3.14, each in its own environment
+# make pythons  run the fast set on each installed Python from 3.11 to 3.14, each in its own environment; BESIDES=.venv
+#             leaves out the version of an environment where it has run already
 # make mutants  insert faults into the code one by one: each must fail the tests of its room
 # make hosts  ask real hosts of models everyday questions, and say what their models were shown: Claude Code, Codex CLI, Gemini
 #             CLI, openai-agents and LangChain, installed from npm and PyPI
@@ -69,6 +70,7 @@ pythons:
 	    $$python --version >/dev/null 2>&1 && found=$$python && break; \
 	  done; \
 	  if [ -z "$$found" ]; then echo "$$name is not here"; continue; fi; \
+	  if [ -n "$(BESIDES)" ] && [ -e "$(BESIDES)/bin/$$name" ]; then echo "$$name has run in $(BESIDES)"; continue; fi; \
 	  echo "$$name"; \
 	  $(MAKE) --no-print-directory test REQUIRE= VENV=.venv-$$number PYTHON=$$found || failed="$$failed $$name"; \
 	done; [ -z "$$failed" ] || { echo "failed on$$failed"; exit 1; }

@@ -14,7 +14,7 @@ from tests.hostile.instances_load import KINDS, Call
 from tests.size import sized
 from toolserver.clock import TOLERANCE_S
 
-SHORT = {"nginx": ("fails over", "instance is killed"), "caddy": ("Redis is read-only", "drained")}
+SHORT = {"nginx": ("fails over",), "caddy": ("drained",)}
 WHOLE = dict.fromkeys(PROXIES, ())
 CHOSEN = sized(SHORT, fast=SHORT, long=WHOLE)
 

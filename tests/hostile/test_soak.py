@@ -3,6 +3,7 @@
 from collections import Counter
 from dataclasses import replace
 from ipaddress import IPv6Network
+from itertools import product
 from random import Random
 
 import pytest
@@ -13,14 +14,15 @@ from tests.hostile.soak import DESCRIPTORS, Honest, Soak, Use, soak_apart
 from tests.hostile.soak_clients import CLIENTS, KINDS, LEAST_ALONE, choose_address, choose_clients
 from tests.size import sized
 
-SECONDS = sized(20, fast=8, long=120)  # two minutes for all six
+SECONDS = sized(20, fast=8, long=120)
+ALL = list(product(SERVERS, [DIRECT, *PROXIES]))
+SOAKED = sized(ALL[::2], fast=ALL[::2], long=ALL)  # each server and each way to it, in a minute
 MOST_RATIO = 25
 
 
 @pytest.mark.live
 @pytest.mark.timeout(300 + 3 * SECONDS)
-@pytest.mark.parametrize("server", SERVERS)
-@pytest.mark.parametrize("proxy", [DIRECT, *PROXIES])
+@pytest.mark.parametrize(("server", "proxy"), SOAKED)
 def test_all_hostile_clients_at_once_keep_no_honest_one_from_its_answer(tmp_path, server, proxy):
     if proxy != DIRECT and find_proxy(proxy) is None:
         pytest.skip(f"{proxy} is not here")

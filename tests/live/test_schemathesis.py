@@ -35,7 +35,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(180)]
 
 KEY = "Idempotency-Key"
 KEYS = itertools.count()
-EXAMPLES, FEW = sized(10, fast=10, long=100), 3  # FEW where nothing but headers can vary
+EXAMPLES, FEW = sized(5, fast=5, long=100), 2  # FEW where nothing but headers can vary
 LENIENT = {"/api/air-quality"}  # by the specification: invalid coordinates take the defaults
 DECIMALS = "at most six decimals: for `multipleOf` 0.000001 validators divide binary fractions, and 1.1 fails"
 VISIBLE = "which characters can be seen: Unicode's list grows, and patterns of JSON Schema cannot name all of it"

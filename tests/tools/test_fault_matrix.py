@@ -1,7 +1,7 @@
 """Every source of every free tool, every kind of fault, with and without a kept answer: the real engine each time.
 
 Each cell is an engine of its own on the simulated world, in simulated time, with the fault done by the world's own
-code to one source. FAULTS=all runs every cell, REQUIRE=all one of 18, the fast set one of 100 for each fourth tool.
+code to one source. FAULTS=all runs every cell, REQUIRE=all one of 36, the fast set one of 100 for each fourth tool.
 """
 
 import os
@@ -26,7 +26,7 @@ load_providers()
 FREE = Registry(o for o in Registry.load("tools") if o.function.__module__.startswith("tools.free."))
 TOOLS = [operation for operation in FREE if operation.sources]
 WHOLE = os.environ.get("FAULTS") == "all"  # every cell: half an hour of one core
-STEP = 1 if WHOLE else sized(18, fast=100)
+STEP = 1 if WHOLE else sized(36, fast=100)
 COUNTED: Counter[str] = Counter()
 EXCUSED: set[tuple[str, str]] = set()
 

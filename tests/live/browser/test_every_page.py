@@ -15,6 +15,7 @@ from rest_bridge.pages.failure import failure_page
 from rest_bridge.serving import page_policy
 from tests.live.browser.visitor import DESK, PHONE, SMALL, Theme, Visitor, visiting
 from tests.live.processes import Program
+from tests.size import sized
 from toolserver.errors import InternalError
 from toolserver.registry import error_codes
 from toolserver.registry.registry import Registry
@@ -24,6 +25,7 @@ pytestmark = [pytest.mark.live, pytest.mark.timeout(400)]
 
 LOOKS: list[tuple[int, Theme]] = [(PHONE, "light"), (DESK, "dark"), (PHONE, "dark"), (DESK, "light")]
 LOOKS += [(SMALL, "light"), (SMALL, "dark")]
+SHARE = sized(5, fast=5, long=1)  # of the pages of a kind every fifth is read without a script
 SHOWN = {0, 1, 4, 5}  # the looks in which every kind of page is seen
 KINDS = (
     *(
@@ -95,9 +97,10 @@ def test_every_page_fits_is_quiet_and_bars_nobody(browser: Browser, demo: Progra
 
 
 @pytest.mark.slow("opens every page")
-def test_every_page_can_be_read_without_javascript(browser: Browser, demo: Program, paths: list[str]) -> None:
+def test_pages_of_each_kind_can_be_read_without_javascript(browser: Browser, demo: Program, paths: list[str]) -> None:
     with visiting(browser, demo.url, width=PHONE, scripts=False) as window:
-        for path in (*paths, *beyond(window, demo)):
+        others = [path for path in paths if path not in KINDS]
+        for path in (*KINDS, *others[::SHARE], *beyond(window, demo)):
             page = window.open(path, settled=False)
             assert len(page.locator("main").inner_text()) > 100, path
             assert not page.locator("#theme").is_visible()

@@ -31,7 +31,7 @@ from toolserver.world.providers import load_providers
 
 load_providers()
 WORLD = World(1, NOW)
-MEMBERS = sized(4, fast=2, long=60)
+MEMBERS = sized(3, fast=2, long=60)
 MOST_ROWS = sized(60_000, fast=60_000, long=10**9)
 THEN = datetime.fromtimestamp(NOW, UTC)
 KEYS = {"FRED_API_KEY": "sim-1", "FIRMS_MAP_KEY": "sim-1", "GOOGLE_NEWS": "yes"}
