@@ -13,11 +13,14 @@ from tests.requirements import proves
 from tests.webhooks.receivers import receiving, receiving_events
 from tests.webhooks.room import EVENT_SECRET
 from tests.webhooks.served_hooks import HookedService, hooked
+from tests.webhooks.shop import fire
 from toolserver.calls.pipeline import TOKEN_TRIES
 from toolserver.calls.response_cache import ResponseCache
 from toolserver.core.waiting_room import waiting_client
 from toolserver.mcp import messages
 from toolserver.mcp.events import CODES
+from toolserver.webhooks.fire_operations import AddFire, FinishFire
+from toolserver.webhooks.records import Attempt
 
 NAMES = [
     "earthquake.new",
@@ -62,6 +65,7 @@ async def test_events_are_listed_without_a_token_with_source_price_and_flat_sche
     assert status == 200
     assert sorted(event["name"] for event in result["events"]) == NAMES
     assert result.get("resultType") == ("complete" if modern else None)
+    assert "required" not in result["events"][0]["inputSchema"], "a client that takes the first has a subscription"
     for event in result["events"]:
         assert event["delivery"] == ["webhook"]
         assert "Source: " in event["description"]
@@ -110,6 +114,19 @@ async def test_a_subscription_is_made_renewed_and_ended(served, modern) -> None:
         status, ended = await post(served, "events/unsubscribe", modern=modern, **wanted(receiver.url()))
         assert (status, "error" in ended) == (200, False)
         assert await post(served, "events/unsubscribe", modern=modern, **wanted(receiver.url())) == (status, ended)
+
+
+@pytest.mark.parametrize(("error", "said"), [("http_413", "http_4xx"), ("tls", "tls_error"), ("timeout", "timeout")])
+async def test_what_is_wrong_with_a_receiver_is_said_in_the_words_of_the_protocol(served, error, said) -> None:
+    async with receiving_events() as receiver:
+        await post(served, "events/subscribe", **wanted(receiver.url()))
+        [listed] = (await served.call("GET", "/api/pro/subscriptions")).json()["subscriptions"]
+        store, now = served.service.webhooks.store, int(served.clock.time() * 1000)
+        missed = fire(subscription=listed["id"], created_at=now, due_at=now, expires_at=now + 300_000)
+        await store.apply(AddFire(missed))
+        await store.apply(FinishFire(missed.id, "released", "delivery_failed", now, Attempt(None, error, 9)))
+        _, answer = await post(served, "events/subscribe", **wanted(receiver.url()))
+        assert answer["result"]["deliveryStatus"]["lastError"] == said
 
 
 async def test_a_cursor_says_that_events_since_it_are_lost(served) -> None:

@@ -30,7 +30,7 @@ from toolserver.mcp.messages import INTERNAL_ERROR, INVALID_PARAMS, MessageRefus
 from toolserver.registry.registry import Registry
 from toolserver.registry.site_facts import BUY, SiteFacts
 from toolserver.webhooks.delivery import HostBusy
-from toolserver.webhooks.event_subscriptions import EventRequest, EventSubscriptions, ReceiverUnverified
+from toolserver.webhooks.event_subscriptions import EventRequest, EventSubscriptions, ReceiverUnverified, name_reason
 from toolserver.webhooks.events import EVENT_CREDITS, UnknownEvent
 from toolserver.webhooks.records import WebhookSubscription
 from toolserver.webhooks.subscription_operations import MOST_ACTIVE
@@ -210,10 +210,10 @@ def _check_ttl(params: Mapping[str, Any]) -> float | None:
 
 
 def _describe_status(subscription: WebhookSubscription) -> dict[str, Any]:
-    delivered, since = subscription.last_delivered_at, subscription.failing_since
+    delivered, since, error = subscription.last_delivered_at, subscription.failing_since, subscription.last_error
     status: dict[str, Any] = {
         "active": subscription.state == "active",
         "lastDeliveryAt": None if delivered is None else iso_ms(delivered / 1000),
-        "lastError": subscription.last_error,
+        "lastError": None if error is None else name_reason(error),
     }
     return status if since is None else {**status, "failedSince": iso_ms(since / 1000)}

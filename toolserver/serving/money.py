@@ -28,7 +28,7 @@ from toolserver.money.purchases.closed_purchases import ClosedPurchases
 from toolserver.money.purchases.credit_sales import CreditSales, NoCreditSales
 from toolserver.money.purchases.remote import open_remote_sales
 from toolserver.money.receipts.keys import LOG_KEYS, RECEIPT_KEYS
-from toolserver.money.receipts.service import AccountStatements, ChainPayments, ReceiptService
+from toolserver.money.receipts.service import AccountStatements, ListPayments, ReceiptService
 from toolserver.money.receipts.transparency_log import CLOSE_EVERY_S
 from toolserver.serving.background_tasks import open_tasks, repeat
 from toolserver.serving.receipts import open_receipts
@@ -194,7 +194,7 @@ async def open_own_money(
         charges = SqlChargeStore(ledger, evidence.log.buckets)
         if released := await charges.release_undelivered():
             log.warning("calls whose answers were not sent were released", extra={"count": released})
-        opening_scanner, chain_payments = _open_chain(settings, ledger.file, clock=clock, proxies=proxies)
+        opening_scanner, list_payments = _open_chain(settings, ledger.file, clock=clock, proxies=proxies)
         async with (
             _open_purchases(settings, ledger, clock=clock, host=service, proxies=proxies) as payments,
             _open_x402(settings, ledger.file, clock=clock, base_url=base_url, host=service, proxies=proxies) as x402,
@@ -213,7 +213,7 @@ async def open_own_money(
                 own=ledger,
                 idempotency=idempotency,
                 payments=payments,
-                statements=AccountStatements(ledger, evidence, chain_payments),
+                statements=AccountStatements(ledger, evidence, list_payments),
                 evidence=evidence,
                 stored=StoredSales(
                     receipted_charges=ReceiptedCharges(charges, evidence.issuer, clock),
@@ -265,8 +265,8 @@ def _open_x402(
 
 def _open_chain(
     settings: Settings, file: GroupCommit, *, clock: Clock, proxies: Proxies
-) -> "tuple[AbstractAsyncContextManager[ChainScanner | None], ChainPayments | None]":
-    """Return what reads the chain for the books, and what knows the payments of accounts there.
+) -> "tuple[AbstractAsyncContextManager[ChainScanner | None], ListPayments | None]":
+    """Return what reads the chain for the books, and what lists the payments of accounts there.
 
     Their modules are loaded only where something is sold.
     """
@@ -275,7 +275,7 @@ def _open_chain(
     from toolserver.money.chain import service, sql_chain_transfers
 
     scanner = service.open_chain_scanner(settings.payments, settings.x402, file, clock=clock, proxies=proxies)
-    return scanner, sql_chain_transfers.AccountPayments(file)
+    return scanner, sql_chain_transfers.AccountPayments(file).list_own
 
 
 @asynccontextmanager

@@ -35,12 +35,16 @@ TRIES = 3  # of a renewal that another call overtook
 _REASONS = {"timeout": "timeout", "tls": "tls_error", "challenge_failed": "challenge_failed", "redirect": "http_4xx"}
 
 
+def name_reason(error: str) -> str:
+    """Return what went wrong with a receiver in the words of MCP Events."""
+    return f"{error[:6]}xx" if error.startswith("http_") else _REASONS.get(error, "connection_refused")
+
+
 class ReceiverUnverified(ToolserverError):
     """The receiver did not prove that it wants events. `reason` is one of the words of MCP Events."""
 
     def __init__(self, attempt: Attempt) -> None:
-        error = attempt.error or ""
-        reason = f"{error[:6]}xx" if error.startswith("http_") else _REASONS.get(error, "connection_refused")
+        reason = name_reason(attempt.error or "")
         super().__init__(f"The receiver at delivery.url did not repeat the challenge that was sent to it: {reason}.")
         self.reason = reason
 

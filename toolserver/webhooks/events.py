@@ -220,8 +220,12 @@ class EventCatalog:
         return EventJudgement(after, transition, event.compose_data(view, before, captured_at))
 
     def describe(self) -> list[dict[str, Any]]:
-        """Return the definitions of all kinds, as `events/list` has them."""
-        return [_describe(kind, operation) for kind, operation in self._kinds.values()]
+        """Return the definitions of all kinds, as `events/list` has them, first those that need no arguments.
+
+        A client that tries the first one, with the arguments that its schema requires, has a subscription.
+        """
+        described = [_describe(kind, operation) for kind, operation in self._kinds.values()]
+        return sorted(described, key=lambda event: "required" in event["inputSchema"])
 
 
 def _describe(kind: EventKind, operation: Operation | None) -> dict[str, Any]:

@@ -215,23 +215,19 @@ class StatementLedger(Protocol):
         ...
 
 
-class ChainPayments(Protocol):
-    """What knows the payments of accounts on the chain."""
-
-    async def list_own(self, key: str, query: StatementQuery) -> list[AccountPayment]:
-        """Return the latest payments of a token's account, given by the token's SHA-256 (hex), the latest first."""
-        ...
+ListPayments = Callable[[str, StatementQuery], Awaitable[list[AccountPayment]]]
+"""Returns the latest payments of an account on the chain, given by its token's SHA-256 (hex), the latest first."""
 
 
 class AccountStatements:
     """Returns statements of a ledger. For this service's own calls they name only receipts stored in `receipts`, and
-    they have the payments that `payments` knows.
+    they have what `list_payments` returns.
     """
 
     def __init__(
-        self, ledger: StatementLedger, receipts: ReceiptService | None, payments: ChainPayments | None = None
+        self, ledger: StatementLedger, receipts: ReceiptService | None, list_payments: ListPayments | None = None
     ) -> None:
-        self._ledger, self._receipts, self._payments = ledger, receipts, payments
+        self._ledger, self._receipts, self._list_payments = ledger, receipts, list_payments
 
     async def read(self, token: str, wanted: StatementRange) -> StatementLines:
         """Return a page of a token's statement, also for a revoked token. Raises invalid_token."""
@@ -240,9 +236,9 @@ class AccountStatements:
         receipt_ids = await self._find_receipts(page.entries)
         lines = [_show_line(entry, receipt_ids) for entry in page.entries]
         cursor = None if page.next_before is None else f"{page.next_before:016x}"
-        if self._payments is None or wanted.cursor is not None:
+        if self._list_payments is None or wanted.cursor is not None:
             return StatementLines(page.credits, lines, cursor)
-        payments = await self._payments.list_own(token_hash(token).hex(), query)
+        payments = await self._list_payments(token_hash(token).hex(), query)
         return StatementLines(page.credits, lines, cursor, payments)
 
     async def _find_receipts(self, entries: list[LedgerEntry]) -> set[str]:
