@@ -6,6 +6,8 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
+
 from tests.calls.parts import START, engine, number_source
 from toolserver.calls.front_values import NEWS_OF_ONE, PLACES, FrontReader, FrontValues
 from toolserver.calls.live_values import SERIES, LiveValues
@@ -103,9 +105,10 @@ async def test_a_source_that_keeps_more_than_a_day_gives_the_past_week_too():
     assert (START.timestamp() - line["week"][0][0]) / 3600 == 169
 
 
-async def test_a_source_of_one_value_a_day_gives_the_past_month_and_its_query_may_depend_on_the_day():
+@pytest.mark.parametrize("since_newest", [timedelta(hours=12), timedelta(minutes=30)])
+async def test_a_source_of_one_value_a_day_gives_the_past_month_and_its_query_may_depend_on_the_day(since_newest):
     def daily(number: Any) -> Sequence[tuple[datetime, float]]:
-        return [(START - timedelta(days=back, hours=12), float(back)) for back in range(50, -1, -1)]
+        return [(START - timedelta(days=back) - since_newest, float(back)) for back in range(50, -1, -1)]
 
     asked_at: list[datetime] = []
     day = DayLine(HOURS, asked_at.append, daily)

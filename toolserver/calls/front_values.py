@@ -23,6 +23,7 @@ DAY = timedelta(hours=25)  # the oldest point of a line that is called the past 
 WEEK = timedelta(days=7, hours=1)
 MONTH = timedelta(days=31)
 SEEN_FOR = timedelta(hours=1)  # what this service has seen is drawn as a line once it goes back so far
+LEAST = 3  # points of a line: a source of one value a day has two of them in the hour after its newest
 LONGER = 36  # points from which a line of a week says more than that of its day
 PLACES = 50  # of one tool on the map: the greatest, or the first where there is no figure
 NEWS, NEWS_OF_ONE = 14, 5  # rows of the list, and those of one tool
@@ -212,7 +213,7 @@ class FrontReader:
             kept = await self._cache.kept(day.source, day.make_query(now))
             points = day.read(kept.value) if kept is not None else ()
             line = [(at, value) for at, value in points if now - at <= span]
-            if len(line) > 1:
+            if len(line) >= LEAST:
                 return line
         return []
 
