@@ -13,6 +13,7 @@ from tests.money.purchases.parts import Server, desk
 from tests.month.balances import read_balance
 from tests.postgres import POSTGRES
 from toolserver.money.books.sql_chain_differences import find_chain_differences
+from toolserver.money.chain import sql_chain_book
 from toolserver.money.chain.scanner import COLD_S, FINAL_S, ScanTerms
 from toolserver.money.purchases.chain.rpc_pool import ChainDown
 
@@ -236,4 +237,16 @@ async def test_reading_that_was_interrupted_continues_and_counts_nothing_twice(t
         await settle(m, blocks=40)
         assert await m.desk.rows("SELECT count(*), sum(received_amount) FROM chain_dust") == [(6, 6000)]
         assert await m.desk.rows("SELECT count(*) FROM chain_transfer") == [(6,)]
+        assert await find_differences(m, url) == []
+
+
+async def test_the_first_reading_finds_money_at_every_address_however_many_quotes_came_after(tmp_path, monkeypatch):
+    monkeypatch.setattr(sql_chain_book, "HOT", sql_chain_book.Most(paid=2, quoted=2))
+    monkeypatch.setattr(sql_chain_book, "COMPARED_UNPAID", 2)
+    async with a_month(tmp_path) as (m, url):
+        wallets = [await m.quote() for _ in range(12)]
+        paid = [m.pay(wallet, 5) for wallet in wallets[:6]]
+        m.pass_blocks(int(FINAL_S / BLOCK_S))
+        await m.scanner.look()
+        assert (await m.read_states()).keys() == set(paid)
         assert await find_differences(m, url) == []

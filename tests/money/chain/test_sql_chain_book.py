@@ -183,11 +183,12 @@ async def test_of_many_unpaid_quotes_the_newest_are_compared_each_day_and_all_ot
     await book.record(name_transfers([logged(TX, paid_once, 5)]), HEADS, MS)
     await book.set_differences([BalanceDifference(differs, 0, 9)], ScanMark(1, MS))
     daily = {WALLET, paid_once, differs, *new}
-    parts = [await book.list_compared(first_day + n * DAY_MS) for n in range(PARTS)]
+    parts = [await book.list_compared(first_day, first_day + n * DAY_MS) for n in range(PARTS)]
     assert all(part == sorted(part) and daily <= set(part) for part in parts)
     others = [address for part in parts for address in set(part) - daily]
     assert sorted(others) == sorted(set(old) - daily)
     assert max(map(len, parts)) <= len(daily) + 256 // PARTS
+    assert set(old) <= set(await book.list_compared(1, MS)), "each is compared once after its end"
 
 
 async def test_marks_and_differences_are_replaced(d):

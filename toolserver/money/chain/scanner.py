@@ -7,9 +7,10 @@ Three readings, each cheaper than reading everything, and together complete:
                               gone becomes `undone`.
     final    every 10 minutes logs of the blocks that became final, for all addresses with money in the last 90 days.
                               Dust is summed here, because final blocks do not change.
-    cold     once a day       the balances of all addresses that ever had money and of the newest unpaid quotes, many in
-                              one request; of older unpaid quotes a 32nd part. Logs are read only where a balance is
-                              not what the book says, so a quote that nobody pays costs no logs.
+    cold     once a day       the balances of all addresses that ever had money, of unpaid quotes that ended since, and
+                              of the newest ones, many in one request; of older unpaid quotes a 32nd part. Logs are
+                              read only where a balance is not what the book says, so a quote that nobody pays costs
+                              no logs.
 
 A block is final when the chain says so. The blocks above it are read again each time, so a
 reorganisation needs no treatment of its own: what was there before and is not there now is
@@ -246,10 +247,10 @@ class ChainScanner:
         """Compare what the addresses of this day hold with their transfers, and read the logs of those that differ.
 
         They are read since the last comparison, and where that does not explain it, from the beginning. What still
-        differs is a case.
+        differs is a case. The first comparison is of every address.
         """
         await self._open_wallets(final)
-        due = await self._book.list_compared(self._now())
+        due = await self._book.list_compared(cold.at, self._now()) if cold.at else None
         differing = (await compare_balances(self._book, self._chain, final.block, due)).differences
         beginning = await self._find_first_block(heads) or 0
         for first in sorted({cold.block + 1, beginning}, reverse=True):

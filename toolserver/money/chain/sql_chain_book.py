@@ -139,11 +139,12 @@ class SqlChainBook:
         since, first = now - days * DAY_MS, latest - days * DAY_BLOCKS
         return await self._file.read(partial(list_hot, self._rules.wallets, first, since, now, HOT))
 
-    async def list_compared(self, now: int) -> list[bytes]:
+    async def list_compared(self, last: int, now: int) -> list[bytes]:
         """Return the addresses whose balances are compared on a day: the wallets, all that ever had money or differed,
-        and the newest unpaid quotes; of the other unpaid ones a part, another one each day.
+        those of unpaid quotes that ended since the last comparison, and the newest ones; of the other unpaid ones a
+        part, another one each day.
         """
-        return await self._file.read(partial(list_compared, self._rules.wallets, now))
+        return await self._file.read(partial(list_compared, self._rules.wallets, last, now))
 
     async def list_issued(self, after: bytes = b"") -> list[bytes]:
         """Return a page of all addresses that were ever issued and of the wallets, in order, after one of them."""
@@ -267,13 +268,14 @@ _EVER_MOVED = (
     "SELECT address FROM chain_opening",
     "SELECT address FROM chain_difference",
 )
-_NEWEST_UNPAID = """SELECT address FROM purchase WHERE state='quoted' AND hd_index IS NOT NULL
-  ORDER BY expires_at DESC LIMIT ?"""
+_UNPAID = "SELECT address FROM purchase WHERE state='quoted' AND hd_index IS NOT NULL"
+_NEWEST_UNPAID, _ENDED = f"{_UNPAID} ORDER BY expires_at DESC LIMIT ?", f"{_UNPAID} AND expires_at BETWEEN ? AND ?"
 
 
-def list_compared(wallets: frozenset[bytes], now: int, db: SqlConnection) -> list[bytes]:
+def list_compared(wallets: frozenset[bytes], last: int, now: int, db: SqlConnection) -> list[bytes]:
     due = set(wallets) | {bytes(row[0]) for sql in _EVER_MOVED for row in db.execute(sql)}
     due |= {bytes(row[0]) for row in db.execute(_NEWEST_UNPAID, (COMPARED_UNPAID,))}
+    due |= {bytes(row[0]) for row in db.execute(_ENDED, (last, now))}
     size = 256 // PARTS
     first = now // DAY_MS % PARTS * size
     low, high = bytes([first]), bytes([first + size - 1]) + b"\xff" * 20
