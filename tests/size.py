@@ -1,6 +1,6 @@
 """Set the size of the tests of this run: small in the fast set, large with REQUIRE=all, maximal with LONG=1.
 
-`LONG=1 make test ARGS=tests/live/test_ledger_crash.py` kills two hundred processes; the full set kills twenty.
+`LONG=1 make test ARGS=tests/live/test_ledger_crash.py` kills two hundred processes; the full set kills thirty.
 """
 
 import os

@@ -10,7 +10,7 @@ from tests.hostile.collectors import KINDS, PIECE, collecting_badly
 from tests.live.processes import UNLIMITED, started
 from toolserver.core.tracing import MOST_ANSWER, make_session
 
-CALLS, LONG = 200, "x" * 6000  # a path nearly as long as a request's first line may be
+CALLS, LONG = 400, "x" * 6000  # a path nearly as long as a request's first line may be
 MOST_MIB = 48  # by which the memory may grow: 2,048 spans, each with such a path as its name, would take 12 MiB alone
 
 

@@ -5,7 +5,7 @@ import pytest
 from tests.hostile.upgrade_kills import ORIGINS, kill_upgrades
 from tests.size import sized
 
-KILLS = sized(12, fast=6, long=200)
+KILLS = sized(25, fast=6, long=200)
 
 
 @pytest.mark.live

@@ -11,7 +11,7 @@ from tests.live.marking import Commit, Mark, Marks
 from tests.requirements import proves
 from tests.size import sized
 
-KILLS = sized(4, fast=2, long=50)
+KILLS = sized(6, fast=2, long=50)
 
 
 @proves("charge.killed", "charge.killed-holds")

@@ -19,7 +19,7 @@ from tests.size import sized
 from toolserver.clock import ManualClock, SystemClock
 from toolserver.money.ledger.store import open_ledger
 
-ROUNDS = sized(20, fast=20, long=200)
+ROUNDS = sized(30, fast=20, long=200)
 
 # What may be found in the books after a crash, by what the caller was told last and what it had asked for since.
 MAY_BE = {

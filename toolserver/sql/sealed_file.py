@@ -210,11 +210,9 @@ def install_seal(db: SealedConnection, seal: RowSeal) -> None:
     db.create_function("note_change", -1, db.changes.note)
     db.execute("PRAGMA recursive_triggers=ON")  # a replaced row counts as deleted, and is refused like a deletion
     db.tables, db.seal = SealedTables(db), seal
-    db.execute("BEGIN")  # or each of a hundred triggers is a transaction
     for number, (table, columns) in enumerate(zip(TABLES, db.tables.columns, strict=True)):
         for statement in _triggers(number, table, columns):
             db.execute(statement)
-    db.execute("COMMIT")
 
 
 def seal_changes(db: SqlConnection) -> None:

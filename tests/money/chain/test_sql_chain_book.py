@@ -9,7 +9,7 @@ from tests.money.chain.parts import HEADS, WALLET, book_of, logged
 from tests.money.purchases.parts import NOW, OTHER, PAYER, TX, TX2, Server, address_of, block_hash, desk, paid
 from tests.postgres import POSTGRES
 from toolserver.money.chain import sql_chain_book
-from toolserver.money.chain.sql_chain_book import DAY_MS, PARTS, BalanceDifference, ScanMark
+from toolserver.money.chain.sql_chain_book import DAY_MS, ROUND_DAYS, BalanceDifference, ScanMark
 from toolserver.money.chain.transfer_states import Dust, name_transfers
 from toolserver.money.purchases.credit_price import ATOMIC
 from toolserver.sql.errors import StorageFailed
@@ -183,12 +183,14 @@ async def test_of_many_unpaid_quotes_the_newest_are_compared_each_day_and_all_ot
     await book.record(name_transfers([logged(TX, paid_once, 5)]), HEADS, MS)
     await book.set_differences([BalanceDifference(differs, 0, 9)], ScanMark(1, MS))
     daily = {WALLET, paid_once, differs, *new}
-    parts = [await book.list_compared(first_day, first_day + n * DAY_MS) for n in range(PARTS)]
+    parts = [await book.list_compared(first_day, first_day + n * DAY_MS) for n in range(ROUND_DAYS)]
     assert all(part == sorted(part) and daily <= set(part) for part in parts)
     others = [address for part in parts for address in set(part) - daily]
     assert sorted(others) == sorted(set(old) - daily)
-    assert max(map(len, parts)) <= len(daily) + 256 // PARTS
-    assert set(old) <= set(await book.list_compared(1, MS)), "each is compared once after its end"
+    assert max(map(len, parts)) <= len(daily) + 256 // ROUND_DAYS
+    for days, is_due in ((0, True), (1, True), (2, False)):  # twice after its end: by then its last transfer is final
+        compared = set(await book.list_compared(days * DAY_MS, MS))
+        assert (set(old) <= compared) == is_due
 
 
 async def test_marks_and_differences_are_replaced(d):

@@ -11,7 +11,7 @@ from toolserver.sql import connection, postgres_group_commit
 from toolserver.sql.postgres import ServerAway
 
 pytestmark = pytest.mark.live
-SEEDS = sized(6, fast=3, long=300)
+SEEDS = sized(12, fast=3, long=300)
 CAUGHT_WITHIN = 40
 
 

@@ -15,8 +15,8 @@ from tests.money.ledger.simulation.world import history
 from tests.requirements import proves
 from tests.size import sized
 
-SEEDS = sized(90, fast=20, long=3600)
-EACH = min(SEEDS, 30)
+SEEDS = sized(180, fast=20, long=3600)
+EACH = min(SEEDS, 60)
 CAUGHT_WITHIN = 200
 
 

@@ -46,8 +46,8 @@ class Most(NamedTuple):
 
 WATCHED = Most(paid=1_000, quoted=1_000)  # addresses in a request or two, every 20 seconds
 HOT = Most(paid=2**40, quoted=20_000)  # every ten minutes: all that have money, but not all that a stranger asked for
-COMPARED_UNPAID = 20_000  # unpaid quotes whose balances are compared each day, the newest; of the others a part
-PARTS = 32  # that many days, until the balance of each of the others was compared
+COMPARED_UNPAID = 20_000  # unpaid quotes whose balances are compared each day: the newest
+ROUND_DAYS = 32  # within which the balance of each of the others is compared once
 
 
 class BookRules(NamedTuple):
@@ -141,8 +141,8 @@ class SqlChainBook:
 
     async def list_compared(self, last: int, now: int) -> list[bytes]:
         """Return the addresses whose balances are compared on a day: the wallets, all that ever had money or differed,
-        those of unpaid quotes that ended since the last comparison, and the newest ones; of the other unpaid ones a
-        part, another one each day.
+        those of unpaid quotes that ended since the day before the `last` comparison, and the newest ones; of the other
+        unpaid ones a part, another one each day. Times are epoch ms.
         """
         return await self._file.read(partial(list_compared, self._rules.wallets, last, now))
 
@@ -275,9 +275,10 @@ _NEWEST_UNPAID, _ENDED = f"{_UNPAID} ORDER BY expires_at DESC LIMIT ?", f"{_UNPA
 def list_compared(wallets: frozenset[bytes], last: int, now: int, db: SqlConnection) -> list[bytes]:
     due = set(wallets) | {bytes(row[0]) for sql in _EVER_MOVED for row in db.execute(sql)}
     due |= {bytes(row[0]) for row in db.execute(_NEWEST_UNPAID, (COMPARED_UNPAID,))}
-    due |= {bytes(row[0]) for row in db.execute(_ENDED, (last, now))}
-    size = 256 // PARTS
-    first = now // DAY_MS % PARTS * size
+    # A day of overlap: a final block is older than now, and what came at the end of a quote is not in it yet.
+    due |= {bytes(row[0]) for row in db.execute(_ENDED, (last - DAY_MS, now))}
+    size = 256 // ROUND_DAYS
+    first = now // DAY_MS % ROUND_DAYS * size
     low, high = bytes([first]), bytes([first + size - 1]) + b"\xff" * 20
     for table in ("purchase", "old_quote"):
         sql = f"SELECT address FROM {table} WHERE hd_index IS NOT NULL AND address BETWEEN ? AND ?"
